@@ -19,7 +19,9 @@ from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.shard_host import HostedShard, pause_s
 from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC
 from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.broker.shares.leader import LedPartition
 from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC
+from groupkeeper.coordinator.share_partition.partition import SharePartition, Transition
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.coordinator.transactions.transaction import TransactionStatus
 from groupkeeper.protocol.errors import (
@@ -215,7 +217,7 @@ async def test_what_could_not_be_loaded_is_loaded_again(
             await until(lambda shards=runtime.shards: all(map(is_active, shards)))  # type: ignore[misc]
             assert len(raised) == 2
         raised = fail_after(broker.share_states.shards[0].log, "records", error)
-        broker.share_states._host.restart(0)
+        broker.share_states.restart(0)
         await until(lambda: bool(raised) and is_active(broker.share_states.shards[0]))
         assert await Peer(broker).fetch() == {T0: (5, NONE)}
         assert "x" in broker.transactions.shard_of("x").coordinator.transactions
@@ -401,3 +403,53 @@ def test_first_expiration_passes_are_spread() -> None:
     assert all(0.5 < share <= 1 for share in shares)
     ordered = sorted(shares)
     assert min(later - earlier for earlier, later in pairwise(ordered)) > 0.005
+
+
+# --- what time brings
+
+
+async def test_a_pass_that_raises_costs_nobody_a_turn(broker: Broker) -> None:
+    await Peer(broker).commit({T0: 5})
+    seen: list[int] = []
+    raised: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context["exception"]))
+
+    def fail(shard: HostedShard[Any]) -> None:
+        seen.append(shard.log.index)
+        raise RuntimeError
+
+    broker.groups.every(10, fail)
+    count = len(broker.groups.shards)
+    await until(lambda: min(map(seen.count, range(count))) >= 2)
+    assert len(raised) == len(seen)
+    broker.groups.resign(0)
+    del seen[:]
+    await until(lambda: min(map(seen.count, range(1, count))) >= 2)
+    assert 0 not in seen
+
+
+async def test_locks_of_share_partitions_end_although_their_timer_raised(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("groupkeeper.broker.shares.leader._RETRY_S", 0.01)
+    raised: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context["exception"]))
+    topic = broker.topics.create("u", 1, {})
+    key, states = SharePartitionKey("g", topic.topic_id, 0), Failing(0)
+    led = LedPartition(broker.share_sessions.partitions, key, topic.partitions[0], states, 0)
+    with pytest.raises(RuntimeError):
+        led._ring()
+    await until(lambda: states.calls > 2)
+    assert len(raised) == 1
+
+
+class Failing(SharePartition):
+    """Cannot end its locks at first."""
+
+    calls = 0
+
+    def expire(self, now_ms: int, *, max_delivery_count: int) -> Transition:
+        self.calls += 1
+        if self.calls <= 2:
+            raise RuntimeError
+        return super().expire(now_ms, max_delivery_count=max_delivery_count)

@@ -23,11 +23,10 @@ from groupkeeper.protocol.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable
 
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.log.topics import Topic
     from groupkeeper.broker.node import Node
     from groupkeeper.coordinator.kernel.result import Work
     from groupkeeper.coordinator.share.work import ShareErrors
@@ -38,81 +37,39 @@ if TYPE_CHECKING:
 _log = getLogger("groupkeeper.broker")
 
 OFFSETS_TOPIC = "__consumer_offsets"
-_PATIENCE_AT_START_S = 0.2
 _JOINING = (JoinGroupRequest, ConsumerGroupHeartbeatRequest)
 """Requests for which the coordinator needs more than they say."""
 
 
-class GroupRuntime:
-    """Starts and stops coordinators with the partitions of the offsets topic, and brings requests to them.
+class GroupRuntime(ShardHost[Shard]):
+    """Brings requests to the coordinators of groups.
 
     Attributes:
         settings: what the coordinators decide by.
         meters: what all partitions record.
-        refused_by_absence: by partition that resigned, how many requests came while it had no coordinator.
     """
+
+    topic_name = OFFSETS_TOPIC
 
     def __init__(self, broker: Node, do_share_work: DoShareWork) -> None:
         """`do_share_work` does what coordinators of share groups ask of the share coordinator."""
+        super().__init__(broker.topics)
         self.meters = GroupMeters()
         self._broker = broker
         self._do_share_work = do_share_work
         self.settings = coordinator_settings(broker.config)
-        self.refused_by_absence: dict[int, int] = {}
-        self._host = ShardHost(self._new_shard)
-        self._topics = TopicsWatch(broker.topics, broker.now_ms)
+        self._watch = TopicsWatch(broker.topics, broker.now_ms)
 
     async def start(self) -> None:
-        """Loads what the log holds. A long log goes on loading in the background; its groups answer 14 meanwhile."""
-        topics = self._broker.topics
-        topics.on_created(self._topic_created)
-        topics.on_changed(self._topic_changed)
-        topics.on_deleted(self._topic_deleted)
+        for watched in (self._topics.on_created, self._topics.on_changed, self._topics.on_deleted):
+            watched(lambda _: self._watch.forget())
         self._broker.group_configs.on_changed(self._see_group_config)
-        topic = topics.get(OFFSETS_TOPIC)
-        if topic is not None:
-            self._host.start(topic.partitions)
-        await self._host.wait(_PATIENCE_AT_START_S)
+        await super().start()
 
-    async def wait_until_loaded(self) -> None:
-        """Returns once nothing is being loaded."""
-        while self._host.is_loading:
-            await self._host.wait()
-
-    async def stop(self) -> None:
-        """Stops every coordinator; parked calls are answered."""
-        await self._host.stop()
-
-    @property
-    def shards(self) -> Sequence[Shard]:
-        """The coordinators by partition; empty before the offsets topic exists."""
-        return self._host.shards
-
-    def ensure_topic(self) -> bool:
-        """Creates the offsets topic unless it is there; returns whether it was there."""
-        if self.shards:
-            return True
+    def _shape(self) -> tuple[int, dict[str, str]]:
         config = self._broker.config
-        self._broker.topics.create(
-            OFFSETS_TOPIC,
-            config.offsets_topic_num_partitions,
-            {
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                **segment_size(config.offsets_topic_segment_bytes),
-            },
-        )
-        return False
-
-    def shard_of(self, group_id: str) -> Shard:
-        """The coordinator of a group. Raises `NotCoordinator` when there is no offsets topic."""
-        return self.shards[self.partition_of(group_id)]
-
-    def partition_of(self, group_id: str) -> int:
-        """The partition of the offsets topic that a group belongs to. Raises `NotCoordinator`."""
-        if not self.shards:
-            raise NotCoordinator
-        return partition_of_group(group_id, len(self.shards))
+        settings = {"cleanup.policy": "compact", "compression.type": "producer"}
+        return config.offsets_topic_num_partitions, settings | segment_size(config.offsets_topic_segment_bytes)
 
     def log_of(self, group_id: str) -> PartitionLog:
         """The log of a group's records. Raises `NotCoordinator`."""
@@ -123,14 +80,10 @@ class GroupRuntime:
 
     def ask(self, group_id: str, request: Message, call: Call) -> Awaitable[Message]:
         """The answer of a group's coordinator; coordinator errors are answers too."""
-        shards = self.shards
-        if not shards:
+        if not self.shards:
             return _refused(request, NotCoordinator())
-        partition = partition_of_group(group_id, len(shards))
-        shard = shards[partition]
-        if shard.has_resigned:
-            self.refused_by_absence[partition] += 1
-        shard.see_topics(self._topics.image)
+        shard = self.asked(group_id)
+        shard.see_topics(self._watch.image)
         if not isinstance(request, _JOINING):
             return shard.ask(request, call.api_version, call.client_id or "", call.client_host)
         return shard.ask(
@@ -153,42 +106,10 @@ class GroupRuntime:
             parts.setdefault(partition_of_group(group_id, count), []).append(group_id)
         return list(parts.values())
 
-    # --- partitions come and go
-
-    def _topic_created(self, topic: Topic) -> None:
-        self._topics.forget()
-        if topic.name == OFFSETS_TOPIC:
-            self._host.start(topic.partitions)
-
-    def _topic_changed(self, topic: Topic) -> None:
-        self._topics.forget()
-        if topic.name == OFFSETS_TOPIC and len(topic.partitions) != len(self.shards):
-            # Groups change their partition with the number of partitions: all are looked up again.
-            self._host.unload()
-            self._host.start(topic.partitions)
-
-    def _topic_deleted(self, topic: Topic) -> None:
-        self._topics.forget()
-        if topic.name == OFFSETS_TOPIC:
-            self._host.unload()
-            return
-        for shard in self.shards:
-            shard.remove_topics({topic.name: topic.topic_id})
-
-    def resign(self, partition: int) -> None:
-        """Stops coordinating the groups of a partition."""
-        self.refused_by_absence[partition] = 0
-        self.shards[partition].resign()
-
-    def elect(self, partition: int) -> None:
-        """Coordinates the groups of a partition that resigned, as its log has them."""
-        if partition < len(self.shards) and self.shards[partition].has_resigned:
-            self._host.restart(partition)
-
     def _new_shard(self, log: PartitionLog) -> Shard:
         codec = self._broker.config.offsets_topic_compression_codec
         shard = Shard(log, self.settings, self._broker.now_ms, self.meters, codec, self._do_share_work)
-        shard.see_topics(self._topics.image)
+        shard.see_topics(self._watch.image)
         shard.coordinator.apply(SettingsChange(self._broker.group_configs.effective_by_group))
         return shard
 

@@ -11,8 +11,9 @@ import asyncio
 from functools import partial
 from logging import getLogger
 from time import perf_counter_ns
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
+from groupkeeper.broker.coordination.partitioning import partition_of_group
 from groupkeeper.broker.coordination.shard_log import append_pairs, map_log_error
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from groupkeeper.broker.log.partition_log import PartitionLog
+    from groupkeeper.broker.log.topics import Topic, Topics
     from groupkeeper.coordinator.kernel.result import ProducerEpoch
     from groupkeeper.protocol.record_batch import BatchHeader
     from groupkeeper.protocol.record_batch import Record as LogRecord
@@ -38,6 +40,7 @@ _log = getLogger("groupkeeper.broker")
 _FIRST_RELOAD_S = 0.1
 _LONGEST_RELOAD_S = 30.0
 _RETRY_S = 1.0
+_PATIENCE_AT_START_S = 0.2
 _LONGEST_RECORD = 500
 _MOST_DOUBLINGS = 30
 _RECORDS_PER_BATCH = 5_000
@@ -121,6 +124,11 @@ class HostedShard(Generic[R]):
         with self.fail_stop:
             self._resume()
         self._remove_topics()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it coordinates: it is loaded, and has not stopped."""
+        return self.failure is None and not self.is_loading
 
     def require_active(self) -> None:
         """Raises `CoordinatorLoadInProgress` or `NotCoordinator`."""
@@ -207,7 +215,7 @@ class HostedShard(Generic[R]):
 
     def _remove_topics(self) -> None:
         self._removal = None
-        if self.is_loading or self.failure is not None:
+        if not self.is_active:
             return  # after the load, or what follows it
         while self._removed_topics:
             try:
@@ -255,44 +263,119 @@ S = TypeVar("S", bound="HostedShard[Any]")
 
 
 class ShardHost(Generic[S]):
-    """The coordinators of the partitions of one internal topic: loads them in the background, again if they failed.
+    """The coordinators of the partitions of one internal topic: they come and go with it, are loaded in the
+    background, and again if they failed.
 
     Attributes:
+        topic_name: of the topic that holds their state.
         shards: by partition; empty before the topic exists.
+        refused_by_absence: by partition that resigned, how many requests came while it had no coordinator.
     """
 
-    def __init__(self, make: Callable[[PartitionLog], S]) -> None:
+    topic_name: ClassVar[str]
+
+    def __init__(self, topics: Topics) -> None:
         self.shards: list[S] = []
-        self._make = make
+        self.refused_by_absence: dict[int, int] = {}
+        self._topics = topics
         self._loading: set[asyncio.Task[None]] = set()
         self._reloads: set[asyncio.TimerHandle] = set()
+        self._passes: dict[int, asyncio.TimerHandle] = {}
 
-    def start(self, logs: Iterable[PartitionLog]) -> None:
-        """Begins with the partitions of a topic."""
-        for log in logs:
-            self.shards.append(self._started(log))
+    # ------------------------------------------------------------------ what each kind of coordinator does its own way
 
-    def restart(self, partition: int, failures: int = 0) -> None:
-        """Puts another coordinator in the place of one that has stopped; it loads what the log holds."""
-        old = self.shards[partition]
-        self.shards[partition] = shard = self._started(old.log, failures)
-        shard.take_over(old)
+    def _new_shard(self, log: PartitionLog) -> S:
+        raise NotImplementedError
 
-    async def wait(self, timeout: float | None = None) -> None:
-        """Returns once nothing is being loaded, or after so many seconds."""
+    def _shape(self) -> tuple[int, dict[str, str]]:
+        """How many partitions the topic gets when it is made, and its settings."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Loads what the log holds. A long log goes on loading in the background, and is refused meanwhile."""
+        self._topics.on_created(self._topic_created)
+        self._topics.on_changed(self._topic_changed)
+        self._topics.on_deleted(self._topic_deleted)
+        topic = self._topics.get(self.topic_name)
+        if topic is not None:
+            self._topic_created(topic)
+        await self._wait(_PATIENCE_AT_START_S)
+
+    async def wait_until_loaded(self) -> None:
+        """Returns once nothing is being loaded."""
+        while self._loading:
+            await self._wait()
+
+    async def stop(self) -> None:
+        """Ends every coordinator; parked calls are answered."""
+        for handle in self._passes.values():
+            handle.cancel()
+        for task in self._loading:
+            task.cancel()
+        await self._wait()
+        self.unload()
+
+    async def _wait(self, timeout: float | None = None) -> None:
         if self._loading:
             await asyncio.wait(self._loading, timeout=timeout)
 
-    @property
-    def is_loading(self) -> bool:
-        return bool(self._loading)
+    def ensure_topic(self) -> bool:
+        """Creates the topic unless it is there; returns whether it was there."""
+        if not self.shards:
+            self._topics.create(self.topic_name, *self._shape())
+            return False
+        return True
 
-    async def stop(self) -> None:
-        """Ends every coordinator."""
-        for task in self._loading:
-            task.cancel()
-        await self.wait()
-        self.unload()
+    def every(self, interval_ms: int, do: Callable[[S], object]) -> None:
+        """Does something with each coordinator again and again. What it raises costs no other one its turn, nor any the
+        next.
+        """
+        self._pass(len(self._passes), interval_ms, do)
+
+    def _pass(self, which: int, interval_ms: int, do: Callable[[S], object]) -> None:
+        loop = asyncio.get_running_loop()
+        for shard in self.shards if which in self._passes else ():
+            loop.call_soon(_do_with, shard, do)
+        self._passes[which] = loop.call_later(interval_ms / 1000, self._pass, which, interval_ms, do)
+
+    # ------------------------------------------------------------------ finding a coordinator
+
+    def partition_of(self, key: str) -> int:
+        """The partition that a group or another key belongs to. Raises `NotCoordinator` when there is no topic."""
+        if not self.shards:
+            raise NotCoordinator
+        return partition_of_group(key, len(self.shards))
+
+    def shard_of(self, key: str) -> S:
+        """The coordinator of a key. Raises `NotCoordinator` when there is no topic."""
+        return self.shards[self.partition_of(key)]
+
+    def asked(self, key: str) -> S:
+        """The coordinator of a key that a request is for. Raises `NotCoordinator` when there is no topic."""
+        shard = self.shards[partition := self.partition_of(key)]
+        if shard.has_resigned:
+            self.refused_by_absence[partition] += 1
+        return shard
+
+    # ------------------------------------------------------------------ partitions come and go
+
+    def _topic_created(self, topic: Topic) -> None:
+        if topic.name == self.topic_name:
+            self.shards += map(self._started, topic.partitions)
+
+    def _topic_changed(self, topic: Topic) -> None:
+        if topic.name == self.topic_name and len(topic.partitions) != len(self.shards):
+            # Keys change their partition with the number of partitions: all are looked up again.
+            self.unload()
+            self._topic_created(topic)
+
+    def _topic_deleted(self, topic: Topic) -> None:
+        if topic.name == self.topic_name:
+            self.unload()
+        for shard in self.shards:
+            shard.remove_topics({topic.name: topic.topic_id})
 
     def unload(self) -> None:
         """Ends every coordinator, as when the topic is gone."""
@@ -303,8 +386,24 @@ class ShardHost(Generic[S]):
         for shard in shards:
             shard.unload()
 
+    def resign(self, partition: int) -> None:
+        """Stops coordinating a partition."""
+        self.refused_by_absence[partition] = 0
+        self.shards[partition].resign()
+
+    def elect(self, partition: int) -> None:
+        """Coordinates a partition that resigned, as its log has it."""
+        if partition < len(self.shards) and self.shards[partition].has_resigned:
+            self.restart(partition)
+
+    def restart(self, partition: int, failures: int = 0) -> None:
+        """Puts another coordinator in the place of one that has stopped; it loads what the log holds."""
+        old = self.shards[partition]
+        self.shards[partition] = shard = self._started(old.log, failures)
+        shard.take_over(old)
+
     def _started(self, log: PartitionLog, failures: int = 0) -> S:
-        shard = self._make(log)
+        shard = self._new_shard(log)
         loop = asyncio.get_running_loop()
         shard.on_failed = partial(self._failed, shard, failures, loop.time())
         if log.log_end_offset == log.log_start_offset:
@@ -328,3 +427,8 @@ class ShardHost(Generic[S]):
         self._reloads = {handle for handle in self._reloads if handle.when() > now}
         if shard in self.shards and not shard.has_resigned:
             self.restart(self.shards.index(shard), failures)
+
+
+def _do_with(shard: S, do: Callable[[S], object]) -> None:
+    if shard.is_active:
+        do(shard)

@@ -144,13 +144,11 @@ class TransactionShard(HostedShard["TransactionRecord"]):
 
     def abort_timed_out(self) -> None:
         """Aborts transactions that take too long."""
-        if self.failure is None and not self.is_loading:
-            self._settle_all(self.coordinator.abort_timed_out(self._around.now_ms()))
+        self._settle_all(self.coordinator.abort_timed_out(self._around.now_ms()))
 
     def expire_ids(self) -> None:
         """Expires transactional ids that are not used."""
-        if self.failure is None and not self.is_loading:
-            self._settle_all((self.coordinator.expire_ids(self._around.now_ms()),))
+        self._settle_all((self.coordinator.expire_ids(self._around.now_ms()),))
 
     # ------------------------------------------------------------------ making it happen
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _log = getLogger("groupkeeper.broker")
 
 _PATIENCE_AT_END_S = 1.0
+_RETRY_S = 0.5
+"""As the coordinator's timers (`TimerTable`)."""
 
 
 class LedPartition:
@@ -168,7 +170,11 @@ class LedPartition:
     def _ring(self) -> None:
         self._timer = None
         max_delivery_count = self.config.effective.group_share_delivery_count_limit
-        expired = self.states.expire(self._owner.lock_time_ms(), max_delivery_count=max_delivery_count)
+        try:
+            expired = self.states.expire(self._owner.lock_time_ms(), max_delivery_count=max_delivery_count)
+        except Exception:
+            self._timer = asyncio.get_running_loop().call_later(_RETRY_S, self._ring)
+            raise
         if expired.batches:
             self._owner.spawn(self._store_expired(expired))
             self.wake()

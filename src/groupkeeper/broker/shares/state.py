@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
-from groupkeeper.broker.coordination.partitioning import partition_of_group
 from groupkeeper.broker.coordination.shard_host import ShardHost
 from groupkeeper.broker.meters import ShareMeters
 from groupkeeper.broker.settings.topic import segment_size
-from groupkeeper.protocol.errors import KafkaError, NotCoordinator
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.log.topics import Topic
     from groupkeeper.broker.node import Node
     from groupkeeper.broker.shares.state_shard import ShareStateShard
     from groupkeeper.coordinator.kernel.result import Work
@@ -26,11 +24,10 @@ if TYPE_CHECKING:
 
 SHARE_STATE_TOPIC = "__share_group_state"
 _PATIENCE_S = 5.0
-_PATIENCE_AT_START_S = 0.2
 
 
-class ShareStateRuntime:
-    """Starts and stops share coordinators with their partitions, and brings operations to them.
+class ShareStateRuntime(ShardHost["ShareStateShard"]):
+    """Brings operations to the share coordinators.
 
     Operations answer at once and raise `CoordinatorLoadInProgress` or `NotCoordinator` when they can't; `ready` waits
     for loading.
@@ -39,56 +36,46 @@ class ShareStateRuntime:
         meters: what all partitions record.
     """
 
+    topic_name = SHARE_STATE_TOPIC
+
     def __init__(self, broker: Node) -> None:
+        super().__init__(broker.topics)
         self.meters = ShareMeters()
         self._broker = broker
-        self._host = ShardHost(self._new_shard)
-        self._sweeps: dict[str, asyncio.TimerHandle] = {}
         self._on_begun_anew: list[Callable[[SharePartitionKey], None]] = []
 
     async def start(self) -> None:
-        """Loads what the log holds; a long log goes on loading in the background."""
-        topics = self._broker.topics
-        topics.on_created(self._topic_created)
-        topics.on_changed(self._topic_changed)
-        topics.on_deleted(self._topic_deleted)
-        topic = topics.get(SHARE_STATE_TOPIC)
-        if topic is not None:
-            self._start_shards(topic)
-        await self._host.wait(_PATIENCE_AT_START_S)
-
-    async def stop(self) -> None:
-        """Stops every coordinator."""
-        self._cancel_sweeps()
-        await self._host.stop()
-
-    @property
-    def shards(self) -> Sequence[ShareStateShard]:
-        """The coordinators by partition; empty before the topic exists."""
-        return self._host.shards
-
-    def ensure_topic(self) -> bool:
-        """Creates the topic of share state unless it is there; returns whether it was there."""
-        if self.shards:
-            return True
+        await super().start()
         config = self._broker.config
-        self._broker.topics.create(
-            SHARE_STATE_TOPIC,
-            config.share_coordinator_state_topic_num_partitions,
-            {
-                "cleanup.policy": "delete",
-                "compression.type": "producer",
-                "min.insync.replicas": str(config.share_coordinator_state_topic_min_isr),
-                "retention.ms": "-1",
-                **segment_size(config.share_coordinator_state_topic_segment_bytes),
-            },
+        self.every(config.share_coordinator_state_topic_prune_interval_ms, self._prune)
+        self.every(
+            config.share_coordinator_cold_partition_snapshot_interval_ms,
+            lambda shard: shard.snapshot_cold(self._broker.now_ms()),
         )
-        return False
+
+    def _shape(self) -> tuple[int, dict[str, str]]:
+        config = self._broker.config
+        settings = {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "min.insync.replicas": str(config.share_coordinator_state_topic_min_isr),
+            "retention.ms": "-1",
+        }
+        size = segment_size(config.share_coordinator_state_topic_segment_bytes)
+        return config.share_coordinator_state_topic_num_partitions, settings | size
+
+    def _prune(self, shard: ShareStateShard) -> None:
+        if shard.prune():
+            self._topics.write_start_offsets()
+
+    def unload(self) -> None:
+        super().unload()
+        self.meters.last_pruned.clear()
 
     async def ready(self, key: SharePartitionKey) -> None:
         """Makes the topic if there is none, and waits a while for the share-partition's coordinator to be loaded."""
         self.ensure_topic()
-        shard = self._shard_of(key)
+        shard = self.shard_of(coordinator_key(key))
         if not shard.loaded.is_set():
             try:
                 async with asyncio.timeout(_PATIENCE_S):
@@ -154,57 +141,10 @@ class ShareStateRuntime:
         return errors
 
     def _at(self, key: SharePartitionKey) -> tuple[ShareStateShard, int, int]:
-        shard = self._shard_of(key)
+        shard = self.shard_of(coordinator_key(key))
         shard.require_active()
         topic = self._broker.topics.by_id(key.topic_id)
         return shard, 0 if topic is None else len(topic.partitions), self._broker.now_ms()
-
-    def _shard_of(self, key: SharePartitionKey) -> ShareStateShard:
-        if not self.shards:
-            raise NotCoordinator
-        return self.shards[partition_of_group(coordinator_key(key), len(self.shards))]
-
-    # ------------------------------------------------------------------ time passes
-
-    def _sweep_in(self, name: str, interval_ms: int) -> None:
-        loop = asyncio.get_running_loop()
-        self._sweeps[name] = loop.call_later(interval_ms / 1000, self._sweep, name, interval_ms)
-
-    def _sweep(self, name: str, interval_ms: int) -> None:
-        self._sweep_in(name, interval_ms)
-        if name == "prune":
-            # Not `any`: it would stop at the first.
-            if sum([shard.prune() for shard in self.shards]):
-                self._broker.topics.write_start_offsets()
-            return
-        now_ms = self._broker.now_ms()
-        for shard in self.shards:
-            shard.snapshot_cold(now_ms)
-
-    # ------------------------------------------------------------------ partitions come and go
-
-    def _topic_created(self, topic: Topic) -> None:
-        if topic.name == SHARE_STATE_TOPIC:
-            self._start_shards(topic)
-
-    def _topic_changed(self, topic: Topic) -> None:
-        if topic.name == SHARE_STATE_TOPIC and len(topic.partitions) != len(self.shards):
-            # Share-partitions change their place with the number of partitions: all are looked up again.
-            self._unload()
-            self._start_shards(topic)
-
-    def _topic_deleted(self, topic: Topic) -> None:
-        if topic.name == SHARE_STATE_TOPIC:
-            self._unload()
-            return
-        for shard in self.shards:
-            shard.remove_topics({topic.name: topic.topic_id})
-
-    def _start_shards(self, topic: Topic) -> None:
-        self._host.start(topic.partitions)
-        config = self._broker.config
-        self._sweep_in("prune", config.share_coordinator_state_topic_prune_interval_ms)
-        self._sweep_in("snapshot", config.share_coordinator_cold_partition_snapshot_interval_ms)
 
     def _new_shard(self, log: PartitionLog) -> ShareStateShard:
         # Imported late: a broker without share groups starts without them.
@@ -218,15 +158,6 @@ class ShareStateRuntime:
         )
         codec = config.share_coordinator_state_topic_compression_codec
         return ShareStateShard(log, settings, self._broker.now_ms, codec, self.meters)
-
-    def _unload(self) -> None:
-        self._cancel_sweeps()
-        self._host.unload()
-
-    def _cancel_sweeps(self) -> None:
-        for sweep in self._sweeps.values():
-            sweep.cancel()
-        self.meters.last_pruned.clear()
 
 
 def coordinator_key(key: SharePartitionKey) -> str:

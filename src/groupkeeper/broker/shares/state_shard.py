@@ -87,14 +87,11 @@ class ShareStateShard(HostedShard["ShareStateRecord"]):
 
     def snapshot_cold(self, now_ms: int) -> None:
         """Writes snapshots of what had none for long."""
-        if not self.is_loading and self.failure is None:
-            with suppress(KafkaError):  # said by `settle`; the next time tries again
-                self.settle(self.coordinator.snapshot_cold(now_ms), now_ms)
+        with suppress(KafkaError):  # said by `settle`; the next time tries again
+            self.settle(self.coordinator.snapshot_cold(now_ms), now_ms)
 
     def prune(self) -> bool:
         """Drops records that snapshots made redundant; returns whether there were any."""
-        if self.is_loading or self.failure is not None:
-            return False
         offset = self.coordinator.redundant_offset
         if offset <= self.log.log_start_offset:
             return False
