@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, latest_of_keys, places_of
@@ -20,6 +19,16 @@ from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, Options, Start,
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.pipeline.tables.schema import ddl_of
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+except ImportError:  # Spark 4.1 asks for the latest offset and nothing else
+    from groupkeeper.pipeline.kafka.limits import (  # type: ignore[assignment]
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
 
 __all__ = ["GroupkeeperSource", "read_ranges"]
 
@@ -74,17 +83,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._number_by_name: dict[str, int] = {}
         self._last: StreamOffsets | None = None
+        self._reached: StreamOffsets | None = None
 
     def initialOffset(self) -> StreamOffsets:  # noqa: N802
-        return _stream_offsets(self._plan(), starts=True)
+        self._reached = _stream_offsets(self._plan(), starts=True)
+        return self._reached
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         limit = self._options.max_offsets_per_trigger
         return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
-    def latestOffset(self, start: StreamOffsets, limit: ReadLimit) -> StreamOffsets:  # noqa: N802
+    def latestOffset(  # noqa: N802
+        self, start: StreamOffsets | None = None, limit: ReadLimit | None = None
+    ) -> StreamOffsets:
         latest = self._last or self._latest()
-        if not isinstance(limit, ReadMaxRows):
+        start, limit = start or self._reached, limit or self.getDefaultReadLimit()
+        if start is None or not isinstance(limit, ReadMaxRows):
             return latest
         return _limited(self._with_new_partitions(start, latest), latest, limit.max_rows)
 
@@ -92,6 +106,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last = self._latest()
 
     def partitions(self, start: StreamOffsets, end: StreamOffsets) -> Sequence[InputPartition]:
+        self._reached = end
         if not set(end) <= set(self._number_by_name):
             self._plan(Start(LATEST))
         start = self._with_new_partitions(start, end)
