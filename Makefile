@@ -9,7 +9,7 @@ export PIP_REQUIRE_VIRTUALENV := 1
 unexport PYTHONDONTWRITEBYTECODE # compiled once, not once for each process that the tests start
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test browser check conformance bench docs fmt lock clean
+.PHONY: help setup demo test browser check conformance lake bench docs fmt lock clean
 
 help: ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -43,6 +43,18 @@ conformance: $(VENV)/.dev ## Real clients, Apache's own tools and tests (Java an
 	@echo "conformance: kit $(CONFORMANCE_KIT)"
 	@CONFORMANCE_KIT="$(CONFORMANCE_KIT)" $(BIN)/python tools/conformance.py $(CONFORMANCE_ARGS)
 
+lake: $(VENV)/.dev build/spark41 build/spark42 build/moto ## Tables of Delta Lake and Iceberg, each with the Spark that it is made for (Maven Central)
+	@for name in spark41 spark42; do \
+	  echo "lake: $$name"; \
+	  PYTHONPATH=build/$$name $(BIN)/python -m pytest -q -m "long or not long" tests/lake $(LAKE_ARGS) || exit 1; \
+	done
+
+build/spark41 build/spark42 build/moto: build/%: requirements/%.txt | $(VENV)/.dev
+	@echo "lake: installing $<"
+	@rm -rf $@.new
+	@$(PIP) install --require-hashes --target $@.new -r $<
+	@rm -rf $@ && mv $@.new $@ && touch $@
+
 bench: $(VENV)/.dev ## Benchmarks, beside other implementations
 	@echo "bench: running tools/bench.py"
 	@$(BIN)/python tools/bench.py $(BENCH_ARGS)
@@ -60,9 +72,9 @@ fmt: $(VENV)/.dev ## Format and apply safe lint fixes
 	@$(BIN)/ruff format .
 
 lock: $(VENV)/.lock ## Resolve requirements/*.txt again (hashes, every Python >= 3.11, no index address)
-	@for name in lock demo dev; do \
+	@for name in lock demo dev spark41 spark42 moto; do \
 	  case $$name in \
-	    lock) from="requirements/lock.in" ;; \
+	    lock|spark*|moto) from="requirements/$$name.in" ;; \
 	    demo) from="pyproject.toml --extra demo --extra serve --extra spark requirements/build.in" ;; \
 	    dev) from="pyproject.toml --extra demo --extra metrics --extra security --extra serve --extra spark \
 	      requirements/build.in requirements/dev.in" ;; \

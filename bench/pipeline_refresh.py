@@ -63,8 +63,8 @@ async def commit(servers: str, groups: int, offset: int) -> None:
 
 def lengthen(spark: SparkSession, directory: str, rows: int) -> None:
     """So many commits of long ago come to the history, as files that refreshes have seen."""
-    from groupkeeper.pipeline.jobs.ledger import Tables
-    from groupkeeper.pipeline.jobs.output import open_output
+    from groupkeeper.pipeline.storage.ledger import Tables
+    from groupkeeper.pipeline.storage.output import open_output
 
     with open_output(spark, directory) as output:
         folder = Path(directory) / output.staging / "generated"

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs.files import HadoopFiles, LocalFiles, files_of
-from groupkeeper.pipeline.jobs.ledger import Ledger
+from groupkeeper.pipeline.storage.files import HadoopFiles, LocalFiles, files_of
+from groupkeeper.pipeline.storage.ledger import Ledger
 
 
 def put(root: Path, path: str, text: str) -> str:

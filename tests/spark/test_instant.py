@@ -12,12 +12,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 from tests.spark.test_source import PATIENCE_S, commit, new_topic
 
-from groupkeeper.pipeline.jobs.output import open_output
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.snapshot import snapshot, update_history
 from groupkeeper.pipeline.jobs.watch import Run
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import Plan, plan
+from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.testing.background import BackgroundBroker
 
 MINUTE_MS = 60_000

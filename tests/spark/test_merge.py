@@ -7,8 +7,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.jobs.ledger import Tables
-from groupkeeper.pipeline.jobs.output import Output, open_output
+from groupkeeper.pipeline.storage.ledger import Tables
+from groupkeeper.pipeline.storage.output import Output, open_output
 from groupkeeper.pipeline.tables import COMMITS
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs.files import Busy, LocalFiles
-from groupkeeper.pipeline.jobs.ledger import Ledger, Tables
-from groupkeeper.pipeline.jobs.output import open_output
+from groupkeeper.pipeline.storage.files import LocalFiles
+from groupkeeper.pipeline.storage.lease import Busy
+from groupkeeper.pipeline.storage.ledger import Ledger, Tables
+from groupkeeper.pipeline.storage.output import open_output
 
 
 class Killed(BaseException):

@@ -12,10 +12,10 @@ import pytest
 from tests.fleet_tables import fleet, write
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs.files import LocalFiles
-from groupkeeper.pipeline.jobs.ledger import Ledger
 from groupkeeper.pipeline.report.model import Report
 from groupkeeper.pipeline.report.reading import read_report
+from groupkeeper.pipeline.storage.files import LocalFiles
+from groupkeeper.pipeline.storage.ledger import Ledger
 from groupkeeper.pipeline.tables import TABLES
 
 READS = 10

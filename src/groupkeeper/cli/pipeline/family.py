@@ -9,11 +9,12 @@ import signal
 import threading
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
-from importlib import import_module
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.commands import Command, Entry, Family
 from groupkeeper.cli.framework.output import complain, say
+from groupkeeper.cli.pipeline.lake import add_lake, check_lake, lake_choice, settings_of
+from groupkeeper.cli.pipeline.parts import import_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ __all__ = [
     "add_output",
     "add_spark",
     "do_job",
-    "import_job",
-    "import_part",
     "run_job",
     "snapshot_work",
     "stage_of",
@@ -118,13 +117,16 @@ def _add_snapshot_arguments(parser: ArgumentParser) -> None:
     add_output(parser)
     add_clusters(parser)
     add_spark(parser)
+    add_lake(parser)
 
 
 def _snapshot(options: Namespace) -> int:
+    check_lake(options)
     return run_job(options, "snapshot", snapshot_work(options))
 
 
 def _rebuild(options: Namespace) -> int:
+    check_lake(options)
     return run_job(options, "rebuild", snapshot_work(options, from_start=True))
 
 
@@ -137,8 +139,9 @@ def snapshot_work(
         snapshot = import_job("snapshot").snapshot
         is_remote = options.remote is not None
         summary: Summary = snapshot(
-            spark, source, options.output, screen, found=found, is_remote=is_remote, from_start=from_start
-        )
+            spark, source, options.output, screen,
+            found=found, is_remote=is_remote, from_start=from_start, lake=lake_choice(options),
+        )  # fmt: skip
         return summary
 
     return work
@@ -168,6 +171,7 @@ def _seconds(text: str) -> float:
 def _follow(options: Namespace) -> int:
     if options.remote is not None:
         options.refuse("follow writes from where it is started: --master, not --remote")
+    check_lake(options)
     stop = threading.Event()
 
     def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
@@ -176,7 +180,7 @@ def _follow(options: Namespace) -> int:
         screen.say("following; Ctrl-C ends it")
         summary: Summary = import_job("follow").follow(
             spark, source, options.output, stop, screen,
-            interval_s=options.interval, refresh_s=options.refresh, found=found,
+            interval_s=options.interval, refresh_s=options.refresh, found=found, lake=lake_choice(options),
         )  # fmt: skip
         return summary
 
@@ -222,11 +226,11 @@ def do_job(
     """As run_job, but nothing is said of what was done, and what goes wrong raises SourceError."""
     with screen.shown():
         source = source_of(options)
+        settings = settings_of(options)
         found = _survey({**source, **dict(more)}, screen, has_end=has_end)
         screen.doing("starting Spark")
         is_short = has_end and sum(each.size for each in found.ranges) < _FEW
         session = import_job("running").session
-        settings = dict(options.settings)
         with session(name, master=options.master, remote=options.remote, settings=settings, is_short=is_short) as spark:
             screen.stage = lambda: stage_of(spark)
             summary = work(screen, source, found, spark)
@@ -249,21 +253,6 @@ def _json_text(options: Namespace, name: str, summary: Summary | None, error: st
     problems = [each._asdict() for each in summary.problems] if summary else [{"cluster": None, "message": error}]
     found["problems"] = problems
     return json.dumps(found, indent=2) + "\n"
-
-
-def import_job(name: str) -> Any:
-    """A module of the pipeline's jobs. Raises SourceError where the extra is missing."""
-    return import_part(f"jobs.{name}")
-
-
-def import_part(name: str) -> Any:
-    """A module of the pipeline. Raises SourceError where the extra is missing."""
-    from groupkeeper.pipeline.errors import SourceError
-
-    try:
-        return import_module(f"groupkeeper.pipeline.{name}")
-    except ModuleNotFoundError as error:
-        raise SourceError(f"{error.name} is missing: pip install '.[spark]' in a checkout brings it") from None
 
 
 def source_of(options: Namespace) -> dict[str, str]:

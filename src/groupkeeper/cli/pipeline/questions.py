@@ -18,7 +18,8 @@ from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.executing import words_to_apply
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.typed import as_typed
-from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark, import_job, run_job
+from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark, run_job
+from groupkeeper.cli.pipeline.parts import import_job
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser

@@ -15,7 +15,8 @@ from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.framework.render import BOLD, GREEN, RED, YELLOW, width
 from groupkeeper.cli.framework.terminal import has_colour
-from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark, do_job, import_part, snapshot_work
+from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark, do_job, snapshot_work
+from groupkeeper.cli.pipeline.parts import import_part
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
@@ -97,7 +98,7 @@ def _run(options: Namespace) -> int:
 def _target(options: Namespace) -> str:
     if options.output_file:
         return str(options.output_file)
-    local = import_part("jobs.files").local_path(options.output)
+    local = import_part("storage.files").local_path(options.output)
     if local is None:
         options.refuse(f"{options.output} is not on this machine: say with --output-file where to write the page")
     return os.path.join(local, _FILE)

@@ -92,6 +92,10 @@ class Screen(Watch):
         if self._has_line:
             self.doing(f"making {tables} tables")
 
+    def following(self) -> None:
+        if self._has_line:
+            self.doing("bringing the lake's tables up to date")
+
     def waiting(self) -> None:
         if self._has_line:
             self.doing("waiting for more")

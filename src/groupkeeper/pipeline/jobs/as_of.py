@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from groupkeeper.pipeline.jobs.output import open_output
+from groupkeeper.pipeline.jobs.refresh import update_lake
 from groupkeeper.pipeline.jobs.restoring import OffsetThen
 from groupkeeper.pipeline.jobs.snapshot import update_history
 from groupkeeper.pipeline.jobs.watch import Run, Summary, Watch
 from groupkeeper.pipeline.kafka.planning import Plan
+from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, OFFSETS_AS_OF
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 
@@ -44,6 +45,7 @@ def as_of(
         update_history(output, options, run, found)
         at_that_time = offsets_as_of(output.read(COMMITS), output.read(GROUP_RECORDS), time_ms)
         run.write(OFFSETS_AS_OF.name, output.replace(at_that_time, OFFSETS_AS_OF))
+        update_lake(output, run)
         offsets: dict[str, list[OffsetThen]] = {}
         if wants is not None:
             rows = output.read(OFFSETS_AS_OF).select("cluster", *OffsetThen._fields)

@@ -17,9 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import cause_of, first_line
 from groupkeeper.pipeline.jobs.history import append
-from groupkeeper.pipeline.jobs.ledger import ROOT
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.output import Output, open_output
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
@@ -29,6 +27,8 @@ from groupkeeper.pipeline.kafka.options import Options, parse_options
 from groupkeeper.pipeline.kafka.planning import Plan, named, plan
 from groupkeeper.pipeline.kafka.retention import Asked, Retention, ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource
+from groupkeeper.pipeline.storage.ledger import ROOT
+from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
 
 __all__ = ["follow"]
 
@@ -54,14 +54,16 @@ def follow(
     interval_s: float = 5,
     refresh_s: float = 30,
     found: Plan | None = None,
+    lake: LakeChoice | None = None,
 ) -> Summary:
     """Append to the history what the clusters write, every `interval_s`, and rebuild all other tables every
     `refresh_s` when there is something new, until `stop` is set. A cluster that fails is reported, and tried again.
+    `lake` as for `snapshot`.
 
     Raises SourceError when the directory can't be written.
     """
     parsed = parse_options({**options, "rows": "decoded"})
-    with open_output(spark, directory) as output:
+    with open_output(spark, directory, lake=lake) as output:
         following = _Following(output, parsed, Run(watch), interval_s)
         try:
             following.begin(found)

@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.client.admin.types import Position
-from groupkeeper.pipeline.jobs.ledger import NextOffsets
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant
 from groupkeeper.pipeline.kafka.measuring import cluster_of, record_times
 from groupkeeper.pipeline.report.words import duration
+from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.tables import FRESHNESS
 
 __all__ = ["MOST_BEHIND_MS", "freshness"]

@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.jobs.ledger import NextOffsets
-from groupkeeper.pipeline.jobs.output import Output, Staged
 from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.report.words import counted
+from groupkeeper.pipeline.storage.ledger import NextOffsets
+from groupkeeper.pipeline.storage.output import Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
 from groupkeeper.pipeline.transforms.history import IS_COMMIT, commits, group_records, is_from

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs.ledger import NextOffsets
 from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.kafka.options import Options
 from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, Plan, Range, by_cluster
+from groupkeeper.pipeline.storage.ledger import NextOffsets
 
 __all__ = ["Reading", "readings", "source_options"]
 

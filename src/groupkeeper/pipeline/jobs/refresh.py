@@ -11,17 +11,18 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from groupkeeper.pipeline.errors import cause_of, first_line
-from groupkeeper.pipeline.jobs.ledger import NextOffsets, Tables
-from groupkeeper.pipeline.jobs.output import Output, Staged
-from groupkeeper.pipeline.jobs.steps import OPEN, STEPS, Given, Step
+from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
+from groupkeeper.pipeline.jobs.steps import STEPS, Given, Step
 from groupkeeper.pipeline.jobs.watch import Problem, Run
 from groupkeeper.pipeline.kafka.instants import Instant, Instants
+from groupkeeper.pipeline.storage.lake import OPEN
+from groupkeeper.pipeline.storage.ledger import NextOffsets, Tables
+from groupkeeper.pipeline.storage.output import Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
 from groupkeeper.pipeline.tables.state import CARRIED
 from groupkeeper.pipeline.transforms.history import is_before
 
-__all__ = ["make_tables"]
+__all__ = ["make_tables", "update_lake"]
 
 _HISTORY = (COMMITS, GROUP_RECORDS)
 _ADDED = tuple(step.table for step in STEPS if step.adds)
@@ -122,6 +123,18 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
         if step.table.name in written and step.table not in CARRIED:
             run.write(step.table.name, output.rows_of(step.table))
     output.discard(each.staged for each in written.values())
+    update_lake(output, run)
+
+
+def update_lake(output: Output, run: Run) -> None:
+    """Tables of a lake that follow get what is new."""
+    if output.mirror is None:
+        return
+    run.watch.following()
+    try:
+        output.mirror.update()
+    except (PySparkException, Py4JError, SourceError) as error:
+        run.fail(Problem(None, f"the lake's tables stay as they were: {_said(error)}"))
 
 
 def _write(output: Output, step: Step, frames: Frames, given: Given) -> Written:
@@ -148,6 +161,7 @@ def _publish(output: Output, written: Mapping[str, Written], read_to: NextOffset
             {name: written[name].staged.files for name in added},
             {name: written[name].open_files for name in added},
             from_start,
+            output.aged(),
         ),
         read_to,
     )

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
-from groupkeeper.pipeline.jobs.output import open_output
 from groupkeeper.pipeline.jobs.watch import Run, Summary, Watch
 from groupkeeper.pipeline.kafka.options import Options, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
 from groupkeeper.pipeline.kafka.scanning import scan
+from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.pipeline.tables import SCAN_TIME
 from groupkeeper.pipeline.tables.schema import ddl_of
 from groupkeeper.pipeline.transforms.times import time_of

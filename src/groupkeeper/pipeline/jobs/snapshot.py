@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from groupkeeper.pipeline.errors import SourceError, cause_of
 from groupkeeper.pipeline.jobs.history import append
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.output import Output, open_output
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
@@ -24,6 +23,7 @@ from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK, Plan, named, plan
 from groupkeeper.pipeline.kafka.retention import ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource, read_ranges
+from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
 from groupkeeper.pipeline.tables import COMMITS
 
 __all__ = ["snapshot", "update_history"]
@@ -38,15 +38,17 @@ def snapshot(
     found: Plan | None = None,
     is_remote: bool = False,
     from_start: bool = False,
+    lake: LakeChoice | None = None,
 ) -> Summary:
     """Bring all tables in `directory` up to date; `options` are those of the source, `found` is what the clusters have,
     None: they are asked. What one cluster fails of does not keep the others from being read. `from_start`: all tables
-    but the history are made of the whole history, not of what is new.
+    but the history are made of the whole history, not of what is new. `lake`: tables that follow from now on; None:
+    those that followed before, if any.
 
     Raises SourceError when the directory can't be written.
     """
     run = Run(watch)
-    with open_output(spark, directory, is_remote=is_remote) as output:
+    with open_output(spark, directory, is_remote=is_remote, lake=lake) as output:
         make_tables(output, update_history(output, options, run, found), run, from_start=from_start)
     return run.summary
 

@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.jobs.freshness import freshness
-from groupkeeper.pipeline.jobs.ledger import NextOffsets
 from groupkeeper.pipeline.jobs.log_offsets import Clusters, log_offsets
 from groupkeeper.pipeline.kafka.retention import Retentions
+from groupkeeper.pipeline.storage.lake import OPEN
+from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.tables import (
     COMMITS,
     CURRENT_OFFSETS,
@@ -46,12 +47,7 @@ from groupkeeper.pipeline.transforms.stale import StaleLimits, stale
 from groupkeeper.pipeline.transforms.status import RULES, status
 from groupkeeper.pipeline.transforms.times import before, time_of
 
-__all__ = ["OPEN", "STEPS", "Given", "Sources", "Step"]
-
-OPEN = "is_open"
-"""Of a step that adds to its table: rows that the next refresh replaces have it true; they are no row of the table for
-ever.
-"""
+__all__ = ["STEPS", "Given", "Sources", "Step"]
 
 _CLOCKS_MS = 3_600_000
 """What the clock of a coordinator may differ from this one's."""

@@ -38,6 +38,9 @@ class Watch:
     def making(self, tables: int) -> None:
         """Everything is read; so many tables are to be made."""
 
+    def following(self) -> None:
+        """All tables are in their places; those of a lake get what is new."""
+
     def table(self, name: str, rows: int, *, is_appended: bool = False) -> None:
         """A table is in its place; `rows` are only the new ones where it is appended to."""
 

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs.ledger import ENTRIES, entry_path, last_entry
 from groupkeeper.pipeline.report.history import Log, Steps, lag_at, log_of
 from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report, Rewind, Stale
+from groupkeeper.pipeline.storage.ledger import ENTRIES, entry_path, last_entry
 from groupkeeper.pipeline.tables import COMMITS, GROUPS, LAG, LOG_OFFSETS, RATES, REWINDS, STALE, STATUS, Table
 
 __all__ = ["read_report"]

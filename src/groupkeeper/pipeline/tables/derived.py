@@ -148,6 +148,7 @@ GROUP_EVENTS = Table(
         Column("log_partition", pa.int32(), "partition of __consumer_offsets that shows it"),
         Column("log_offset", pa.int64(), "offset of the record that shows it"),
     ),
+    day_of="event_time",
 )
 
 RATES = Table(
@@ -174,6 +175,7 @@ RATES = Table(
         Column("unexplained_removals", pa.int64(), "offsets removed where the log does not show whether they expired"),
         Column("removed_with_group", pa.int64(), "offsets deleted with their group, which is in none of the meters"),
     ),
+    day_of="minute",
 )
 
 LOG_OFFSETS = Table(
@@ -259,6 +261,7 @@ REWINDS = Table(
         Column("was_empty", pa.bool_(), "whether the group had no members then, as after a reset; null: not known"),
         *_COMMIT_PLACE,
     ),
+    day_of="rewind_time",
 )
 
 STALE = Table(

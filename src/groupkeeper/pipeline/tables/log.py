@@ -146,6 +146,7 @@ COMMITS = Table(
         Column("is_transactional", pa.bool_(), "whether it was committed within a (committed) transaction"),
         Column("producer_id", pa.int64(), "the transaction's producer; null outside of transactions"),
     ),
+    day_of="log_time",
 )
 
 GROUP_RECORDS = Table(
@@ -165,4 +166,5 @@ GROUP_RECORDS = Table(
         Column("raw_value", pa.binary(), "the value, where the record is not decoded"),
         Column("problem", pa.string(), "why the record is not decoded; null when it is"),
     ),
+    day_of="log_time",
 )

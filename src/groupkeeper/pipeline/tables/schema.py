@@ -30,6 +30,8 @@ class Table(NamedTuple):
     one_row_per: str
     key: tuple[str, ...]
     columns: tuple[Column, ...]
+    day_of: str | None = None
+    """The time by whose day a table that grows is parted on a lake; None: it is replaced as a whole."""
 
     @property
     def arrow(self) -> pa.Schema:

@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs.files import Files
 from groupkeeper.pipeline.kafka.instants import Identity
+from groupkeeper.pipeline.storage.files import Files, LocalFiles, local_path
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 
-__all__ = ["ENTRIES", "ROOT", "Ledger", "NextOffsets", "Tables", "entry_path", "last_entry"]
+__all__ = ["ENTRIES", "ROOT", "Ledger", "NextOffsets", "Tables", "entry_path", "last_entry", "number_of", "stored_lake"]
 
 NextOffsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic, the offset from which records are not in the tables."""
@@ -24,7 +25,11 @@ NextOffsets = Mapping[str, Mapping[int, int]]
 ROOT = "_groupkeeper"
 ENTRIES = f"{ROOT}/ledger"
 _NAME = re.compile(r"(\d{10})\.json")
+_NUMBER = re.compile(r"(\d{10})-")
 _KEPT = 3
+_KEPT_FIELDS = ("made_to", "carried", "open", "fresh", "lake", "rebuilt", "aged", "tidied")
+_HOUR_MS = 3_600_000
+_HOURS_KNOWN = 1000
 
 CARRIED_VERSION = 1
 """Of what is carried from one refresh to the next: with another one all tables are made of the whole history."""
@@ -33,13 +38,14 @@ CARRIED_VERSION = 1
 class Tables(NamedTuple):
     """What a refresh has written aside: `replaced` tables by their directories, and files that come to tables that are
     `added` to; those of `open` are replaced by the next refresh that has the table. `from_start`: they replace all that
-    was there.
+    was there. `aged` files leave their tables: a lake has their rows.
     """
 
     replaced: Mapping[str, str]
     added: Mapping[str, Sequence[str]]
     open: Mapping[str, Sequence[str]]
     from_start: bool = False
+    aged: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 class Move(NamedTuple):
@@ -70,6 +76,52 @@ class Ledger:
     def id(self) -> str:
         """Of the whole history: it starts again when the directory is emptied."""
         return str(self._last["id"])
+
+    @property
+    def number(self) -> int:
+        """Of the last entry; 0: there is none."""
+        return self._number
+
+    @property
+    def lake(self) -> dict[str, Any] | None:
+        """Where tables of a lake follow these, as `follow_to` was told; None: nowhere."""
+        found: dict[str, Any] | None = self._last.get("lake")
+        return found
+
+    @property
+    def rebuilt(self) -> int:
+        """The last entry that replaced all rows of the tables that are added to."""
+        return int(self._last.get("rebuilt", 0))
+
+    def check_lock(self) -> None:
+        """Raises Busy when another run may write by now."""
+        self._files.check_lock()
+
+    @property
+    def tidied_ms(self) -> int:
+        """When the lake was last tidied; 0: never."""
+        return int(self._last.get("tidied", 0))
+
+    def note_tidied(self, time_ms: int) -> None:
+        """Raises SourceError when another run has written to the tables meanwhile."""
+        self._settle()
+        self._write(self._last["files"], self._last["next_offsets"], changes={"tidied": time_ms})
+
+    def has(self, table: str) -> bool:
+        """Whether a run has written the table."""
+        return table in self._last["files"]
+
+    def has_open(self, table: str) -> bool:
+        """Whether it is one that has rows which a refresh replaces."""
+        return table in self._last.get("open", {})
+
+    def aged_to(self, table: str) -> int:
+        """Rows of entries up to this one are in a lake only."""
+        return int(self._last.get("aged", {}).get(table, 0))
+
+    def number_at(self, time_ms: int) -> int:
+        """An entry that was written by then, at most an hour earlier; 0: none is known."""
+        return max((number for number, written_ms in self._last.get("clock", ()) if written_ms <= time_ms), default=0)
 
     @property
     def next_offsets(self) -> NextOffsets:
@@ -143,14 +195,17 @@ class Ledger:
         number = self._number + 1
         files = {table: [*names] for table, names in self._last["files"].items()}
         for table, directory in tables.replaced.items():
-            files[table] = self._parquet(directory)
+            files[table] = self.parquet(directory)
         moves: list[Move] = []
         removed: list[str] = []
         opened: dict[str, list[str]] = dict(self._last.get("open", {}))
+        for table, names in tables.aged.items():
+            removed += [f"{table}/{name}" for name in names]
+            files[table] = [name for name in files[table] if name not in names]
         for table, sources in tables.added.items():
             gone = self.files(table) if tables.from_start else self.open_files(table)
             removed += [f"{table}/{name}" for name in gone]
-            kept = [name for name in self.files(table) if name not in gone]
+            kept = [name for name in files[table] if name not in gone] if table in files else []
             new = [
                 (source, f"{number:010}-{index:03}.parquet")
                 for index, source in enumerate([*sources, *tables.open[table]])
@@ -168,6 +223,11 @@ class Ledger:
             "open": opened,
             "removed": removed,
             "fresh": fresh,
+            "rebuilt": number if tables.from_start else self.rebuilt,
+            "aged": {
+                **self._last.get("aged", {}),
+                **{table: max(map(number_of, names)) for table, names in tables.aged.items() if names},
+            },
         }
         self._write(files, self._last["next_offsets"], moves=moves, directories=tables.replaced, changes=changes)
 
@@ -177,7 +237,8 @@ class Ledger:
             return dict.fromkeys(self.files(table), self._last["next_offsets"])
         return fresh.get(table, {})
 
-    def _parquet(self, directory: str) -> list[str]:
+    def parquet(self, directory: str) -> list[str]:
+        """Names of the files with rows in a directory that was written aside."""
         return [name for name in self._files.names(directory) if name.endswith(".parquet")]
 
     def replace(self, directories: Mapping[str, str]) -> None:
@@ -188,8 +249,13 @@ class Ledger:
         self._settle()
         files = dict(self._last["files"])
         for table, directory in directories.items():
-            files[table] = self._parquet(directory)
+            files[table] = self.parquet(directory)
         self._write(files, self._last["next_offsets"], directories=directories)
+
+    def follow_to(self, lake: Mapping[str, Any]) -> None:
+        """From now on tables of a lake follow these; JSON."""
+        self._settle()
+        self._write(self._last["files"], self._last["next_offsets"], changes={"lake": dict(lake)})
 
     def _settle(self) -> None:
         if not self.is_settled:  # the entry before failed between its writing and its last file
@@ -215,7 +281,8 @@ class Ledger:
     ) -> None:
         number = self._number + 1
         entry: dict[str, Any] = {
-            **{name: self._last[name] for name in ("made_to", "carried", "open", "fresh") if name in self._last},
+            **{name: self._last[name] for name in _KEPT_FIELDS if name in self._last},
+            "clock": _with(self._last.get("clock", []), number),
             "id": self.id,
             "next_offsets": next_offsets,
             "files": files,
@@ -224,6 +291,7 @@ class Ledger:
             "identities": {**self._last.get("identities", {}), **identities},
             **changes,
         }
+        self._files.check_lock()
         self.is_settled = False
         if not self._files.write_new(entry_path(number), json.dumps(entry)):
             raise SourceError(f"{self._directory}: another run has written to it meanwhile: run again")
@@ -254,6 +322,20 @@ class Ledger:
                 )
 
 
+def number_of(name: str) -> int:
+    """The entry that a file of a table came with, or the last one of those that were merged; 0: of an older version."""
+    match = _NUMBER.match(name)
+    return int(match[1]) if match else 0
+
+
+def _with(clock: Sequence[Sequence[int]], number: int) -> list[Sequence[int]]:
+    """Numbers of entries and when they were written, one for each hour."""
+    now_ms = time.time_ns() // 1_000_000
+    if clock and now_ms - clock[-1][1] < _HOUR_MS:
+        return list(clock)
+    return [*clock, (number, now_ms)][-_HOURS_KNOWN:]
+
+
 def _texts(offsets: NextOffsets) -> dict[str, dict[str, int]]:
     """As JSON has them."""
     return {name: {str(partition): offset for partition, offset in own.items()} for name, own in offsets.items()}
@@ -270,6 +352,17 @@ def _is_beyond(reach: Mapping[str, Mapping[str, int]], made_to: NextOffsets) -> 
 def last_entry(names: Iterable[str]) -> int:
     """The number of the last entry, of the names of files in the ledger; 0: there is none."""
     return max((int(match[1]) for name in names if (match := _NAME.fullmatch(name))), default=0)
+
+
+def stored_lake(directory: str) -> dict[str, Any] | None:
+    """Ledger.lake of a directory of this machine, of which nothing is touched; None also of what is elsewhere."""
+    root = local_path(directory)
+    if root is None:
+        return None
+    files = LocalFiles(root)
+    number = last_entry(files.names(ENTRIES))
+    found: dict[str, Any] | None = json.loads(files.read(entry_path(number))).get("lake") if number else None
+    return found
 
 
 def entry_path(number: int) -> str:

@@ -18,22 +18,21 @@ from urllib.parse import unquote, urlparse
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from groupkeeper.pipeline.errors import SourceError, first_line
+from groupkeeper.pipeline.storage.lease import Busy, Lease
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Busy", "Files", "LocalFiles", "files_of", "local_path"]
+__all__ = ["Files", "LocalFiles", "files_of", "local_path"]
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _STALE_S = 2 * 86400
 """What was written aside so long ago is of a run that was killed."""
 
+_CONDITIONAL = "fs.option.create.conditional.overwrite"
+
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
-
-
-class Busy(SourceError):
-    """Another run writes to the directory."""
 
 
 class Files(Protocol):
@@ -41,6 +40,9 @@ class Files(Protocol):
 
     def lock(self) -> contextlib.AbstractContextManager[None]:
         """Keeps other runs out. Raises Busy."""
+
+    def check_lock(self) -> None:
+        """Raises Busy when other runs may write by now."""
 
     def names(self, path: str) -> list[str]:
         """What is in a directory; nothing when it is not there."""
@@ -102,6 +104,9 @@ class LocalFiles:
             except BlockingIOError:
                 raise Busy(f"{self._root}: another run writes to it: wait for its end, or choose another") from None
             yield
+
+    def check_lock(self) -> None:
+        """The system keeps it for as long as this process lives."""
 
     def names(self, path: str) -> list[str]:
         try:
@@ -191,8 +196,9 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 class HadoopFiles:
-    """What Spark reaches and this machine does not: a directory is replaced by two renames. Nothing keeps two runs
-    apart but the ledger: an entry is written by one of them, where the file system does not rename onto a file (HDFS).
+    """What Spark reaches and this machine does not: a directory is replaced by two renames. A lease keeps other runs
+    out, and an entry of the ledger is written by one run only: where the store creates a file for one writer alone
+    (S3), or does not rename onto a file (HDFS).
     """
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
@@ -204,6 +210,8 @@ class HadoopFiles:
         try:
             configuration = spark.sparkContext._jsc.hadoopConfiguration()
             self._files = self._path_type(directory).getFileSystem(configuration)
+            # An object store's way to let only one writer create a file (S3 since Hadoop 3.4.2).
+            self._is_conditional = bool(self._files.hasPathCapability(self._path_type(directory), _CONDITIONAL))
             hadoop = jvm.org.apache.hadoop.fs
             self._context = hadoop.FileContext.getFileContext(self._files.getUri(), configuration)
             gateway = spark.sparkContext._gateway
@@ -211,9 +219,13 @@ class HadoopFiles:
             self._no_options = gateway.new_array(getattr(hadoop, "Options$Rename"), 0)
         except Py4JError as error:
             raise SourceError(f"{directory} is out of reach: {first_line(error)}") from error
+        self._lease = Lease(self, self._root)
 
     def lock(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
+        return self._lease.held()
+
+    def check_lock(self) -> None:
+        self._lease.check()
 
     def names(self, path: str) -> list[str]:
         at = self._at(path)
@@ -230,16 +242,22 @@ class HadoopFiles:
 
     def write_new(self, path: str, text: str) -> bool:
         target = self._at(path)
-        beside = self._at(f"{path}.{uuid.uuid4().hex}")  # of this run alone
-        stream = self._files.create(beside, False)
+        beside = target if self._is_conditional else self._at(f"{path}.{uuid.uuid4().hex}")  # of this run alone
         try:
-            stream.write(bytearray(text.encode()))
-        finally:
-            stream.close()
-        try:
-            self._context.rename(beside, target, self._no_options)
+            if self._is_conditional:
+                builder = self._files.createFile(target).recursive().overwrite(False)
+                stream = builder.must(_CONDITIONAL, True).build()
+            else:
+                stream = self._files.create(beside, False)
+            try:
+                stream.write(bytearray(text.encode()))
+            finally:
+                stream.close()
+            if not self._is_conditional:
+                self._context.rename(beside, target, self._no_options)
         except Py4JJavaError as error:
-            self._files.delete(beside, False)
+            if not self._is_conditional:
+                self._files.delete(beside, False)
             if self._files.exists(target):
                 return False
             raise SourceError(f"{self._root}/{path} cannot be written: {first_line(error)}") from error

@@ -6,29 +6,37 @@ import contextlib
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs.files import Files, LocalFiles, files_of, local_path
-from groupkeeper.pipeline.jobs.ledger import ROOT, Ledger, NextOffsets, Tables
-from groupkeeper.pipeline.tables import Table
+from groupkeeper.pipeline.storage.files import Files, LocalFiles, files_of, local_path
+from groupkeeper.pipeline.storage.formats import open_lake
+from groupkeeper.pipeline.storage.lake import Place
+from groupkeeper.pipeline.storage.ledger import ROOT, Ledger, NextOffsets, Tables, number_of
+from groupkeeper.pipeline.storage.mirror import Keeping, Mirror
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
 from groupkeeper.pipeline.transforms.history import is_from
 
-__all__ = ["Output", "Staged", "open_output"]
+__all__ = ["LakeChoice", "Output", "Staged", "open_output"]
 
 _STAGING = f"{ROOT}/staging"
 """Below it each run has a directory of its own."""
+
+_HISTORY = (COMMITS, GROUP_RECORDS)
 
 _PLAIN = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 
 
 @contextlib.contextmanager
-def open_output(spark: SparkSession, directory: str, *, is_remote: bool = False) -> Iterator[Output]:
-    """The directory, for one run at a time; what this run and killed ones wrote aside is removed at the end.
+def open_output(
+    spark: SparkSession, directory: str, *, is_remote: bool = False, lake: LakeChoice | None = None
+) -> Iterator[Output]:
+    """The directory, for one run at a time; what this run and killed ones wrote aside is removed at the end. `lake`:
+    tables that follow from now on; None: those that followed before, if any.
 
     Raises SourceError when it can't be written, or another run writes to it; what Spark raises passes.
     """
@@ -38,12 +46,32 @@ def open_output(spark: SparkSession, directory: str, *, is_remote: bool = False)
             output = Output(spark, directory, files)
             files.clean(_STAGING, output.staging)
             try:
+                output.follow_to(lake)
                 yield output
             finally:
                 if output.ledger.is_settled:  # else the next run moves what is there into the tables
                     files.clean(_STAGING, output.staging)
     except OSError as error:
         raise SourceError(f"{directory} cannot be written: {error.strerror or error}") from error
+
+
+class LakeChoice(NamedTuple):
+    """Where tables of a lake are, and how long they keep what."""
+
+    place: Place
+    keeping: Keeping = Keeping()
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self.place._asdict(), **self.keeping._asdict()}
+
+    @staticmethod
+    def of(found: Mapping[str, Any] | None) -> LakeChoice | None:
+        """As `as_json` gave it."""
+        if found is None:
+            return None
+        return LakeChoice(
+            Place(*(found[name] for name in Place._fields)), Keeping(*(found[name] for name in Keeping._fields))
+        )
 
 
 class Staged(NamedTuple):
@@ -66,8 +94,23 @@ class Output:
         self.staging = f"{_STAGING}/{uuid.uuid4().hex}"
         self.lock = threading.Lock()
         """Held by whom appends."""
+        self.mirror: Mirror | None = None
+        """Tables of a lake that follow."""
         self._local = local_path(directory)
         self._url = (self._local.absolute().as_uri() if self._local is not None else directory).rstrip("/")
+
+    def follow_to(self, chosen: LakeChoice | None) -> None:
+        """Let tables of a lake follow. Raises SourceError when others do already."""
+        known = LakeChoice.of(self.ledger.lake)
+        if chosen is not None and known is not None and chosen.place != known.place:
+            raise SourceError(f"{self._url}: its tables are followed by {known.place}, not by {chosen.place}")
+        found = chosen or known
+        if found is None:
+            return
+        lake = open_lake(self.spark, found.place, self._url)
+        self.mirror = Mirror(lake, found.place, found.keeping, self.ledger, self.lock, self._of_files)
+        if found != known:
+            self.ledger.follow_to(found.as_json())
 
     @property
     def is_here(self) -> bool:
@@ -79,7 +122,9 @@ class Output:
         return f"{self._url}/{path}"
 
     def read(self, table: Table) -> DataFrame:
-        """A table as it is now; a table that is not there has no rows."""
+        """A table as it is now; a table that is not there has no rows. Of a history table all rows."""
+        if self.mirror is not None and table in _HISTORY and self.ledger.has(table.name):
+            return self.mirror.rows(table)
         if not self.files.names(table.name):
             return self.spark.createDataFrame([], table.ddl)
         return self.spark.read.schema(table.ddl).parquet(self.url(table.name))
@@ -163,6 +208,10 @@ class Output:
         with self.lock:
             self.ledger.refresh(tables, made_to)
 
+    def aged(self) -> Mapping[str, Sequence[str]]:
+        """By table the files that a lake has made superfluous."""
+        return {} if self.mirror is None else self.mirror.aged()
+
     def publish(self, staged: Mapping[str, Staged]) -> None:
         """What was written aside takes the places of the tables of these names: all together, for readers who go by the
         ledger; directory after directory for others.
@@ -181,12 +230,18 @@ class Output:
         with self.lock:
             size_by_name = {name: self.files.size(f"{table.name}/{name}") for name in self.ledger.files(table.name)}
             busy = {*self.ledger.fresh_files(table.name), *self.ledger.open_files(table.name)}
+            if self.mirror is not None:
+                reached = self.mirror.has_to(table)
+                busy |= {name for name in size_by_name if number_of(name) > reached}
             small = [name for name, size in size_by_name.items() if size < small_bytes and name not in busy]
             if len(small) < many:
                 return 0
             paths = [self.url(f"{table.name}/{name}") for name in small]
             files = 1 + sum(size_by_name[name] for name in small) // (4 * small_bytes)
             staged = self.stage(self.spark.read.schema(table.ddl).parquet(*paths).coalesce(files), table)
+            last = max(map(number_of, small))
+            for name in self.ledger.parquet(staged.directory):
+                self.files.move(f"{staged.directory}/{name}", f"{staged.directory}/{last:010}-{name}")
             for name in size_by_name.keys() - set(small):
                 self.files.link(f"{table.name}/{name}", f"{staged.directory}/{name}")
             self.ledger.replace({table.name: staged.directory})

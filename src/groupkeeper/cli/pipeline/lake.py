@@ -1,0 +1,112 @@
+"""The arguments about tables of Delta Lake and Apache Iceberg."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError, Namespace
+
+from groupkeeper.cli.pipeline.parts import import_part
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+__all__ = ["add_lake", "check_lake", "lake_choice", "settings_of"]
+
+_OF_A_LAKE = ("catalog", "namespace", "keep_versions", "keep_days")
+
+
+def add_lake(parser: ArgumentParser) -> None:
+    """The arguments themselves."""
+    lake = parser.add_argument_group("lake")
+    lake.add_argument(
+        "--table-format", choices=["parquet", "delta", "iceberg"],
+        help="delta or iceberg: tables of Delta Lake or Apache Iceberg follow those in DIR; default: as the last run "
+        "had it, parquet for a new directory",
+    )  # fmt: skip
+    lake.add_argument(
+        "--catalog", metavar="NAME",
+        help="the catalog of Spark's for these tables, set up by --conf spark.sql.catalog.NAME…; default: they are at "
+        "DIR/delta/TABLE or DIR/iceberg/TABLE",
+    )  # fmt: skip
+    lake.add_argument("--namespace", metavar="NAME", help="where in the catalog the tables are; default: groupkeeper")
+    lake.add_argument(
+        "--keep-versions", metavar="HOURS", type=_hours,
+        help="for so long earlier versions of these tables can be read; default: 168",
+    )  # fmt: skip
+    lake.add_argument(
+        "--keep-days", metavar="DAYS", type=_days,
+        help="rows of tables that grow (history, events, rates, rewinds) are removed when they are older; "
+        "default: never",
+    )  # fmt: skip
+
+
+def _hours(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1
+    if not 0 <= found < 24 * 36_500:
+        raise ArgumentTypeError(f"{text!r}: expected a number of hours, for example 24")
+    return found
+
+
+def _days(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 36_500:
+        raise ArgumentTypeError(f"{text!r}: expected a number of days above 0, for example 400")
+    return int(text)
+
+
+def check_lake(options: Namespace) -> None:
+    given = [
+        name for name in ("catalog", "namespace", "keep_versions", "keep_days") if getattr(options, name) is not None
+    ]
+    if options.table_format not in ("delta", "iceberg") and given:
+        options.refuse(f"--{given[0].replace('_', '-')} is for --table-format delta or iceberg")
+    if options.namespace is not None and options.catalog is None:
+        options.refuse("--namespace is for --catalog")
+
+
+def lake_choice(options: Namespace) -> Any:
+    """What was said of a lake, for the jobs; None: nothing was. Raises SourceError where DIR has one, and it was said
+    that there be none.
+    """
+    wanted = getattr(options, "table_format", None)
+    if wanted is None:
+        return None
+    if wanted == "parquet":
+        if (known := _known_format(options)) is not None:
+            from groupkeeper.pipeline.errors import SourceError
+
+            raise SourceError(
+                f"{options.output}: {known} tables follow its own: leave --table-format out, or choose another"
+            )
+        return None
+    output = import_part("storage.output")
+    lake, mirror = import_part("storage.lake"), import_part("storage.mirror")
+    keeping = mirror.Keeping(row_days=options.keep_days)
+    if options.keep_versions is not None:
+        keeping = keeping._replace(version_hours=options.keep_versions)
+    place = lake.Place(wanted, options.catalog)
+    if options.namespace is not None:
+        place = place._replace(namespace=options.namespace)
+    return output.LakeChoice(place, keeping)
+
+
+def _known_format(options: Namespace) -> str | None:
+    """Of the lake whose tables follow those in a directory of this machine."""
+    found = import_part("storage.ledger").stored_lake(options.output)
+    return None if found is None else str(found["format"])
+
+
+def settings_of(options: Namespace) -> dict[str, str]:
+    """Spark's settings that are given, and those that a lake needs. Raises SourceError."""
+    given = dict(options.settings)
+    wanted = getattr(options, "table_format", None) or _known_format(options)
+    if wanted in (None, "parquet"):
+        return given
+    if options.remote is not None:  # the server has been started with what it needs
+        return given
+    found: dict[str, str] = import_part("runtime.lake").lake_settings(wanted, given)
+    return found

@@ -1,0 +1,26 @@
+"""Modules of the pipeline, which are imported when they are needed: PySpark takes its time, and may be missing."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["import_job", "import_part"]
+
+
+def import_job(name: str) -> Any:
+    """A module of the pipeline's jobs. Raises SourceError where the extra is missing."""
+    return import_part(f"jobs.{name}")
+
+
+def import_part(name: str) -> Any:
+    """A module of the pipeline. Raises SourceError where the extra is missing."""
+    from groupkeeper.pipeline.errors import SourceError
+
+    try:
+        return import_module(f"groupkeeper.pipeline.{name}")
+    except ModuleNotFoundError as error:
+        raise SourceError(f"{error.name} is missing: pip install '.[spark]' in a checkout brings it") from None

@@ -1,0 +1,3 @@
+"""Where tables are: the output directory with its ledger, and tables of a lake that follow. What is in them is no
+matter here.
+"""

@@ -1,0 +1,94 @@
+"""A lake of Delta tables."""
+
+from __future__ import annotations
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.storage.lake import DAY, OPEN, Mark, Place, Replaced, foreign, partitions
+from groupkeeper.pipeline.tables import Table
+
+__all__ = ["DeltaLake"]
+
+_LOOKED_AT = 100
+"""Commits among which one of ours is expected: others are those of `tidy` and of people."""
+
+
+class DeltaLake:
+    """Each commit is a transaction of Delta's own: with the same number twice it is done once."""
+
+    def __init__(self, spark: SparkSession, place: Place, directory: str) -> None:
+        self._spark = spark
+        self._place = place
+        self._root = f"{directory}/{place.format}"
+        # Open rows are replaced by rows of any kind, and few files need few tasks.
+        spark.conf.set("spark.databricks.delta.replaceWhere.constraintCheck.enabled", "false")
+        spark.conf.set("spark.databricks.delta.snapshotPartitions", "2")
+        if place.catalog is not None:
+            spark.sql(f"CREATE NAMESPACE IF NOT EXISTS `{place.catalog}`.`{place.namespace}`")
+
+    def mark(self, table: Table) -> Mark | None:
+        if not self._is_there(table):
+            return None
+        commits = self._spark.sql(f"DESCRIBE HISTORY {self._name(table)} LIMIT {_LOOKED_AT}")
+        for row in commits.select("userMetadata").collect():  # the last one is the first
+            if (found := Mark.of(row.userMetadata)) is not None:
+                return found
+        raise foreign(self._name(table))
+
+    def write(self, frame: DataFrame, table: Table, mark: Mark, replaced: Replaced) -> None:
+        writer = (
+            frame.write.format("delta")
+            .mode("append" if replaced is Replaced.NONE else "overwrite")
+            .option("txnAppId", f"groupkeeper-{mark.history}")
+            .option("txnVersion", mark.entry)
+            .option("userMetadata", mark.text)
+        )
+        if replaced is Replaced.ALL:
+            writer = writer.option("overwriteSchema", "true")
+        else:
+            writer = writer.option("mergeSchema", "true")
+        if replaced is Replaced.OPEN:
+            writer = writer.option("replaceWhere", OPEN)
+        else:
+            writer = writer.partitionBy(*partitions(table, has_open=OPEN in frame.columns))
+        if self._place.catalog is None:
+            writer.save(self._path(table))
+        else:
+            writer.saveAsTable(self._name(table))
+
+    def read(self, table: Table) -> DataFrame:
+        return self._spark.table(self._name(table)).select(*table.names)
+
+    def tidy(self, table: Table, keep_hours: float) -> None:
+        name = self._name(table)
+        self._spark.sql(f"OPTIMIZE {name}")
+        key = "spark.databricks.delta.retentionDurationCheck.enabled"
+        self._spark.conf.set(key, "false")  # the versions that are kept are the caller's choice
+        self._spark.sql(f"VACUUM {name} RETAIN {keep_hours:g} HOURS")
+        self._spark.conf.unset(key)
+
+    def forget(self, table: Table, keep_days: int) -> None:
+        self._spark.sql(f"DELETE FROM {self._name(table)} WHERE {DAY} < date_sub(current_date(), {keep_days})")
+
+    def _path(self, table: Table) -> str:
+        return f"{self._root}/{table.name}"
+
+    def _name(self, table: Table) -> str:
+        if self._place.catalog is None:
+            return f"delta.`{self._path(table)}`"
+        return f"`{self._place.catalog}`.`{self._place.namespace}`.`{table.name}`"
+
+    def _is_there(self, table: Table) -> bool:
+        if self._place.catalog is not None:
+            return self._spark.catalog.tableExists(self._name(table))
+        try:
+            self._spark.sql(f"DESCRIBE DETAIL {self._name(table)}").collect()
+        except PySparkException as error:
+            if error.getCondition() in ("DELTA_MISSING_DELTA_TABLE", "DELTA_TABLE_NOT_FOUND", "PATH_NOT_FOUND"):
+                return False
+            if "DELTA" in str(error.getCondition()):
+                return False
+            raise SourceError(f"{self._path(table)}: {error}") from error
+        return True

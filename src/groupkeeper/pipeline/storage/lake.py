@@ -1,0 +1,131 @@
+"""Tables of Delta Lake or Apache Iceberg that follow those of a directory.
+
+The directory with its ledger stays what jobs work on. After a refresh each table of the lake is brought up to the
+ledger's last entry in one commit of its format, which keeps the entry's number: what was killed in between is made up
+for by the next run, and nothing is written twice.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.tables import Table
+
+__all__ = [
+    "DAY",
+    "FORMATS",
+    "OPEN",
+    "Lake",
+    "Mark",
+    "Place",
+    "Replaced",
+    "foreign",
+    "partitions",
+    "shaped",
+]
+
+FORMATS = ("parquet", "delta", "iceberg")
+DAY = "day"
+"""A column that tables of a lake have where they grow: the day (UTC) of Table.day_of."""
+
+OPEN = "is_open"
+"""Of tables that rows are added to: rows that the next refresh replaces have it true."""
+
+
+class Place(NamedTuple):
+    """Where a lake's tables are: `catalog`.`namespace`.<table> of Spark's catalogs; `catalog` None: below the output
+    directory, at <format>/<table>.
+    """
+
+    format: str
+    catalog: str | None = None
+    namespace: str = "groupkeeper"
+
+    def __str__(self) -> str:
+        return self.format if self.catalog is None else f"{self.format} tables {self.catalog}.{self.namespace}"
+
+
+class Replaced(Enum):
+    """Which rows make room for those that are written."""
+
+    NONE = "none"
+    OPEN = "open"
+    ALL = "all"
+
+
+class Mark(NamedTuple):
+    """What each commit keeps: which directory's history a table is of (Ledger.id), up to which entry, and a digest of
+    the names of the files that it was made of.
+    """
+
+    history: str
+    entry: int
+    files: str
+
+    @property
+    def text(self) -> str:
+        return json.dumps({"groupkeeper": self._asdict()})
+
+    @staticmethod
+    def of(text: str | None) -> Mark | None:
+        """None: someone else's."""
+        try:
+            found = json.loads(text or "")["groupkeeper"]
+            return Mark(str(found["history"]), int(found["entry"]), str(found["files"]))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+class Lake(Protocol):
+    """Tables of one format at one place. What Spark raises passes."""
+
+    def mark(self, table: Table) -> Mark | None:
+        """Of the table's last commit by a run; None: there is no such table. Raises SourceError when there is one that
+        no run has written.
+        """
+
+    def write(self, frame: DataFrame, table: Table, mark: Mark, replaced: Replaced) -> None:
+        """One commit of rows with the columns of `shaped`; doing it again with the same mark is the caller's to avoid.
+        Columns that the table lacks come to it.
+        """
+
+    def read(self, table: Table) -> DataFrame:
+        """All rows, with the table's own columns."""
+
+    def tidy(self, table: Table, keep_hours: float) -> None:
+        """Make few files of small ones, and remove those of versions that are older than that."""
+
+    def forget(self, table: Table, keep_days: int) -> None:
+        """Remove rows of days that are longer ago, of a table that grows."""
+
+
+def partitions(table: Table, *, has_open: bool) -> list[str]:
+    """The columns that the files of a table are parted by."""
+    if table.day_of is None:
+        return []
+    return ["cluster", DAY, *([OPEN] if has_open else [])]
+
+
+def shaped(frame: DataFrame, table: Table, *, has_open: bool) -> DataFrame:
+    """Rows as a lake has them. Those of `has_open` have OPEN already. Each of a table's files is of one group of rows
+    that are read together.
+    """
+    if table.day_of is None:
+        return frame.select(*table.names)
+    more = [OPEN] if has_open else []
+    rows = frame.select(*table.names, F.to_date(table.day_of).alias(DAY), *more)
+    order = [name for name in ("group_id", "topic", "partition", "log_partition", "log_offset") if name in table.names]
+    return rows.repartition(*partitions(table, has_open=has_open)).sortWithinPartitions(
+        *partitions(table, has_open=has_open), *order
+    )
+
+
+def foreign(name: str) -> SourceError:
+    """What to say of a table that no run has written."""
+    return SourceError(f"{name} is there, but groupkeeper has not written it: choose another --namespace or --output")

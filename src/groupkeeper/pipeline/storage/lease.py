@@ -1,0 +1,130 @@
+"""Keeps other runs out of a directory on a file system without locks: whoever holds it says so again and again.
+
+Each word is a file of the next number, of which only one writer can be the first. So nobody takes over while the
+holder lives, two never take over at once, and a holder that was suspended for too long finds that it has lost it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from py4j.protocol import Py4JError
+
+from groupkeeper.pipeline.errors import SourceError
+
+__all__ = ["LEASES", "Busy", "Lease"]
+
+LEASES = "_groupkeeper/leases"
+HOLDS_S = 120.0
+"""Clocks of the machines that write to a directory may differ by a part of it."""
+
+_NAME = re.compile(r"(\d{10})\.json")
+_KEPT = 2
+
+
+class Busy(SourceError):
+    """Another run writes to the directory."""
+
+
+class Shared(Protocol):
+    """Of files.Files what is needed here."""
+
+    def names(self, path: str) -> list[str]: ...
+    def read(self, path: str) -> str: ...
+    def write_new(self, path: str, text: str) -> bool: ...
+    def remove(self, path: str) -> None: ...
+
+
+class Lease:
+    """Of the directory that `files` reach, called `place` in messages. `clock` tells seconds since 1970."""
+
+    def __init__(
+        self, files: Shared, place: str, *, holds_s: float = HOLDS_S, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._files = files
+        self._place = place
+        self._holds_s = holds_s
+        self._clock = clock
+        self._id = uuid.uuid4().hex
+        self._number = 0
+        self._until = 0.0
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Holds it, and renews it by a thread. Raises Busy when another run does."""
+        self.take()
+        ended = threading.Event()
+        keeper = threading.Thread(target=self._keep, args=(ended,), daemon=True)
+        keeper.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            keeper.join()
+            self.release()
+
+    def take(self) -> None:
+        """Raises Busy when another run holds it."""
+        last, found = self._last()
+        if found is not None and found["until"] > self._clock() and found["id"] != self._id:
+            raise Busy(
+                f"{self._place}: another run writes to it (process {found['pid']} at {found['host']}): wait for its "
+                f"end, or choose another; if it was killed, for {self._holds_s:g} s"
+            )
+        self._number = last
+        if not self._say(self._clock() + self._holds_s):
+            raise Busy(f"{self._place}: another run has begun to write to it at the same moment: wait for its end")
+
+    def check(self) -> None:
+        """Raises Busy when it has been taken and is not held any more."""
+        if self._number and self._clock() >= self._until:
+            raise Busy(f"{self._place}: this run was suspended for so long that another one may write there: run again")
+
+    def renew(self) -> None:
+        """Raises Busy when another run holds it by now."""
+        if not self._say(self._clock() + self._holds_s):
+            self._until = 0.0
+            self.check()
+
+    def release(self) -> None:
+        """Others may take it at once. Nothing happens when it is not held any more."""
+        if self._until:
+            self._say(0.0)
+            self._until = 0.0
+
+    def _keep(self, ended: threading.Event) -> None:
+        while not ended.wait(self._holds_s / 4):
+            try:
+                self.renew()
+            except Busy:
+                return
+            except (OSError, Py4JError, SourceError):
+                continue  # what the file system says is told where something is written
+
+    def _last(self) -> tuple[int, dict[str, Any] | None]:
+        numbers = sorted(int(match[1]) for name in self._files.names(LEASES) if (match := _NAME.fullmatch(name)))
+        if not numbers:
+            return 0, None
+        return numbers[-1], json.loads(self._files.read(_path(numbers[-1])))
+
+    def _say(self, until: float) -> bool:
+        word = {"id": self._id, "host": socket.gethostname(), "pid": os.getpid(), "until": until}
+        if not self._files.write_new(_path(self._number + 1), json.dumps(word)):
+            return False
+        self._number, self._until = self._number + 1, until
+        if self._number > _KEPT:
+            self._files.remove(_path(self._number - _KEPT))
+        return True
+
+
+def _path(number: int) -> str:
+    return f"{LEASES}/{number:010}.json"

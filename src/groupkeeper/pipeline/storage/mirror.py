@@ -1,0 +1,175 @@
+"""Brings a lake's tables to where those of the directory are."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.storage.lake import OPEN, Lake, Mark, Place, Replaced, shaped
+from groupkeeper.pipeline.storage.ledger import Ledger, number_of
+from groupkeeper.pipeline.tables import TABLES, Table
+
+__all__ = ["Keeping", "Mirror"]
+
+_HERE_HOURS = 48
+"""For so long rows that the lake has stay in the directory too: the report reads them there."""
+
+_HOUR_MS = 3_600_000
+_TIDY_MS = 24 * _HOUR_MS
+
+
+class Keeping(NamedTuple):
+    """How long versions of a lake's tables can be gone back to, and how long rows of tables that grow stay; None: for
+    ever.
+    """
+
+    version_hours: float = 168
+    row_days: int | None = None
+
+
+class _Here(NamedTuple):
+    """The files of a table as of an entry of the ledger; `opened` are those with rows for only now, None: it has none
+    by its kind.
+    """
+
+    table: Table
+    number: int
+    names: list[str]
+    opened: list[str] | None
+
+
+class Mirror:
+    """What the lake lacks follows from its tables' marks and the names of the directory's files, whose numbers are
+    those of the ledger's entries. So it does not matter when a run is killed.
+    """
+
+    def __init__(
+        self, lake: Lake, place: Place, keeping: Keeping, ledger: Ledger,
+        lock: threading.Lock, read_files: Callable[[Table, Sequence[str]], DataFrame],
+    ) -> None:  # fmt: skip
+        self._lake = lake
+        self._place = place
+        self._keeping = keeping
+        self._ledger = ledger
+        self._lock = lock
+        self._read_files = read_files
+        self._marks: dict[str, Mark | None] = {}
+
+    def update(self) -> None:
+        """Every table that a run has made. Raises SourceError; what Spark raises passes."""
+        with self._lock:  # an entry and its files
+            here = [self._here(table) for table in TABLES if self._ledger.has(table.name)]
+        with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
+            list(pool.map(self._update, here))
+        self._tidy()
+
+    def rows(self, table: Table) -> DataFrame:
+        """All rows of a history table: what the lake has, and what it has not yet."""
+        reached = self.reached(table)
+        if reached is None:
+            return self._read_files(table, self._ledger.files(table.name))
+        new = [name for name in self._ledger.files(table.name) if number_of(name) > reached]
+        return self._lake.read(table).unionByName(self._read_files(table, new)) if new else self._lake.read(table)
+
+    def reached(self, table: Table) -> int | None:
+        """The ledger's entry up to which the lake has a table; None: it has none.
+
+        Raises SourceError when the lake's table is of another directory, or lacks what is no longer here.
+        """
+        mark = self._mark(table)
+        aged_to = self._ledger.aged_to(table.name)
+        if mark is not None and mark.history != self._ledger.id:
+            raise SourceError(
+                f"{self._place}: {table.name} is of another directory, or of this one before it was emptied: choose "
+                "another --namespace, or remove the table"
+            )
+        if aged_to > (0 if mark is None else mark.entry):
+            raise SourceError(
+                f"{self._place}: {table.name} lacks rows that are nowhere else any more: bring the table back, or "
+                "start again in an empty directory"
+            )
+        return None if mark is None else mark.entry
+
+    def has_to(self, table: Table) -> int:
+        """As `reached`; 0: nothing that could be relied on. `update` tells why."""
+        try:
+            return self.reached(table) or 0
+        except SourceError:
+            return 0
+
+    def aged(self) -> dict[str, list[str]]:
+        """By table the files whose rows the lake has, and which are of no use here any more."""
+        cut = self._ledger.number_at(time.time_ns() // 1_000_000 - _HERE_HOURS * _HOUR_MS)
+        found: dict[str, list[str]] = {}
+        for table in TABLES if cut else ():
+            if table.day_of is None or not self._ledger.has(table.name):
+                continue
+            last = min(cut, self.has_to(table))
+            busy = {*self._ledger.fresh_files(table.name), *self._ledger.open_files(table.name)}
+            names = [name for name in self._ledger.files(table.name) if 0 < number_of(name) <= last]
+            if names := [name for name in names if name not in busy]:
+                found[table.name] = names
+        return found
+
+    def _mark(self, table: Table) -> Mark | None:
+        if table.name not in self._marks:
+            self._marks[table.name] = self._lake.mark(table)
+        return self._marks[table.name]
+
+    def _here(self, table: Table) -> _Here:
+        opened = self._ledger.open_files(table.name) if self._ledger.has_open(table.name) else None
+        return _Here(table, self._ledger.number, self._ledger.files(table.name), opened)
+
+    def _update(self, here: _Here) -> None:
+        table = here.table
+        reached = self.reached(table)
+        if table.day_of is None:
+            known = self._mark(table)
+            if known is None or known.files != _digest(here.names):
+                self._write(here, here.names, Replaced.ALL)
+        elif reached is None or (here.opened is not None and reached < self._ledger.rebuilt):
+            self._write(here, here.names, Replaced.ALL)
+        elif reached < here.number:
+            new = [name for name in here.names if number_of(name) > reached]
+            if here.opened is not None:
+                self._write(here, [*{*new, *here.opened}], Replaced.OPEN)
+            elif new:
+                self._write(here, new, Replaced.NONE)
+
+    def _write(self, here: _Here, names: Sequence[str], replaced: Replaced) -> None:
+        table = here.table
+        frame = self._read_files(table, [name for name in names if name not in (here.opened or ())])
+        if here.opened is not None:
+            opened = self._read_files(table, here.opened)
+            frame = frame.withColumn(OPEN, F.lit(False)).unionByName(opened.withColumn(OPEN, F.lit(True)))
+        mark = Mark(self._ledger.id, here.number, _digest(here.names))
+        self._ledger.check_lock()
+        self._lake.write(shaped(frame, table, has_open=here.opened is not None), table, mark, replaced)
+        self._marks[table.name] = mark
+
+    def _tidy(self) -> None:
+        """Once a day."""
+        now_ms = time.time_ns() // 1_000_000
+        if now_ms - self._ledger.tidied_ms < _TIDY_MS:
+            return
+        if self._ledger.tidied_ms:
+            for table in TABLES:
+                if self._mark(table) is not None:
+                    if table.day_of is not None and self._keeping.row_days is not None:
+                        self._lake.forget(table, self._keeping.row_days)
+                    self._lake.tidy(table, self._keeping.version_hours)
+        with self._lock:
+            self._ledger.note_tidied(now_ms)
+
+
+def _digest(names: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]

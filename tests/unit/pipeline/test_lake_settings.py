@@ -1,0 +1,64 @@
+"""What Spark is started with for tables of a lake, and what does not go together on the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupkeeper.cli.main import main
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.runtime.lake import lake_settings
+
+DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
+
+
+def test_the_package_is_that_of_the_version_of_spark() -> None:
+    assert lake_settings("delta", {}, "4.2.1")["spark.jars.packages"] == DELTA
+    assert "iceberg-spark-runtime-4.1" in lake_settings("iceberg", {}, "4.1.4")["spark.jars.packages"]
+    with pytest.raises(
+        SourceError, match=r"no package of delta is known for Spark 4\.3\.0: pip install 'pyspark==4\.2"
+    ):
+        lake_settings("delta", {}, "4.3.0")
+
+
+def test_what_is_given_stays() -> None:
+    given = {"spark.jars.packages": "a:b:1", "spark.sql.extensions": "mine", "spark.driver.memory": "2g"}
+    found = lake_settings("delta", given, "4.2.1")
+    assert found["spark.jars.packages"] == f"{DELTA},a:b:1"
+    assert found["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension,mine"
+    assert found["spark.driver.memory"] == "2g"
+    assert found["spark.sql.catalog.spark_catalog"].endswith("DeltaCatalog")
+    catalog = {"spark.sql.catalog.spark_catalog": "mine"}
+    assert lake_settings("delta", catalog, "4.2.1")["spark.sql.catalog.spark_catalog"] == "mine"
+
+
+def test_jars_that_are_given_take_the_place_of_the_package() -> None:
+    jars = {"spark.jars": "/jars/delta-spark_4.3.jar"}
+    assert "spark.jars.packages" not in lake_settings("delta", jars, "4.3.0")
+    own = {"spark.jars.packages": "io.delta:delta-spark_4.3_2.13:5.0"}
+    assert lake_settings("delta", own, "4.3.0")["spark.jars.packages"] == own["spark.jars.packages"]
+
+
+def test_spark_submit_brings_its_own_jars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert "spark.jars.packages" not in lake_settings("delta", {}, "4.3.0")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--catalog", "main"], "--catalog is for --table-format delta or iceberg"),
+        (["--table-format", "parquet", "--keep-days", "3"], "--keep-days is for --table-format delta or iceberg"),
+        (["--table-format", "delta", "--namespace", "n"], "--namespace is for --catalog"),
+        (["--table-format", "orc"], "invalid choice: 'orc'"),
+        (["--table-format", "delta", "--keep-days", "0"], "'0': expected a number of days above 0"),
+        (["--table-format", "delta", "--keep-versions", "soon"], "'soon': expected a number of hours"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(capsys: pytest.CaptureFixture[str], words: list[str], told: str) -> None:
+    arguments = ["pipeline", "snapshot", "--bootstrap-server", "none:1", "--output", "tables", *words]
+    try:
+        status = main(arguments)
+    except SystemExit as end:
+        status = int(end.code or 0)
+    assert status == 2
+    assert told in capsys.readouterr().err
