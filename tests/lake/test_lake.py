@@ -21,7 +21,7 @@ from groupkeeper.pipeline.storage.output import LakeChoice, open_output
 from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS, GROUP_RECORDS, LAG, RATES, REWINDS, Table
 from groupkeeper.pipeline.tables.state import CARRIED
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 TABLES = (COMMITS, GROUP_RECORDS, *(step.table for step in STEPS if step.table not in CARRIED))
 WITH_OPEN = (GROUP_EVENTS, RATES, REWINDS)

@@ -16,7 +16,7 @@ from groupkeeper.pipeline.storage.lease import Busy
 from groupkeeper.pipeline.storage.output import LakeChoice, open_output
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def test_tables_are_on_s3_and_those_of_a_lake_follow(spark: SparkSession, servers: str, lake_format: str) -> None:
