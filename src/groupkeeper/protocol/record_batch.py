@@ -266,6 +266,8 @@ def write_pairs(
     """A batch of format 2 with records of one moment, of a key and a value each, and its header. Raises as
     `write_batch`, whose short form this is: every commit of a consumer comes by here.
     """
+    if not pairs:
+        raise ValueError("a batch has at least one record")
     out = bytearray()
     varint = zigzag
     for place, (key, value) in enumerate(pairs):

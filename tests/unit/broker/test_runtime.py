@@ -32,7 +32,13 @@ from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 from groupkeeper.protocol.offsets_topic import Entry, decode_record, encode_record
-from groupkeeper.protocol.record_batch import EndTransaction, Record, end_transaction_record, write_batch
+from groupkeeper.protocol.record_batch import (
+    EndTransaction,
+    Record,
+    end_transaction_record,
+    iter_headers,
+    write_batch,
+)
 
 T0, T1 = ("t", 0), ("t", 1)
 PROPERTIES = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}
@@ -230,6 +236,19 @@ async def test_deleted_topic_takes_its_offsets_along(peer: Peer) -> None:  # GO-
     await peer.commit({T0: 5})
     peer.broker.topics.delete("t")
     assert await peer.fetch() == {}
+
+
+async def test_a_deleted_topic_without_offsets_appends_nothing(peer: Peer) -> None:  # GO-76
+    await peer.commit({T0: 5})
+    peer.broker.topics.create("unread", 2, {})
+    log = peer.broker.groups.log_of("g")
+    end = log.log_end_offset
+    peer.broker.topics.delete("unread")
+    assert log.log_end_offset == end
+    await peer.commit({T0: 6})
+    headers = [header for _, header in iter_headers(log.read(0, 1 << 20))]
+    assert headers[-1].base_offset == end
+    assert all(header.record_count > 0 for header in headers)
 
 
 async def test_a_topic_deleted_while_its_offsets_are_loaded_takes_them_along(tmp_path: Path) -> None:  # GO-76

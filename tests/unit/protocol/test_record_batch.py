@@ -118,6 +118,8 @@ def test_lies_about_sizes_are_refused() -> None:
 def test_a_batch_has_records() -> None:
     with pytest.raises(ValueError, match="at least one"):
         write_batch([])
+    with pytest.raises(ValueError, match="at least one"):
+        write_pairs([], 5, base_offset=0, partition_leader_epoch=0)
     with pytest.raises(ValueError, match="brotli"):
         write_batch(RECORDS, compression="brotli")
 

@@ -175,6 +175,8 @@ class HostedShard(Generic[R]):
         Raises `KafkaError` as clients get it: nothing has happened then, or, of records that need not be in one
         batch, less. After `UnknownServerError` it may have failed.
         """
+        if not records:
+            return  # a batch without records would have no last offset, and readers of the log could not go on
         if not is_atomic and len(records) > _RECORDS_PER_BATCH:
             self._write_halves(records, now_ms, transaction)
             return
