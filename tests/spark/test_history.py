@@ -11,8 +11,8 @@ from tests.spark.traces import DAY, HOUR, MINUTE, Trace, at, log_offsets, ms, se
 
 from groupkeeper.pipeline.kafka.retention import Retention, Retentions
 from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS, OFFSETS_AS_OF, RATES, REWINDS
-from groupkeeper.pipeline.transforms.current_offsets import current_offsets
 from groupkeeper.pipeline.transforms.group_events import group_events
+from groupkeeper.pipeline.transforms.latest import current_offsets
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.pipeline.transforms.rates import rates
 from groupkeeper.pipeline.transforms.rewinds import beyond, last_moves, moves, rewinds

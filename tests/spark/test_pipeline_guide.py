@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1200)]
 
 GUIDE = (Path(__file__).resolve().parents[2] / "docs/pipeline.md").read_text()
 ADDRESS = "localhost:9092"
-BLOCKS = re.findall(r"^```(python)?\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
-(PROGRAM,) = [text for language, text in BLOCKS if language]
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
+(PROGRAM,) = [text for language, text in BLOCKS if language == "python"]
 LINES = [line for language, text in BLOCKS if not language for line in text.splitlines()]
 
 

@@ -11,12 +11,11 @@ from tests.spark.test_history import join, leave
 from tests.spark.traces import DAY, Trace, at, frame, log_offsets, ms, seconds_of
 
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUP_EVENTS, GROUPS, LAG, LOG_OFFSETS, MEMBERS, STALE
-from groupkeeper.pipeline.transforms.current_offsets import current_offsets
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.groups import groups
 from groupkeeper.pipeline.transforms.lag import lag
-from groupkeeper.pipeline.transforms.latest import latest_records
+from groupkeeper.pipeline.transforms.latest import current_offsets, latest_records
 from groupkeeper.pipeline.transforms.members import members
 from groupkeeper.pipeline.transforms.stale import StaleLimits, stale
 

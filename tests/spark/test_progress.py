@@ -134,7 +134,7 @@ def test_commands_at_a_terminal_and_in_a_pipe(servers: str, tmp_path: Path, monk
     terminal = Terminal("pipeline", "snapshot", *place)
     assert terminal.end() == 0, terminal.shown
     shown = terminal.shown
-    assert re.search(r"cluster c: \d+ partitions, [\d,]+ records at most\r\n", shown)
+    assert re.search(r"cluster c: \d+ partitions, [\d,]+ records? at most\r\n", shown)
     assert len(set(re.findall(show(r"starting Spark \((\d+) s\)"), shown))) >= 2, shown  # the line goes on meanwhile
     assert re.search(show(r"making \d+ tables \("), shown)
     assert re.search(r"done in [\d.]+ s\r\n$", shown)

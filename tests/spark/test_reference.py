@@ -19,12 +19,12 @@ from tests.spark.traces import frame
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
 from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.pipeline.tables import DECODED, LOG_OFFSETS
-from groupkeeper.pipeline.transforms.current_offsets import current_offsets
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.groups import groups
 from groupkeeper.pipeline.transforms.history import commits, group_records
 from groupkeeper.pipeline.transforms.lag import lag
+from groupkeeper.pipeline.transforms.latest import current_offsets
 from groupkeeper.pipeline.transforms.members import members
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.pipeline.transforms.rates import rates

@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 from groupkeeper.client.admin import Admin
 from groupkeeper.pipeline.errors import cause_of
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, DECODED, GROUP_RECORDS
-from groupkeeper.pipeline.transforms.current_offsets import current_offsets, current_offsets_of_decoded
 from groupkeeper.pipeline.transforms.decoded import decode_archive, decode_key_value
 from groupkeeper.pipeline.transforms.history import commits, group_records
+from groupkeeper.pipeline.transforms.latest import current_offsets, current_offsets_of_decoded
 from groupkeeper.testing.background import BackgroundBroker
 
 T = TypeVar("T")

@@ -14,19 +14,16 @@ from groupkeeper.live.ends import EndsSeen
 from groupkeeper.live.model import Wait, WaitSum
 from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.lag import PartitionLag
+from groupkeeper.operations.topics import KEPT, RETENTION_SETTINGS, retention_ms
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed
 
 _READ_TOGETHER = 200
 _TRY_AGAIN_MS = 300_000
 """After so long what may not be read, and settings, are asked for again."""
 
-_SETTINGS = ("cleanup.policy", "retention.ms")
-
 NOTHING_WAITS = Wait(0)
 _UNKNOWN = Wait(None, is_margin_known=False)
 _NO_COMMIT = Wait(None)
-_KEPT = -1
-"""Records don't go for being old."""
 
 Rows = Mapping[str, Sequence[PartitionLag]]
 
@@ -105,10 +102,9 @@ class Waits:
             is_estimated = True
         if written_ms is None:
             return _UNKNOWN
-        retention_ms = self._retention.of(row.topic)
-        has_margin = retention_ms is not None and retention_ms != _KEPT
-        margin_ms = written_ms + retention_ms - at_ms if has_margin and retention_ms is not None else None
-        return Wait(max(0, at_ms - written_ms), is_estimated, margin_ms, retention_ms is not None)
+        kept_ms = self._retention.of(row.topic)
+        margin_ms = None if kept_ms is None or kept_ms == KEPT else written_ms + kept_ms - at_ms
+        return Wait(max(0, at_ms - written_ms), is_estimated, margin_ms, kept_ms is not None)
 
     def refusals(self, topics: Iterable[str]) -> Iterator[tuple[str, Deed, Failure]]:
         """Of the topics those whose records or settings may not be read, and why."""
@@ -163,9 +159,9 @@ class _Retention:
         due = [topic for topic in topics if topic not in known or at_ms - known[topic].at_ms >= _TRY_AGAIN_MS]
         self._asked = known
         if due:
-            answers = await admin.topic_settings(due, _SETTINGS)
+            answers = await admin.topic_settings(due, RETENTION_SETTINGS)
             for topic, settings in answers.done.items():
-                self._asked[topic] = _Asked(at_ms, _retention_ms(settings))
+                self._asked[topic] = _Asked(at_ms, retention_ms(settings))
             for topic, failure in answers.failed.items():
                 self._asked[topic] = _Asked(at_ms, None, failure)
 
@@ -178,11 +174,3 @@ class _Retention:
         """Why it isn't known."""
         asked = self._asked.get(topic)
         return None if asked is None else asked.failure
-
-
-def _retention_ms(settings: Mapping[str, str]) -> int | None:
-    if "cleanup.policy" not in settings or "retention.ms" not in settings:
-        return None
-    if "delete" not in (part.strip() for part in settings["cleanup.policy"].split(",")):
-        return _KEPT
-    return max(_KEPT, int(settings["retention.ms"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from uuid import uuid4
 
 from groupkeeper.client.admin import Admin
@@ -14,6 +14,22 @@ HIDDEN = (
     "only offsets of topics that may be seen are known: brokers leave out those on which DESCRIBE is missing, and it "
     "is not granted for all topics"
 )
+
+
+RETENTION_SETTINGS = ("cleanup.policy", "retention.ms")
+"""What `retention_ms` is told from."""
+
+KEPT = -1
+"""Records of a topic don't go for being old."""
+
+
+def retention_ms(settings: Mapping[str, str]) -> int | None:
+    """After how long a topic's records may go, of its settings by name; KEPT: never; None: that isn't known."""
+    if any(name not in settings for name in RETENTION_SETTINGS):
+        return None
+    if "delete" not in (part.strip() for part in settings["cleanup.policy"].split(",")):
+        return KEPT
+    return max(KEPT, int(settings["retention.ms"]))
 
 
 async def describe_topics(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
@@ -18,14 +19,16 @@ from groupkeeper.pipeline.kafka.instants import Instant, Instants
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets, Tables
 from groupkeeper.pipeline.storage.output import Output, Staged
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG, LAG_HISTORY, LOG_ENDS, Table
 from groupkeeper.pipeline.tables.state import CARRIED
 from groupkeeper.pipeline.transforms.history import is_before
+from groupkeeper.pipeline.transforms.trends import hourly_ends, hourly_lag
 
 __all__ = ["make_tables", "update_lake"]
 
 _HISTORY = (COMMITS, GROUP_RECORDS)
 _ADDED = tuple(step.table for step in STEPS if step.adds)
+_OF_HISTORY = tuple(table for table in _ADDED if not table.is_measured)
 
 
 class Written(NamedTuple):
@@ -54,9 +57,12 @@ class Frames:
                 for table in CARRIED
             }
             self._then |= {
-                table.name: output.spark.createDataFrame([], table.ddl) if self.from_start else output.open_rows(table)
+                table.name: output.spark.createDataFrame([], table.ddl)
+                if self.from_start and not table.is_measured
+                else output.open_rows(table)
                 for table in _ADDED
             }
+            self._then[LAG.name] = output.read(LAG)
         self.read_to = {name: _cut(offsets, instants.get(name)) for name, offsets in known.items()}
         beyond = {name: own for name, own in self.read_to.items() if own != known[name]}
         self._new = {name: frame.where(is_before(beyond)) if beyond else frame for name, frame in new.items()}
@@ -101,6 +107,11 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
             output.merge(table)
         except (PySparkException, Py4JError) as error:
             run.fail(Problem(None, f"table {table.name}: its small files stay as they are: {_said(error)}"))
+    for table, hourly in ((LAG_HISTORY, hourly_lag), (LOG_ENDS, hourly_ends)):
+        try:
+            output.thin(table, hourly, time.time_ns() // 1_000_000)
+        except (PySparkException, Py4JError) as error:
+            run.fail(Problem(None, f"table {table.name}: its old rows stay as they are: {_said(error)}"))
     for table in _HISTORY:
         run.watch.table(table.name, run.summary.new_rows.setdefault(table.name, 0), is_appended=True)
     frames = Frames(output, given.clusters.instants, from_start=from_start)
@@ -141,16 +152,17 @@ def _write(output: Output, step: Step, frames: Frames, given: Given) -> Written:
     made = step.make(frames, given)
     if step.adds:
         name = step.table.name
-        is_first = frames.from_start or output.ledger.files(name) == output.ledger.open_files(name)
+        is_anew = frames.from_start and not step.table.is_measured
+        is_first = is_anew or output.ledger.files(name) == output.ledger.open_files(name)
         return Written(*output.stage_parts(made, step.table, OPEN, is_needed=is_first))
     return Written(output.stage(made, step.table), [])
 
 
 def _publish(output: Output, written: Mapping[str, Written], read_to: NextOffsets, *, from_start: bool) -> None:
     """Where one is missing of those that the next refresh goes on from, it goes on from where this one did."""
-    added = [table.name for table in _ADDED]
-    needed = {*added, *(table.name for table in CARRIED)}
-    replaced = {name: each.staged for name, each in written.items() if name not in needed}
+    added = [table.name for table in _ADDED if table.name in written]
+    needed = {table.name for table in (*_OF_HISTORY, *CARRIED)}
+    replaced = {name: each.staged for name, each in written.items() if name not in needed and name not in added}
     if not needed <= written.keys():
         output.publish(replaced)
         return
@@ -160,7 +172,7 @@ def _publish(output: Output, written: Mapping[str, Written], read_to: NextOffset
             {name: each.directory for name, each in replaced.items()},
             {name: written[name].staged.files for name in added},
             {name: written[name].open_files for name in added},
-            from_start,
+            [table.name for table in _OF_HISTORY] if from_start else (),
             output.aged(),
         ),
         read_to,

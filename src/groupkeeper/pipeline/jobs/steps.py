@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.jobs.freshness import freshness
 from groupkeeper.pipeline.jobs.log_offsets import Clusters, log_offsets
+from groupkeeper.pipeline.kafka.options import OFFSETS_TOPIC
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets
@@ -23,6 +24,8 @@ from groupkeeper.pipeline.tables import (
     GROUP_RECORDS,
     GROUPS,
     LAG,
+    LAG_HISTORY,
+    LOG_ENDS,
     LOG_OFFSETS,
     MEMBERS,
     RATES,
@@ -32,13 +35,12 @@ from groupkeeper.pipeline.tables import (
     Table,
 )
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, LAST_COMMITS, LAST_RECORDS, MOVES, PACES, RECENT_REWINDS
-from groupkeeper.pipeline.transforms.current_offsets import current_offsets
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.groups import groups
 from groupkeeper.pipeline.transforms.history import is_from
 from groupkeeper.pipeline.transforms.lag import lag, topics_to_estimate
-from groupkeeper.pipeline.transforms.latest import last_commits, last_records
+from groupkeeper.pipeline.transforms.latest import current_offsets, last_commits, last_records
 from groupkeeper.pipeline.transforms.members import members
 from groupkeeper.pipeline.transforms.paces import paces
 from groupkeeper.pipeline.transforms.rates import open_minutes, rates
@@ -46,6 +48,7 @@ from groupkeeper.pipeline.transforms.rewinds import beyond, last_moves, moves, r
 from groupkeeper.pipeline.transforms.stale import StaleLimits, stale
 from groupkeeper.pipeline.transforms.status import RULES, status
 from groupkeeper.pipeline.transforms.times import before, time_of
+from groupkeeper.pipeline.transforms.trends import lag_history, log_ends, measured_logs
 
 __all__ = ["STEPS", "Given", "Sources", "Step"]
 
@@ -80,7 +83,7 @@ class Sources(Protocol):
         """All rows of COMMITS, for what neither a record nor what is carried tells."""
 
     def then(self, table: Table) -> DataFrame:
-        """What was carried, or is open, of before."""
+        """What was carried, or is open, of before; of LAG all rows."""
 
     def now(self, table: Table) -> DataFrame:
         """The table of a step before."""
@@ -139,11 +142,18 @@ def _recent_rewinds(tables: Sources, given: Given) -> DataFrame:
     )
 
 
-def _lag(tables: Sources, _: Given) -> DataFrame:
+def _lag(tables: Sources, given: Given) -> DataFrame:
     known = tables.now(CURRENT_OFFSETS), tables.now(LOG_OFFSETS)
     topics = [row.topic for row in topics_to_estimate(*known, tables.now(FRESHNESS)).collect()]
     commits = tables.past(COMMITS).where(F.col("topic").isin(topics)) if topics else tables.new(COMMITS).where("false")
-    return lag(*known, commits, tables.now(FRESHNESS))
+    ahead = tables.now(REWINDS).where(is_from(given.made_to)).where("direction = 'ahead'")
+    return lag(*known, commits, tables.now(FRESHNESS), then=tables.then(LAG), jumps=ahead)
+
+
+def _log_ends(tables: Sources, given: Given) -> DataFrame:
+    topic = next((each.topic for each in given.clusters.instants.values()), OFFSETS_TOPIC)
+    measured = measured_logs(tables.now(LOG_OFFSETS), tables.now(FRESHNESS), topic)
+    return log_ends(measured, tables.then(LOG_ENDS), OPEN)
 
 
 def _stale(tables: Sources, given: Given) -> DataFrame:
@@ -183,8 +193,10 @@ STEPS = (
     Step(MOVES, lambda tables, given: last_moves(tables.then(MOVES).unionByName(_moves(tables, given)))),
     Step(PACES, _paces),
     Step(RATES, _rates, adds=True),
-    Step(LAG, _lag),
     Step(REWINDS, _rewinds, adds=True),
+    Step(LAG, _lag),
+    Step(LAG_HISTORY, lambda tables, _: lag_history(tables.now(LAG)).withColumn(OPEN, F.lit(False)), adds=True),
+    Step(LOG_ENDS, _log_ends, adds=True),
     Step(RECENT_REWINDS, _recent_rewinds),
     Step(STALE, _stale),
     Step(STATUS, _status),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import FirstRecord, Position, TopicPartition
 from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.topics import RETENTION_SETTINGS, retention_ms
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds, Refused, refused
 from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
 from groupkeeper.pipeline.tables.schema import LAST_MS
@@ -59,9 +60,11 @@ async def _measure(asked: Measure) -> dict[TopicPartition, Row]:
                 found[key] = _row(**why._asdict())
     cluster = asked.cluster
     times: dict[TopicPartition, list[Row]] = {}
+    retentions: dict[str, int | None] = {}
     try:
         async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
             found |= await _absent(admin, absent)
+            retentions = await _retentions(admin, asked.wanted, there)
             times, unread = await _record_times(admin, {key: asked.wanted[key] for key in there}, there)
     except (ClientError, KafkaError) as error:
         found |= {key: _row(problem=cluster.failing(error)) for key in absent}
@@ -70,6 +73,7 @@ async def _measure(asked: Measure) -> dict[TopicPartition, Row]:
         found[key] = _row(
             **log._asdict(),
             records=times.get(key, []),
+            retention_ms=retentions.get(key.topic),
             measured_time=asked.instant.measured_ms * 1000,
             problem=unread.get(key),
         )
@@ -81,6 +85,18 @@ async def _absent(admin: Admin, places: Sequence[TopicPartition]) -> dict[TopicP
     described = await admin.describe_topics({key.topic for key in places})
     gone = UnknownTopicOrPartition()
     return {key: _row(**refused(described.failed.get(key.topic, gone))._asdict()) for key in places}
+
+
+async def _retentions(admin: Admin, wanted: Wanted, logs: Mapping[TopicPartition, LogEnds]) -> dict[str, int | None]:
+    """After how long records may go, of topics that a group has records to read of; what is not told is missing."""
+    topics = {key.topic for key, log in logs.items() if any(offset < log.log_end_offset for offset in wanted[key])}
+    if not topics:
+        return {}
+    try:
+        settings = await admin.topic_settings(topics, RETENTION_SETTINGS)
+    except (ClientError, KafkaError):
+        return {}
+    return {topic: retention_ms(found) for topic, found in settings.done.items()}
 
 
 async def record_times(cluster: ClusterOptions, positions: Sequence[Position]) -> dict[Position, int | None]:
@@ -136,6 +152,9 @@ def _within(record: FirstRecord | None, end: int) -> tuple[bool, int | None]:
 
 def _row(**found: Any) -> Row:
     nothing = dict.fromkeys(
-        ("topic_id", "log_start_offset", "last_stable_offset", "log_end_offset", "records", "measured_time", "problem")
-    )
+        (
+            "topic_id", "log_start_offset", "last_stable_offset", "log_end_offset", "records", "retention_ms",
+            "measured_time", "problem",
+        )
+    )  # fmt: skip
     return {**nothing, "is_deleted": False, **found}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from groupkeeper.pipeline.errors import SourceError
 
-__all__ = ["ClusterOptions", "Options", "Start", "parse_options"]
+__all__ = ["OFFSETS_TOPIC", "ClusterOptions", "Options", "Start", "parse_options"]
 
 EARLIEST = -2
 LATEST = -1
@@ -107,7 +107,7 @@ _COMMON = (
 _WITHOUT_EFFECT = ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix")
 _NAMES = {name.lower(): name for name in (*_PER_CLUSTER, *_OWN, *_COMMON, *_WITHOUT_EFFECT)}
 _ROWS = ("records", "decoded")
-_OFFSETS_TOPIC = "__consumer_offsets"
+OFFSETS_TOPIC = "__consumer_offsets"
 _PREFIX = "kafka."
 
 
@@ -198,7 +198,7 @@ def _cluster(name: str | None, given: dict[str, str], rows: str, is_streaming: b
     if len(selections) > 1:
         raise SourceError(f"{' and '.join(selections)} cannot both be given")
     if not selections and rows == "decoded":
-        given = given | {"subscribe": _OFFSETS_TOPIC}
+        given = given | {"subscribe": OFFSETS_TOPIC}
     elif not selections:
         raise SourceError("one of subscribe, subscribePattern, assign is needed")
     topics = tuple(dict.fromkeys(part.strip() for part in given.get("subscribe", "").split(",") if part.strip()))

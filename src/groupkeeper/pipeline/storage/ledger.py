@@ -8,14 +8,14 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.storage.files import Files, LocalFiles, local_path
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES
 
 __all__ = ["ENTRIES", "ROOT", "Ledger", "NextOffsets", "Tables", "entry_path", "last_entry", "number_of", "stored_lake"]
 
@@ -27,7 +27,8 @@ ENTRIES = f"{ROOT}/ledger"
 _NAME = re.compile(r"(\d{10})\.json")
 _NUMBER = re.compile(r"(\d{10})-")
 _KEPT = 3
-_KEPT_FIELDS = ("made_to", "carried", "open", "fresh", "lake", "rebuilt", "aged", "tidied")
+_KEPT_FIELDS = ("made_to", "carried", "open", "fresh", "lake", "rebuilt", "aged", "tidied", "thinned")
+_MEASURED = tuple(table.name for table in TABLES if table.is_measured)
 _HOUR_MS = 3_600_000
 _HOURS_KNOWN = 1000
 
@@ -37,14 +38,14 @@ CARRIED_VERSION = 1
 
 class Tables(NamedTuple):
     """What a refresh has written aside: `replaced` tables by their directories, and files that come to tables that are
-    `added` to; those of `open` are replaced by the next refresh that has the table. `from_start`: they replace all that
-    was there. `aged` files leave their tables: a lake has their rows.
+    `added` to; those of `open` are replaced by the next refresh that has the table. `anew`: tables of which they
+    replace all that was there. `aged` files leave their tables: a lake has their rows.
     """
 
     replaced: Mapping[str, str]
     added: Mapping[str, Sequence[str]]
     open: Mapping[str, Sequence[str]]
-    from_start: bool = False
+    anew: Collection[str] = ()
     aged: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
@@ -71,6 +72,7 @@ class Ledger:
             self._last = json.loads(files.read(entry_path(self._number)))
             self._move()
             self._check()
+            self._forget()
 
     @property
     def id(self) -> str:
@@ -90,7 +92,7 @@ class Ledger:
 
     @property
     def rebuilt(self) -> int:
-        """The last entry that replaced all rows of the tables that are added to."""
+        """The last entry that replaced all rows of the tables that are added to, but for those that were measured."""
         return int(self._last.get("rebuilt", 0))
 
     def check_lock(self) -> None:
@@ -140,6 +142,7 @@ class Ledger:
         if found is None or self._last.get("carried") != CARRIED_VERSION:
             return None
         needed = [name for name in self._last["files"] if name.startswith(ROOT) or name in self._last["open"]]
+        needed = [name for name in needed if name not in _MEASURED]
         if any(self._missing(name) for name in needed):
             return None
         return {name: {int(number): offset for number, offset in own.items()} for name, own in found.items()}
@@ -203,7 +206,7 @@ class Ledger:
             removed += [f"{table}/{name}" for name in names]
             files[table] = [name for name in files[table] if name not in names]
         for table, sources in tables.added.items():
-            gone = self.files(table) if tables.from_start else self.open_files(table)
+            gone = self.files(table) if table in tables.anew else self.open_files(table)
             removed += [f"{table}/{name}" for name in gone]
             kept = [name for name in files[table] if name not in gone] if table in files else []
             new = [
@@ -223,7 +226,7 @@ class Ledger:
             "open": opened,
             "removed": removed,
             "fresh": fresh,
-            "rebuilt": number if tables.from_start else self.rebuilt,
+            "rebuilt": number if tables.anew else self.rebuilt,
             "aged": {
                 **self._last.get("aged", {}),
                 **{table: max(map(number_of, names)) for table, names in tables.aged.items() if names},
@@ -241,8 +244,13 @@ class Ledger:
         """Names of the files with rows in a directory that was written aside."""
         return [name for name in self._files.names(directory) if name.endswith(".parquet")]
 
-    def replace(self, directories: Mapping[str, str]) -> None:
-        """The files in directories that were written aside take the places of these tables' files.
+    def thinned_to(self, table: str) -> int:
+        """Files of entries up to this one have been thinned."""
+        return int(self._last.get("thinned", {}).get(table, 0))
+
+    def replace(self, directories: Mapping[str, str], thinned: Mapping[str, int] = MappingProxyType({})) -> None:
+        """The files in directories that were written aside take the places of these tables' files. `thinned`: those of
+        entries up to there are.
 
         Raises SourceError when another run has written to the tables meanwhile.
         """
@@ -250,7 +258,8 @@ class Ledger:
         files = dict(self._last["files"])
         for table, directory in directories.items():
             files[table] = self.parquet(directory)
-        self._write(files, self._last["next_offsets"], directories=directories)
+        changes = {"thinned": {**self._last.get("thinned", {}), **thinned}}
+        self._write(files, self._last["next_offsets"], directories=directories, changes=changes)
 
     def follow_to(self, lake: Mapping[str, Any]) -> None:
         """From now on tables of a lake follow these; JSON."""
@@ -320,6 +329,14 @@ class Ledger:
                     f"{self._directory}/{table} lacks {missing[0]}, which was written before: bring it back, or remove "
                     f"{self._directory} with {ROOT} in it to read everything again"
                 )
+
+    def _forget(self) -> None:
+        """What was measured and has been removed since cannot be made again."""
+        for table in _MEASURED:
+            gone = self._missing(table)
+            for names in (self._last["files"], self._last.get("open", {})):
+                if table in names:
+                    names[table] = [name for name in names[table] if name not in gone]
 
 
 def number_of(name: str) -> int:

@@ -136,7 +136,7 @@ class Mirror:
             known = self._mark(table)
             if known is None or known.files != _digest(here.names):
                 self._write(here, here.names, Replaced.ALL)
-        elif reached is None or (here.opened is not None and reached < self._ledger.rebuilt):
+        elif reached is None or (here.opened is not None and not table.is_measured and reached < self._ledger.rebuilt):
             self._write(here, here.names, Replaced.ALL)
         elif reached < here.number:
             new = [name for name in here.names if number_of(name) > reached]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -21,7 +21,12 @@ from groupkeeper.pipeline.storage.mirror import Keeping, Mirror
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
 from groupkeeper.pipeline.transforms.history import is_from
 
-__all__ = ["LakeChoice", "Output", "Staged", "open_output"]
+__all__ = ["THIN_DAYS", "LakeChoice", "Output", "Staged", "open_output"]
+
+THIN_DAYS = 7
+"""For so long rows of measured tables stay as they were measured."""
+
+_DAY_MS = 24 * 3600 * 1000
 
 _STAGING = f"{ROOT}/staging"
 """Below it each run has a directory of its own."""
@@ -236,16 +241,43 @@ class Output:
             small = [name for name, size in size_by_name.items() if size < small_bytes and name not in busy]
             if len(small) < many:
                 return 0
-            paths = [self.url(f"{table.name}/{name}") for name in small]
             files = 1 + sum(size_by_name[name] for name in small) // (4 * small_bytes)
-            staged = self.stage(self.spark.read.schema(table.ddl).parquet(*paths).coalesce(files), table)
-            last = max(map(number_of, small))
-            for name in self.ledger.parquet(staged.directory):
-                self.files.move(f"{staged.directory}/{name}", f"{staged.directory}/{last:010}-{name}")
-            for name in size_by_name.keys() - set(small):
-                self.files.link(f"{table.name}/{name}", f"{staged.directory}/{name}")
-            self.ledger.replace({table.name: staged.directory})
+            directory = self._rewritten(self.files, self._of_files(table, small).coalesce(files), table, small)
+            self.ledger.replace({table.name: directory})
             return len(small)
+
+    def thin(self, table: Table, make: Callable[[DataFrame], DataFrame], now_ms: int) -> int:
+        """Make fewer of the rows of a measured table that are older than THIN_DAYS, once there is a day of them; the
+        result is how many files went into it. Where nothing is merged nothing is thinned, nor where a lake follows.
+        """
+        if self.mirror is not None or not isinstance(self.files, LocalFiles):
+            return 0
+        with self.lock:
+            done = self.ledger.thinned_to(table.name)
+            if self.ledger.number_at(now_ms - (THIN_DAYS + 1) * _DAY_MS) <= done:
+                return 0
+            cut = self.ledger.number_at(now_ms - THIN_DAYS * _DAY_MS)
+            opened = self.ledger.open_files(table.name)
+            names = [
+                name for name in self.ledger.files(table.name) if done < number_of(name) <= cut and name not in opened
+            ]
+            thinned = {table.name: cut}
+            if not names:
+                self.ledger.replace({}, thinned)
+                return 0
+            directory = self._rewritten(self.files, make(self._of_files(table, names)).coalesce(1), table, names)
+            self.ledger.replace({table.name: directory}, thinned)
+            return len(names)
+
+    def _rewritten(self, here: LocalFiles, frame: DataFrame, table: Table, names: Sequence[str]) -> str:
+        """A directory with the rows in place of these files, and the table's other files."""
+        staged = self.stage(frame, table)
+        last = max(map(number_of, names))
+        for name in self.ledger.parquet(staged.directory):
+            here.move(f"{staged.directory}/{name}", f"{staged.directory}/{last:010}-{name}")
+        for name in set(self.ledger.files(table.name)) - set(names):
+            here.link(f"{table.name}/{name}", f"{staged.directory}/{name}")
+        return staged.directory
 
     def rows(self, staged: Staged) -> int:
         """Number of rows: of the files' ends where they are on this machine."""

@@ -13,6 +13,8 @@ __all__ = [
     "GROUPS",
     "GROUP_EVENTS",
     "LAG",
+    "LAG_HISTORY",
+    "LOG_ENDS",
     "LOG_OFFSETS",
     "MEMBERS",
     "OFFSETS_AS_OF",
@@ -204,6 +206,12 @@ LOG_OFFSETS = Table(
             "has none), then the same of the first one up to the LSO that no transaction has aborted; offsets whose "
             "records could not be read are missing",
         ),
+        Column(
+            "retention_ms",
+            pa.int64(),
+            "after how long the topic's records may go; −1: they do not go by age; null: no group has records to read "
+            "of it, or it could not be asked",
+        ),
         _MEASURED_TIME,
         Column("is_deleted", pa.bool_(), "whether the cluster says that the partition does not exist"),
         Column(
@@ -243,7 +251,72 @@ LAG = Table(
             "as lag_ms, of a reader of committed records: 0 where all up to the LSO have been read or were aborted",
         ),
         Column("problem", pa.string(), "why lag, or its time, is not known; null: it is"),
+        Column(
+            "measures",
+            pa.list_(pa.struct([("time", TIME), ("committed_offset", pa.int64()), ("log_end_offset", pa.int64())])),
+            "the last measurements, 11 at most, of a minute one: they begin again where the group is put elsewhere; "
+            "offsets are null where lag was not known",
+        ),
+        Column(
+            "produced_per_s",
+            pa.float64(),
+            "records per second that came since the first of the measures; null: it is less than 30 s ago",
+        ),
+        Column("consumed_per_s", pa.float64(), "records per second that the group has read since; null as above"),
+        Column(
+            "trend",
+            pa.string(),
+            "growing, shrinking, or steady: changed by what comes in 10 s or a twentieth at most; null as above",
+        ),
+        Column(
+            "catch_up_ms",
+            pa.int64(),
+            "until lag is 0, if both rates stay; 0: it is; null: never, or not known",
+        ),
+        Column(
+            "retention_margin_ms",
+            pa.int64(),
+            "until the topic's retention.ms lets the oldest record to read go; below 0: it may go at any moment; null: "
+            "there is none, it does not go by age, or not known",
+        ),
     ),
+)
+
+LAG_HISTORY = Table(
+    "lag_history",
+    "group and partition, and minute in which what was measured is not what it was: a row holds until the next. Of "
+    "each hour with a measurement there is one. After 7 days, of each hour the one with the most lag is left",
+    (*_BY_COMMITTED, "measured_time"),
+    (
+        *_GROUP,
+        *_PARTITION,
+        Column("measured_time", TIME, "the instant"),
+        _COMMITTED_OFFSET,
+        Column("log_end_offset", pa.int64(), "the partition's end; null: the partition could not be asked"),
+        Column("lag", pa.int64(), "records to read; null: not known, see problem"),
+        Column("committed_lag", pa.int64(), "records to read for a reader of committed ones; null as lag"),
+        Column("lag_ms", pa.int64(), "age of the oldest record to read; 0: nothing; null: unknown"),
+        Column("problem", pa.string(), "why lag, or its time, is not known; null: it is"),
+    ),
+    day_of="measured_time",
+    is_measured=True,
+)
+
+LOG_ENDS = Table(
+    "log_ends",
+    "partition that a group reads, or of __consumer_offsets, and minute in which its log is not what it was: a row "
+    "holds until the next. Of each hour with a measurement there is one. After 7 days, of each hour the last is left",
+    (*_BY_PARTITION, "measured_time"),
+    (
+        _CLUSTER,
+        *_PARTITION,
+        Column("measured_time", TIME, "the instant"),
+        Column("log_start_offset", pa.int64(), "first offset of the partition; null: not asked for"),
+        Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end"),
+        Column("log_end_offset", pa.int64(), "the partition's end"),
+    ),
+    day_of="measured_time",
+    is_measured=True,
 )
 
 REWINDS = Table(

@@ -32,6 +32,8 @@ class Table(NamedTuple):
     columns: tuple[Column, ...]
     day_of: str | None = None
     """The time by whose day a table that grows is parted on a lake; None: it is replaced as a whole."""
+    is_measured: bool = False
+    """Whether its rows are of what was measured, which no history has: they stay when tables are made anew."""
 
     @property
     def arrow(self) -> pa.Schema:

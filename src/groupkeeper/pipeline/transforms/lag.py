@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables import LAG, LOG_OFFSETS
 from groupkeeper.pipeline.transforms.times import ms_between
+from groupkeeper.pipeline.transforms.trends import with_trend
 
 __all__ = ["lag", "topics_to_estimate"]
 
@@ -15,14 +16,20 @@ _IS_ESTIMATED = "NOT is_exact AND lag > 0"
 
 
 def lag(
-    current_offsets: DataFrame, log_offsets: DataFrame, commits: DataFrame, freshness: DataFrame | None = None
+    current_offsets: DataFrame,
+    log_offsets: DataFrame,
+    commits: DataFrame,
+    freshness: DataFrame | None = None,
+    *,
+    then: DataFrame | None = None,
+    jumps: DataFrame | None = None,
 ) -> DataFrame:
     """Of rows of tables.CURRENT_OFFSETS and tables.LOG_OFFSETS. Where `freshness` (rows of tables.FRESHNESS) says that
     the latest commits are not known, lag is not either: what was committed before belongs to another instant.
 
     The time is exact where the record at the committed offset tells it. Where it could not be read it is interpolated
     between commits of that partition, of any group (rows of tables.COMMITS): a commit of an offset shows that the
-    records before it were there.
+    records before it were there. Of `then` and `jumps` trends.with_trend tells.
     """
     judged = _judged(current_offsets, log_offsets, freshness)
     estimated = _estimated(judged.where(_IS_ESTIMATED), commits)
@@ -32,13 +39,13 @@ def lag(
     no_committed = (F.col("committed_lag") == 0) | ~F.col("first.is_committed_there")
     committed_ms = F.coalesce(_age(F.col("first.committed_time")), F.col("lag_ms"))
     basis = F.when(F.col("is_exact"), "exact").when(F.col("estimated_time").isNotNull(), "interpolated")
-    return (
+    found = (
         joined.withColumn("lag_ms", lag_ms)
         .withColumn("committed_lag_ms", F.when(no_committed, F.lit(0)).otherwise(committed_ms))
         .withColumn("lag_basis", F.coalesce(basis, F.lit("unknown")))
         .withColumn("problem", F.when(F.col("lag_ms").isNull(), F.col("problem")))
-        .select(*LAG.names)
     )
+    return with_trend(found, then, jumps)
 
 
 def topics_to_estimate(

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
+from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS
+from groupkeeper.pipeline.transforms.history import commits as commits_of
 from groupkeeper.pipeline.transforms.record_kinds import is_group
 
-__all__ = ["last_commits", "last_records", "latest", "latest_records"]
+__all__ = ["current_offsets", "current_offsets_of_decoded", "last_commits", "last_records", "latest", "latest_records"]
 
 _GROUP = ("cluster", "group_id")
 
@@ -22,6 +23,17 @@ def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     rest = [name for name in rows.columns if name not in key]
     last = F.max_by(F.struct(*rest), F.col("log_offset")).alias("last")
     return rows.groupBy(*key).agg(last).where("NOT last.is_tombstone").select(*key, "last.*")
+
+
+def current_offsets(history: DataFrame) -> DataFrame:
+    """tables.CURRENT_OFFSETS: of rows of tables.COMMITS the latest of each key, unless it is a tombstone."""
+    rows = history.select(*CURRENT_OFFSETS.names, "is_tombstone")
+    return latest(rows, CURRENT_OFFSETS.key).select(*CURRENT_OFFSETS.names)
+
+
+def current_offsets_of_decoded(decoded: DataFrame) -> DataFrame:
+    """The same of rows of tables.DECODED, for which `latestOnly=true` is enough."""
+    return current_offsets(commits_of(decoded))
 
 
 def latest_records(group_records: DataFrame) -> DataFrame:
