@@ -245,6 +245,50 @@ async def test_who_may_write_anywhere_gets_a_producer_id(start: Start, connect: 
     assert codes_in(plain(await wire.call(request, 4))) == set()
 
 
+async def test_one_transactional_batch_needs_the_transactional_id_for_all(start: Start, connect: Connect) -> None:
+    """Nothing of such a request is written, and nothing is told of topics."""
+    authorizer = RuleAuthorizer(allows_without_rules=True)
+    broker = await start(authorizer=authorizer)
+    wire = await connect(broker)
+    for name in ("plain", "transactional"):
+        await wire.create(name)
+    authorizer.deny(WRITE, TXN, "x")
+    in_transaction = write_batch(
+        [Record(b"k", b"v", timestamp=1)], producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
+    data = [
+        part(0, "TopicProduceData", name=name, partition_data=[part(0, "PartitionProduceData", records=records)])
+        for name, records in (("plain", BATCH), ("transactional", in_transaction))
+    ]
+    for transactional_id in ("x", None):
+        answer = plain(await wire.call(request_class(0)(transactional_id, -1, 1000, data), 9))
+        assert [one["partition_responses"][0]["error_code"] for one in answer["responses"]] == [TXN_FAILED] * 2
+    log = broker.topics.partition("plain", 0)
+    assert log is not None
+    assert log.log_end_offset == 0
+
+
+async def test_only_brokers_fetch_as_replicas(start: Start, connect: Connect) -> None:
+    authorizer = RuleAuthorizer(allows_without_rules=True)
+    wire = await connect(await start(authorizer=authorizer))
+    await wire.create("t")
+    request = fetch(topic="t")
+    request.replica_id = 7
+    assert codes_in(plain(await wire.call(request, 11))) == {6}  # it has no replica
+    authorizer.deny(READ, TOPIC)  # is for readers
+    assert codes_in(plain(await wire.call(request, 11))) == {6}
+    authorizer.deny(Operation.CLUSTER_ACTION, CLUSTER)
+    assert codes_in(plain(await wire.call(request, 11))) == {TOPIC_FAILED}
+
+
+async def test_there_are_no_loggers_to_set(start: Start, connect: Connect) -> None:
+    wire = await connect(await start())
+    level = part(44, "AlterableConfig", name="kafka", value="INFO")
+    changed = part(44, "AlterConfigsResource", resource_type=8, resource_name="1", configs=[level])
+    (told,) = plain(await wire.call(request_class(44)([changed]), 1))["responses"]
+    assert (told["error_code"], told["error_message"]) == (40, "Logger kafka does not exist!")
+
+
 async def test_operations_are_told(start: Start, connect: Connect) -> None:
     # K1099-22
     authorizer = RuleAuthorizer()

@@ -8,10 +8,12 @@ import os
 import random
 import time
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
 from tests.broker.test_cluster_apis import part, plain
+from tests.differential import lived_in
 from tests.differential.every_request import EVERYTHING, GROUPS, TOPICS, battery, each, of, shape
 from tests.differential.wire import Connection
 from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
@@ -31,7 +33,9 @@ FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
 PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "0")) or 60
 SETTLED_S = 20.0
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-USERS = {"admin": "admin-secret", "alice": "alice-secret"}
+USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
+ASKERS = {"alice": ("alice", "127.0.0.1"), "alice elsewhere": ("alice", "127.0.0.2"), "bob": ("bob", "127.0.0.1")}
+"""Who asks, from where."""
 SETTINGS = {
     "sasl.enabled.mechanisms": "PLAIN",
     "listener.name.sasl.plain.sasl.jaas.config": MODULE
@@ -44,19 +48,25 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
+    **lived_in.SETTINGS,
 }
 NAMES = {2: ("ta", "tb", "t", "*", "gone"), 3: ("ga", "gb", "g", "*"), 4: ("kafka-cluster",), 5: ("xa", "x", "*")}
 
 
 class Side:
-    """One broker, as its super user and as alice."""
+    """One broker, as its super user, as alice, as alice from another host, and as bob."""
 
     def __init__(self, address: str) -> None:
-        self.admin, self.alice = Connection(address), Connection(address)
-        for connection, user in ((self.admin, "admin"), (self.alice, "alice")):
-            self.ask(connection, SaslHandshakeRequest("PLAIN"), 1)
-            token = b"\0" + user.encode() + b"\0" + USERS[user].encode()
-            assert not self.ask(connection, SaslAuthenticateRequest(token), 2).error_code
+        self.admin = self._login(address, "admin", "127.0.0.1")
+        self.askers = {name: self._login(address, user, host) for name, (user, host) in ASKERS.items()}
+        self.alice = self.askers["alice"]
+
+    def _login(self, address: str, user: str, host: str) -> Connection:
+        connection = Connection(address, host)
+        self.ask(connection, SaslHandshakeRequest("PLAIN"), 1)
+        token = b"\0" + user.encode() + b"\0" + USERS[user].encode()
+        assert not self.ask(connection, SaslAuthenticateRequest(token), 2).error_code
+        return connection
 
     def ask(self, connection: Connection, request: Any, version: int) -> Any:
         connection.send(request, version)
@@ -72,7 +82,8 @@ class Side:
         while any(one.error_code for one in self.ask(self.admin, of(3, asked), 12).topics):
             assert time.monotonic() < deadline
         found = self.ask(self.admin, of(3, asked), 12).topics
-        self.battery = battery({one.name: one.topic_id for one in found})
+        topic_ids = {one.name: one.topic_id for one in found}
+        self.battery = {**battery(topic_ids), **lived_in.more(topic_ids)}
         for key_type, key in ((0, "ga"), (1, "xa")):
             while (
                 self.ask(self.admin, request_class(10)(key_type=key_type, coordinator_keys=[key]), 4)
@@ -87,6 +98,7 @@ class Side:
                 "error_code"
             ]:
                 assert time.monotonic() < deadline
+        lived_in.settle(lambda request, version: self.ask(self.admin, request, version))
 
     def hold(self, acls: list[AclCreation]) -> list[Any]:
         """Has these ACLs and no others; returns what Kafka said to each."""
@@ -120,7 +132,7 @@ def draw(rng: random.Random) -> AclCreation:
         rng.choice(NAMES[kind]),
         pattern,
         rng.choice(("User:alice", "User:alice", "User:*", "User:bob", "Group:alice")),
-        rng.choice(("*", "*", "*", "127.0.0.1", "10.0.0.1")),
+        rng.choice(("*", "*", "*", "127.0.0.1", "127.0.0.2", "10.0.0.1")),
         rng.choice((2, *range(3, 13))),
         rng.choice((3, 3, 3, 2)),
     )
@@ -228,8 +240,11 @@ def compare(sides: tuple[Side, Side], seed: int) -> None:
     rng = random.Random(seed)
     acls = [draw(rng) for _ in range(rng.choice((0, 1, 2, 3, 5, 8)))]
     assert own.hold(acls) == theirs.hold(acls)
-    found = {name: [shape(side.ask(side.alice, *side.battery[name])) for side in (own, theirs)] for name in own.battery}
-    different = {name: answers for name, answers in found.items() if answers[0] != answers[1]}
+    different = {}
+    for who, name in product(ASKERS, own.battery):
+        answers = [shape(side.ask(side.askers[who], *side.battery[name])) for side in (own, theirs)]
+        if answers[0] != answers[1]:
+            different[who, name] = answers
     assert not different, repr((different, [plain(acl) for acl in acls]))
 
 

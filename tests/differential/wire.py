@@ -14,9 +14,9 @@ CLIENT_ID = "client"
 class Connection:
     """One request at a time, as brokers serve them."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, bootstrap_servers: str, from_host: str = "127.0.0.1") -> None:
         host, _, port = bootstrap_servers.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=30)
+        self._socket = socket.create_connection((host, int(port)), timeout=30, source_address=(from_host, 0))
         self._received = b""
         self._asked: tuple[RootMessage, int] | None = None
 

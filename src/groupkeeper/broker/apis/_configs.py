@@ -92,6 +92,8 @@ def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> 
         metrics = broker.client_metrics
         found = metrics.of(name)
         return Resource(found, found.overrides, Subscription, lambda given: metrics.configure(name, given))
+    if resource_type == BROKER_LOGGER:
+        return Resource(broker.config, {}, _refuse_loggers, lambda given: None)
     if resource_type == BROKER:
         if name != ALL_BROKERS and not name.lstrip("-").isdigit():
             raise InvalidRequest(f"Node id must be an integer, but it is: {name}")
@@ -106,6 +108,12 @@ def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> 
             InvalidRequest,
         )
     raise InvalidRequest(f"Unknown resource type {resource_type}")
+
+
+def _refuse_loggers(given: Mapping[str, str]) -> None:
+    """Raises `InvalidConfig`: there is no logger that clients could name."""
+    for name in given:
+        raise InvalidConfig(f"Logger {name} does not exist!")
 
 
 def require_allowed(broker: Broker, call: Call, operation: Operation, resource_type: int, name: str) -> None:

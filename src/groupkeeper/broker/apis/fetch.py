@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from operator import itemgetter
 
+from groupkeeper.broker.apis._access import may_cluster
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.apis.list_offsets import check_leader_epoch
 from groupkeeper.broker.authorizer import Operation
@@ -12,6 +13,7 @@ from groupkeeper.broker.log.partition_log import LEADER_EPOCH, Waiter
 from groupkeeper.protocol.errors import (
     InconsistentTopicId,
     KafkaError,
+    NotLeaderOrFollower,
     OffsetOutOfRange,
     TopicAuthorizationFailed,
     UnknownTopicId,
@@ -138,6 +140,7 @@ class _Reading:
             self._room = min(self._room, broker.quotas.largest_fetch(call))
         self._min_bytes = min(request.min_bytes, self._room)
         self._committed = request.isolation_level == _READ_COMMITTED
+        self._is_replica = max(request.replica_id, request.replica_state.replica_id) >= 0
         self._read_logs: list[tuple[PartitionLog, FetchPartition]] = []
         self._has_error = False
         self._names = context.names
@@ -178,9 +181,11 @@ class _Reading:
         topics = self._broker.topics
         topic = topics.by_id(key.topic_id) if by_id else topics.get(key.topic)
         name = topic.name if topic is not None else self._names.get(key.topic_id) if by_id else key.topic
+        if self._is_replica and not may_cluster(self._broker, self._call, Operation.CLUSTER_ACTION):
+            raise TopicAuthorizationFailed
         if name is None:
             raise UnknownTopicId  # It has no name to ask about
-        if not may_topic(self._broker, self._call, Operation.READ, name):
+        if not self._is_replica and not may_topic(self._broker, self._call, Operation.READ, name):
             raise TopicAuthorizationFailed
         if topic is None and topics.get(name) is not None:
             raise InconsistentTopicId
@@ -203,6 +208,8 @@ class _Reading:
 
     def _found(self, log: PartitionLog, part: FetchPartition) -> PartitionData:
         check_leader_epoch(part.current_leader_epoch)
+        if self._is_replica:
+            raise NotLeaderOrFollower  # no other broker has replicas
         answer = PartitionData(
             partition_index=part.partition,
             high_watermark=log.high_watermark,

@@ -49,6 +49,7 @@ _ABORTABLE_SINCE = 11
 _ADDS_SINCE = 12
 _TOPIC_IDS_SINCE = 13
 _NOT_ADDED = "Partition was not added to the transaction"
+_MAGIC_AT = 16
 _ATTRIBUTES_AT = 22
 _TRANSACTIONAL = 0x10
 _ADMIN_CLIENT_ID = "__admin_client"
@@ -63,6 +64,11 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
     assert isinstance(request, ProduceRequest)
     if request.acks not in (0, 1, -1):
         raise InvalidRequiredAcks
+    if any(_is_transactional(part.records) for topic in request.topic_data for part in topic.partition_data):
+        # One such batch, and all of the request depends on it.
+        transactional_id = request.transactional_id
+        if transactional_id is None or not may_use(broker, call, transactional_id):
+            raise TransactionalIdAuthorizationFailed
     answers = [_append_topic(broker, call, wanted) for wanted in request.topic_data]
     return None if request.acks == 0 else ProduceResponse(answers)
 
@@ -81,6 +87,13 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
             for topic in request.topic_data
         ]
     )
+
+
+def _is_transactional(records: bytes | None) -> bool:
+    """Whether the first batch is; that of an old format never."""
+    if records is None or len(records) <= _ATTRIBUTES_AT or records[_MAGIC_AT] < 2:
+        return False
+    return bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
 
 
 def _append_topic(broker: Broker, call: Call, wanted: TopicProduceData) -> TopicProduceResponse:
@@ -107,7 +120,7 @@ def _append(
     if topic.is_internal and call.client_id != _ADMIN_CLIENT_ID:
         raise InvalidTopicException
     records = check_produced(part.records, log, call.api_version, call.received_ms)
-    if records[_ATTRIBUTES_AT] & _TRANSACTIONAL:
+    if _is_transactional(records):
         _admit(broker, call, log, read_header(records))
     base_offset = log.append(records, call.received_ms)
     stamped = log.config.message_timestamp_type == "LogAppendTime"
@@ -126,8 +139,7 @@ def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -
     request = call.message
     assert isinstance(request, ProduceRequest)
     transactional_id = request.transactional_id
-    if transactional_id is None or not may_use(broker, call, transactional_id):
-        raise TransactionalIdAuthorizationFailed
+    assert transactional_id is not None
     if header.producer_id < 0:
         return
     adds = call.api_version >= _ADDS_SINCE
