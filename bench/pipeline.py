@@ -96,8 +96,8 @@ def run(servers: str, commits: int) -> None:
     from groupkeeper.pipeline.kafka.scanning import scan
     from groupkeeper.pipeline.kafka.source import read_ranges
     from groupkeeper.pipeline.session import start_session
-    from groupkeeper.pipeline.transforms.current_offsets import current_offsets_of_decoded
     from groupkeeper.pipeline.transforms.decoded import decode_archive, decode_key_value
+    from groupkeeper.pipeline.transforms.latest import current_offsets_of_decoded
 
     given = {"kafka.bootstrap.servers": servers, "cluster": "bench", "rows": "decoded"}
     options = parse_options(given)

@@ -58,8 +58,8 @@ def growing() -> Iterator[tuple[Callable[[int], Filled], dict[str, str]]]:
 def read(work: str, servers: str, commits: int) -> None:
     """In this process."""
     from groupkeeper.pipeline.session import start_session
-    from groupkeeper.pipeline.transforms.current_offsets import current_offsets_of_decoded
     from groupkeeper.pipeline.transforms.history import commits as commits_of
+    from groupkeeper.pipeline.transforms.latest import current_offsets_of_decoded
 
     spark = start_session("growth")
     given = {"kafka.bootstrap.servers": servers, "cluster": "bench", "rows": "decoded"}
