@@ -68,7 +68,7 @@ def cost_of(words: Sequence[str], environment: dict[str, str]) -> Cost:
             if run.returncode:
                 said.seek(0)
                 raise SystemExit(f"{' '.join(words)}: status {run.returncode}\n{said.read().decode(errors='replace')}")
-        return Cost(wall_s, sum(cpu_s.values()), *most, *_heap(Path(directory)))
+        return Cost._make((wall_s, sum(cpu_s.values()), *most, *_heap(Path(directory))))
 
 
 def cpu_of(work: Callable[[], object]) -> float:
@@ -95,8 +95,8 @@ def _family(root: int) -> Iterator[tuple[int, _Seen]]:
         family |= more
         more = {pid for pid, one in seen.items() if one.parent in family} - family
     for pid in family & seen.keys():
-        one: _Seen | None = seen[pid]
-        if one is not None and seen.get(one.parent, one).name == "java":
+        one = seen[pid]
+        if seen.get(one.parent, one).name == "java":
             # Java's children are Java, with all its memory, until they begin with what they are for.
             one = _look(Path(f"/proc/{pid}")) if _words(pid) != _words(one.parent) else None
         if one is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import subprocess
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -155,7 +155,7 @@ def compare(assignor: str, *, is_homogeneous: bool) -> None:
     kind = "same subscriptions" if is_homogeneous else "different subscriptions"
     print(f"{assignor}, {MEMBERS} members, {TOPICS * PARTITIONS} partitions of {TOPICS} topics, {kind}")
     ours = Ours(assignor)
-    totals: Counter[str] = Counter()
+    totals = defaultdict[str, float](float)
     with apache(assignor) as theirs:
         for group in life(topics, is_homogeneous=is_homogeneous):
             own = ours.run(group)
