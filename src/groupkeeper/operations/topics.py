@@ -17,7 +17,7 @@ HIDDEN = (
 
 
 RETENTION_SETTINGS = ("cleanup.policy", "retention.ms")
-"""What `retention_ms` is told from."""
+"""The settings that `retention_ms` needs."""
 
 KEPT = -1
 """Records of a topic don't go for being old."""

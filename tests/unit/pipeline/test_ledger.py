@@ -150,7 +150,7 @@ def refresh(files: LocalFiles, root: Path, run_name: str) -> None:
         {"_groupkeeper/carried_rows": f"_groupkeeper/staging/{run_name}-carried"},
         {"events": [stage(root, f"{run_name}-events", new)]},
         {"events": [stage(root, f"{run_name}-open", f"<{seen + new}>")]},
-        anew=() if made_to else ["events"],
+        rebuilt=() if made_to else ["events"],
     )
     ledger.refresh(tables, ledger.next_offsets)
 

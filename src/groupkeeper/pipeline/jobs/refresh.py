@@ -152,8 +152,8 @@ def _write(output: Output, step: Step, frames: Frames, given: Given) -> Written:
     made = step.make(frames, given)
     if step.adds:
         name = step.table.name
-        is_anew = frames.from_start and not step.table.is_measured
-        is_first = is_anew or output.ledger.files(name) == output.ledger.open_files(name)
+        is_rebuilt = frames.from_start and not step.table.is_measured
+        is_first = is_rebuilt or output.ledger.files(name) == output.ledger.open_files(name)
         return Written(*output.stage_parts(made, step.table, OPEN, is_needed=is_first))
     return Written(output.stage(made, step.table), [])
 

@@ -38,14 +38,14 @@ CARRIED_VERSION = 1
 
 class Tables(NamedTuple):
     """What a refresh has written aside: `replaced` tables by their directories, and files that come to tables that are
-    `added` to; those of `open` are replaced by the next refresh that has the table. `anew`: tables of which they
-    replace all that was there. `aged` files leave their tables: a lake has their rows.
+    `added` to; those of `open` are replaced by the next refresh that has the table. They replace all files of the
+    tables named in `rebuilt`. `aged` files leave their tables: a lake has their rows.
     """
 
     replaced: Mapping[str, str]
     added: Mapping[str, Sequence[str]]
     open: Mapping[str, Sequence[str]]
-    anew: Collection[str] = ()
+    rebuilt: Collection[str] = ()
     aged: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
@@ -141,8 +141,8 @@ class Ledger:
         found: dict[str, dict[str, int]] | None = self._last.get("made_to")
         if found is None or self._last.get("carried") != CARRIED_VERSION:
             return None
-        needed = [name for name in self._last["files"] if name.startswith(ROOT) or name in self._last["open"]]
-        needed = [name for name in needed if name not in _MEASURED]
+        can_be_rebuilt = [name for name in self._last["files"] if name not in _MEASURED]
+        needed = [name for name in can_be_rebuilt if name.startswith(ROOT) or name in self._last["open"]]
         if any(self._missing(name) for name in needed):
             return None
         return {name: {int(number): offset for number, offset in own.items()} for name, own in found.items()}
@@ -206,7 +206,7 @@ class Ledger:
             removed += [f"{table}/{name}" for name in names]
             files[table] = [name for name in files[table] if name not in names]
         for table, sources in tables.added.items():
-            gone = self.files(table) if table in tables.anew else self.open_files(table)
+            gone = self.files(table) if table in tables.rebuilt else self.open_files(table)
             removed += [f"{table}/{name}" for name in gone]
             kept = [name for name in files[table] if name not in gone] if table in files else []
             new = [
@@ -226,7 +226,7 @@ class Ledger:
             "open": opened,
             "removed": removed,
             "fresh": fresh,
-            "rebuilt": number if tables.anew else self.rebuilt,
+            "rebuilt": number if tables.rebuilt else self.rebuilt,
             "aged": {
                 **self._last.get("aged", {}),
                 **{table: max(map(number_of, names)) for table, names in tables.aged.items() if names},

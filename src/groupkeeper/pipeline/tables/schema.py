@@ -33,7 +33,7 @@ class Table(NamedTuple):
     day_of: str | None = None
     """The time by whose day a table that grows is parted on a lake; None: it is replaced as a whole."""
     is_measured: bool = False
-    """Whether its rows are of what was measured, which no history has: they stay when tables are made anew."""
+    """Whether its rows are measurements. The history does not have them, so a rebuild keeps them."""
 
     @property
     def arrow(self) -> pa.Schema:

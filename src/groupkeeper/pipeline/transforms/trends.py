@@ -87,13 +87,10 @@ def log_ends(measured: DataFrame, last: DataFrame, column: str) -> DataFrame:
     times = [F.col(f"{each}.measured_time") for each in ("then", "now")]
     in_minute, in_hour = (F.date_trunc(unit, times[0]) >= F.date_trunc(unit, times[1]) for unit in ("minute", "hour"))
     stays = F.coalesce(in_minute | (is_same & in_hour), F.lit(False))
-    old = F.struct(F.col("then").alias("value"), (stays | F.col("now").isNull()).alias("is_last"))
+    keeps = stays | F.col("now").isNull()
+    old = F.struct(F.col("then").alias("value"), keeps.alias("is_last"))
     new = F.struct(F.col("now").alias("value"), F.lit(True).alias("is_last"))
-    rows = (
-        F.when(F.col("now").isNull() | stays, F.array(old))
-        .when(F.col("then").isNull(), F.array(new))
-        .otherwise(F.array(old, new))
-    )
+    rows = F.when(keeps, F.array(old)).when(F.col("then").isNull(), F.array(new)).otherwise(F.array(old, new))
     return (
         both.select(*_LOG, F.explode(rows).alias("row"))
         .select(*_LOG, "row.value.*", F.col("row.is_last").alias(column))
