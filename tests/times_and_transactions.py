@@ -9,6 +9,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import OffsetSpec as End
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, OffsetSpec, TopicPartition
@@ -46,6 +47,15 @@ def cut(servers: str, name: str, offset: int) -> None:
         done.result(PATIENCE_S)
 
 
+def wait_until_it_ends_at(servers: str, topic: str, end: int) -> None:
+    """A commit is acknowledged before its marker is written: what comes next may stand in front of the marker."""
+    admin, deadline = AdminClient({"bootstrap.servers": servers}), time.monotonic() + PATIENCE_S
+    place = Place(topic, 0)
+    while admin.list_offsets({place: End.latest()})[place].result(PATIENCE_S).offset < end:
+        assert time.monotonic() < deadline, f"{topic} has no marker at {end - 1}"
+        time.sleep(0.02)
+
+
 def producer_of(servers: str, **properties: str) -> Producer:
     return Producer({"bootstrap.servers": servers, "linger.ms": 20, "message.max.bytes": 1_000_000, **properties})
 
@@ -74,6 +84,7 @@ def write_in_transactions(servers: str, topic: str, is_commit: Callable[[int], b
         sent = send(producer, topic, [FIRST_MS + (5 * number + at) * STEP_MS for at in range(5)])
         (written.committed if is_commit(number) else written.aborted).extend(sent)
         (producer.commit_transaction if is_commit(number) else producer.abort_transaction)(PATIENCE_S)
+    wait_until_it_ends_at(servers, topic, 6 * count)
     return written
 
 
@@ -122,6 +133,7 @@ async def check_clones(servers: str, offsets: Sequence[int]) -> None:
         own.begin_transaction()
         there["own."] += send(own, f"own.{topic}", times[begin : begin + 7])
         own.commit_transaction(PATIENCE_S)
+    wait_until_it_ends_at(servers, f"own.{topic}", there["own."][-1][0] + 2)
     async with Admin(servers) as admin:
         for offset in offsets:
             (
