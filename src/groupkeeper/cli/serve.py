@@ -24,7 +24,8 @@ from groupkeeper.live.collector import Collector, Schedule
 from groupkeeper.live.history import BOUNDS, Bounds, History, HistoryFailed, default_path
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.polling import Wanted
-from groupkeeper.live.rules import BadRules, Rules, read_rules
+from groupkeeper.live.rules import Rules, read_rules
+from groupkeeper.live.toml_tables import BadTable
 from groupkeeper.live.webhooks import Courier, title
 from groupkeeper.web.exporter import OTHERS, OWN, Choices, Exporter, plain
 from groupkeeper.web.exposition import Sample, labels
@@ -127,7 +128,7 @@ def _add_history(command: ArgumentParser) -> None:
 def _rules(path: str) -> Rules:
     try:
         return read_rules(path)
-    except BadRules as problem:
+    except BadTable as problem:
         raise ArgumentTypeError(str(problem)) from None
     except OSError as problem:
         raise ArgumentTypeError(f"cannot read {path!r}: {problem.strerror}") from None

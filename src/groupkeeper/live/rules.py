@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -12,12 +11,9 @@ from typing import Any, NamedTuple
 
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.live.limits import Limits
-from groupkeeper.operations.selection import BadPattern, Choice, Names
-from groupkeeper.operations.times import BadDuration, parse_length
-
-
-class BadRules(ValueError):
-    """The file is not what it is to be. The text says where and why."""
+from groupkeeper.live.toml_tables import BadTable, Table, as_names, as_tables, as_text, as_texts, read_toml
+from groupkeeper.operations.selection import Choice, Names
+from groupkeeper.operations.times import parse_length
 
 
 class Template(StrEnum):
@@ -82,42 +78,35 @@ _REPEAT_MS = {Template.JSON: 4 * 3600_000, Template.SLACK: 4 * 3600_000, Templat
 
 
 def read_rules(path: str) -> Rules:
-    """The rules in a file. Raises BadRules, OSError."""
-    with open(path, "rb") as file:
-        try:
-            document = tomllib.load(file)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-            raise BadRules(f"{path}: {problem}") from None
-    try:
-        return rules_of(document, Path(path).parent)
-    except BadRules as problem:
-        raise BadRules(f"{path}: {problem}") from None
+    """The rules in a file. Raises BadTable, OSError."""
+    return read_toml(path, lambda document: rules_of(document, Path(path).parent))
 
 
 def rules_of(document: Mapping[str, Any], folder: Path) -> Rules:
-    """The rules of a TOML document. Files that it names are relative to the folder. Raises BadRules."""
-    top = _Table("the file", document)
+    """The rules of a TOML document. Files that it names are relative to the folder. Raises BadTable."""
+    top = Table("the file", document)
     hooks = top.take("webhook", _tables_by_name, {})
-    webhooks = {name: _webhook(_Table(f"webhook.{name}", table), name, folder) for name, table in hooks.items()}
+    webhooks = {name: _webhook(Table(f"webhook.{name}", table), name, folder) for name, table in hooks.items()}
     rules = [
-        _rule(_Table(f"rule {number}", table), webhooks)
-        for number, table in enumerate(top.take("rule", _tables, []), 1)
+        _rule(Table(f"rule {number}", table), webhooks)
+        for number, table in enumerate(top.take("rule", as_tables, []), 1)
     ]
     silences = [
-        _silence(_Table(f"silence {number}", table)) for number, table in enumerate(top.take("silence", _tables, []), 1)
+        _silence(Table(f"silence {number}", table))
+        for number, table in enumerate(top.take("silence", as_tables, []), 1)
     ]
     top.end()
     if not rules:
-        raise BadRules("there is no [[rule]]")
+        raise BadTable("there is no [[rule]]")
     names = [rule.name for rule in rules]
     for name in names:
         if names.count(name) > 1:
-            raise BadRules(f"two rules are called {name!r}")
+            raise BadTable(f"two rules are called {name!r}")
     return Rules(tuple(rules), tuple(silences), webhooks)
 
 
-def _rule(table: _Table, webhooks: Mapping[str, Webhook]) -> Rule:
-    name = table.take("name", _text)
+def _rule(table: Table, webhooks: Mapping[str, Webhook]) -> Rule:
+    name = table.take("name", as_text)
     table.where = f"rule {name!r}"
     limits = Limits(
         **{key: table.take(key, _count, None) for key in _MAX_COUNTS},
@@ -126,22 +115,22 @@ def _rule(table: _Table, webhooks: Mapping[str, Webhook]) -> Rule:
     )
     is_of_cluster = table.take("cluster_unreachable", _truth, False)
     if bool(limits) == is_of_cluster:
-        raise BadRules(f"{table.where}: expected limits, or cluster_unreachable = true, and not both")
-    to = tuple(table.take("to", _texts, list(webhooks)))
+        raise BadTable(f"{table.where}: expected limits, or cluster_unreachable = true, and not both")
+    to = tuple(table.take("to", as_texts, list(webhooks)))
     for each in to:
         if each not in webhooks:
-            raise BadRules(f"{table.where}: there is no [webhook.{each}]")
+            raise BadTable(f"{table.where}: there is no [webhook.{each}]")
     rule = Rule(
         name,
         limits,
-        Choice(table.take("groups", _names, Names(())), table.take("except_groups", _names, Names(()))),
-        table.take("clusters", _names, Names(())),
+        Choice(table.take("groups", as_names, Names(())), table.take("except_groups", as_names, Names(()))),
+        table.take("clusters", as_names, Names(())),
         table.take("for", _duration_ms, 0),
         table.take("resolve_after", _duration_ms, 0),
         table.take("within", _duration_ms, 600_000),
-        table.take("severity", _text, "warning"),
-        table.take("owner", _text, ""),
-        table.take("command", _text, ""),
+        table.take("severity", as_text, "warning"),
+        table.take("owner", as_text, ""),
+        table.take("command", as_text, ""),
         to,
         is_of_cluster,
     )
@@ -149,24 +138,24 @@ def _rule(table: _Table, webhooks: Mapping[str, Webhook]) -> Rule:
     return rule
 
 
-def _silence(table: _Table) -> Silence:
+def _silence(table: Table) -> Silence:
     silence = Silence(
-        table.take("rules", _names, Names(())),
-        table.take("clusters", _names, Names(())),
-        table.take("groups", _names, Names(())),
+        table.take("rules", as_names, Names(())),
+        table.take("clusters", as_names, Names(())),
+        table.take("groups", as_names, Names(())),
         table.take("from", _time_ms, 0),
         table.take("until", _time_ms, None),
-        table.take("why", _text),
+        table.take("why", as_text),
     )
     table.end()
     return silence
 
 
-def _webhook(table: _Table, name: str, folder: Path) -> Webhook:
-    given = {key: table.take(key, _text, None) for key in ("url", "url_file", "url_variable")}
+def _webhook(table: Table, name: str, folder: Path) -> Webhook:
+    given = {key: table.take(key, as_text, None) for key in ("url", "url_file", "url_variable")}
     told = [key for key, value in given.items() if value is not None]
     if len(told) != 1:
-        raise BadRules(f"{table.where}: expected one of url, url_file, url_variable")
+        raise BadTable(f"{table.where}: expected one of url, url_file, url_variable")
     value = given[told[0]]
     assert value is not None
     url = value
@@ -174,60 +163,15 @@ def _webhook(table: _Table, name: str, folder: Path) -> Webhook:
         try:
             url = (folder / value).read_text("utf-8").strip()
         except OSError as problem:
-            raise BadRules(f"{table.where}: cannot read {value!r}: {problem.strerror}") from None
+            raise BadTable(f"{table.where}: cannot read {value!r}: {problem.strerror}") from None
     elif told == ["url_variable"]:
         url = os.environ.get(value, "").strip()
     if not url.startswith(("http://", "https://")):
-        raise BadRules(f"{table.where}: {told[0]} gives no http:// or https:// address")  # which may be a secret
+        raise BadTable(f"{table.where}: {told[0]} gives no http:// or https:// address")  # which may be a secret
     template = table.take("template", _template, Template.JSON)
     repeat_ms = table.take("repeat", _repeat_ms, _REPEAT_MS[template])
     table.end()
     return Webhook(name, url, template, repeat_ms or None)
-
-
-class _Table:
-    """A table of the document, of which each key is taken once; what is left is a mistake."""
-
-    def __init__(self, where: str, table: Mapping[str, Any]) -> None:
-        self.where = where
-        self._left = dict(table)
-
-    def take(self, key: str, read: Callable[[Any], Any], *default: Any) -> Any:
-        if key not in self._left:
-            if not default:
-                raise BadRules(f"{self.where}: {key} is missing")
-            return default[0]
-        value = self._left.pop(key)
-        try:
-            return read(value)
-        except (BadDuration, BadPattern, TypeError, ValueError) as problem:
-            raise BadRules(f"{self.where}: {key}: {problem}") from None
-
-    def end(self) -> None:
-        if self._left:
-            raise BadRules(f"{self.where}: {next(iter(self._left))!r} is not known here")
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError("expected a text")
-    return value
-
-
-def _texts(value: Any) -> list[str]:
-    if not isinstance(value, list):
-        raise ValueError("expected a list of texts")
-    return [_text(each) for each in value]
-
-
-def _names(value: Any) -> Names:
-    return Names(_texts(value))
-
-
-def _tables(value: Any) -> Sequence[Mapping[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise ValueError("expected tables in double brackets")
-    return value
 
 
 def _tables_by_name(value: Any) -> Mapping[str, Mapping[str, Any]]:
@@ -261,7 +205,7 @@ def _repeat_ms(value: Any) -> int:
 
 
 def _states(value: Any) -> list[GroupState]:
-    states = [GroupState.parse(text) for text in _texts(value)]
+    states = [GroupState.parse(text) for text in as_texts(value)]
     if GroupState.UNKNOWN in states:
         raise ValueError(f"expected some of {', '.join(state for state in GroupState if state != GroupState.UNKNOWN)}")
     return states

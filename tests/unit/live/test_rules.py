@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.client.admin.types import GroupState
-from groupkeeper.live.rules import BadRules, Template, read_rules, rules_of
+from groupkeeper.live.rules import Template, read_rules, rules_of
+from groupkeeper.live.toml_tables import BadTable
 
 RULE = '[[rule]]\nname = "behind"\nmax_lag = 5\n'
 HOOK = '[webhook.chat]\nurl = "https://chat.example/secret"\n'
@@ -66,7 +67,7 @@ def test_what_a_rule_says(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong(text: str, said: str) -> None:
-    with pytest.raises(BadRules) as refused:
+    with pytest.raises(BadTable) as refused:
         rules_of(tomllib.loads(text), Path("."))
     assert said in str(refused.value)
 
@@ -74,12 +75,12 @@ def test_what_is_wrong(text: str, said: str) -> None:
 def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     path.write_text("rule = [")
-    with pytest.raises(BadRules, match=r"rules\.toml: "):
+    with pytest.raises(BadTable, match=r"rules\.toml: "):
         read_rules(str(path))
 
 
 def test_an_address_is_never_said() -> None:
-    with pytest.raises(BadRules) as refused:
+    with pytest.raises(BadTable) as refused:
         rules_of(tomllib.loads(RULE + '[webhook.chat]\nurl = "hooks.example/secret"'), Path("."))
     assert "secret" not in str(refused.value)
 

@@ -1,0 +1,77 @@
+"""Files of settings in TOML, read strictly: each key is known and taken once."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from groupkeeper.operations.selection import BadPattern, Names
+from groupkeeper.operations.times import BadDuration
+
+
+class BadTable(ValueError):
+    """The file is not what it is to be. The text says where and why."""
+
+
+T = TypeVar("T")
+
+
+def read_toml(path: str, read: Callable[[Mapping[str, Any]], T]) -> T:
+    """What ``read`` makes of a file. Raises BadTable with the file's name, OSError."""
+    with open(path, "rb") as file:
+        try:
+            return read(tomllib.load(file))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, BadTable) as problem:
+            raise BadTable(f"{path}: {problem}") from None
+
+
+class Table:
+    """A table of the document, of which each key is taken once; what is left is a mistake."""
+
+    def __init__(self, where: str, table: Mapping[str, Any]) -> None:
+        self.where = where
+        self._left = dict(table)
+
+    def take(self, key: str, read: Callable[[Any], Any], *default: Any) -> Any:
+        """What ``read`` makes of a key's value, else the default. Raises BadTable."""
+        if key not in self._left:
+            if not default:
+                raise BadTable(f"{self.where}: {key} is missing")
+            return default[0]
+        value = self._left.pop(key)
+        try:
+            return read(value)
+        except (BadDuration, BadPattern, TypeError, ValueError) as problem:
+            raise BadTable(f"{self.where}: {key}: {problem}") from None
+
+    def end(self) -> None:
+        """Raise BadTable when there are keys that nobody took."""
+        if self._left:
+            raise BadTable(f"{self.where}: {next(iter(self._left))!r} is not known here")
+
+
+def as_text(value: Any) -> str:
+    """Raises ValueError, as the others do."""
+    if not isinstance(value, str) or not value:
+        raise ValueError("expected a text")
+    return value
+
+
+def as_texts(value: Any) -> list[str]:
+    """A list of texts."""
+    if not isinstance(value, list):
+        raise ValueError("expected a list of texts")
+    return [as_text(each) for each in value]
+
+
+def as_names(value: Any) -> Names:
+    """Names and globs."""
+    return Names(as_texts(value))
+
+
+def as_tables(value: Any) -> Sequence[Mapping[str, Any]]:
+    """``[[table]]``, several times."""
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise ValueError("expected tables in double brackets")
+    return value
