@@ -17,6 +17,7 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
+from groupkeeper.operations.plans.journal import Journal, Recorded
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
 from groupkeeper.operations.plans.recording import Begun, Recorder, judged, known_cluster_id
 from groupkeeper.protocol.errors import KafkaError
@@ -25,6 +26,17 @@ SHARE_KINDS = frozenset([Kind.SHARE_RESET, Kind.SHARE_DELETE, Kind.SHARE_DELETE_
 
 Outcome = Batch[TopicPartition, None]
 Offsets = Batch[TopicPartition, OffsetAndMetadata | None]
+
+
+def is_of_share_groups(journal: Journal, recorded: Recorded) -> bool:
+    """Whether a change, or what it takes back, is one of share groups. Raises JournalUnreadable."""
+    head = recorded.head
+    while head.undoes is not None:
+        earlier = journal.load(head.undoes)
+        if earlier is None:
+            break
+        head = earlier.head
+    return head.kind in SHARE_KINDS
 
 
 class OnlyWholeTopics(OperationRefused):

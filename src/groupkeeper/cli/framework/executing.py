@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.output import complain
-from groupkeeper.cli.framework.render import TableWriter, counted, remark_text
+from groupkeeper.cli.framework.render import TableWriter, remark_text
 from groupkeeper.cli.framework.reports import Page, Row, Shape
 from groupkeeper.cli.framework.terminal import is_terminal
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.plans.model import GroupPlan, Plan
+from groupkeeper.operations.plans.model import Plan
+from groupkeeper.operations.plans.telling import counted
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.clusters import Asking
@@ -131,32 +132,3 @@ def words_to_apply(plan: Plan) -> list[str]:
     count = len(plan.groups)
     makes = any(group.state == GroupState.DEAD and group.offsets for group in plan.groups)
     return ["--execute", *(["--confirm", str(count)] if count > 1 else []), *(["--create"] if makes else [])]
-
-
-def consequences(groups: Sequence[GroupPlan]) -> list[str]:
-    """How much is read again and skipped, and where consumers begin that have no committed offset to go on from."""
-    changes = [change for group in groups for change in group.changes.values()]
-    if not changes:
-        return []
-    replayed = [change.replayed for change in changes if change.replayed is not None]
-    skipped = [change.skipped for change in changes if change.skipped is not None]
-    remarks = []
-    if replayed or skipped:
-        records = counted(sum(replayed), "record")
-        remarks.append(f"{records} replayed, {sum(skipped):,} skipped, counted in offsets")
-    for is_before in (True, False):
-        open_ends = [
-            change.latest - change.oldest
-            for change in changes
-            if (change.before if is_before else change.after) is None
-            and change.latest is not None
-            and change.oldest is not None
-        ]
-        if open_ends:
-            when = "so far" if is_before else "then"
-            partitions, records = counted(len(open_ends), "partition"), counted(sum(open_ends), "record")
-            remarks.append(
-                f"{partitions} without a committed offset {when}: there a consumer begins where its auto.offset.reset "
-                f"says, at earliest with {records}, at latest with none"
-            )
-    return remarks

@@ -271,11 +271,6 @@ class PlainWriter:
         return ""
 
 
-def counted(number: int, thing: str) -> str:
-    """``1 group``, ``2 groups``"""
-    return f"{number:,} {thing}{'s' * (number != 1)}"
-
-
 def remark_text(remark: str) -> str:
     """A line of standard error."""
     return f"note: {printable(remark)}\n"

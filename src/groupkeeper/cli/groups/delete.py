@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
-from groupkeeper.cli.framework.executing import add_executing, check_confirmed, consequences, not_yet, show_first
+from groupkeeper.cli.framework.executing import add_executing, check_confirmed, not_yet, show_first
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, are_typed, problems_of, selected
 from groupkeeper.cli.framework.journalling import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Row
 from groupkeeper.cli.groups.shapes import DELETED_GROUPS, DELETED_OFFSETS
-from groupkeeper.cli.plans.shapes import trouble_problem
 from groupkeeper.cli.plans.writing import TOPIC_HELP, told_of_absent, topics_of
 from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.delete import delete_any_groups, look_at_deletion
@@ -23,6 +22,7 @@ from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans.applying import Applied, apply_plan
 from groupkeeper.operations.plans.deleting import make_deletion
 from groupkeeper.operations.plans.guard import check
+from groupkeeper.operations.plans.telling import consequences, trouble_problem
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser

@@ -12,7 +12,6 @@ from groupkeeper.cli.framework.executing import (
     add_creating,
     add_executing,
     check_confirmed,
-    consequences,
     not_yet,
     show_first,
 )
@@ -39,6 +38,7 @@ from groupkeeper.operations.plans.applying import Applied, apply_plan
 from groupkeeper.operations.plans.guard import check
 from groupkeeper.operations.plans.making import Made, Request, Topics, aim, make_reset
 from groupkeeper.operations.plans.model import GroupPlan, Trouble
+from groupkeeper.operations.plans.telling import consequences
 from groupkeeper.protocol.errors import GroupAuthorizationFailed
 
 if TYPE_CHECKING:

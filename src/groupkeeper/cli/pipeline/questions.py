@@ -91,8 +91,8 @@ def _is_wanted(group: str, patterns: list[str]) -> bool:
 
 def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summary, screen: Screen) -> None:
     """Raises SourceError for a file that cannot be written."""
-    from groupkeeper.cli.plans.shapes import trouble_problem
     from groupkeeper.operations.plans import document
+    from groupkeeper.operations.plans.telling import trouble_problem
     from groupkeeper.pipeline.errors import SourceError
     from groupkeeper.pipeline.jobs.restoring import kip122_plans
     from groupkeeper.pipeline.jobs.watch import Problem

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
-from groupkeeper.cli.framework.executing import add_creating, can_ask, check_confirmed, consequences, show_first
+from groupkeeper.cli.framework.executing import add_creating, can_ask, check_confirmed, show_first
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.plans.applying import add_applying, apply_pages, compared, foreseen, rows_of
 from groupkeeper.cli.plans.shapes import OUTCOMES
@@ -18,6 +18,7 @@ from groupkeeper.cli.plans.writing import STANDARD_OUTPUT, connection_of
 from groupkeeper.operations.plans import document, official
 from groupkeeper.operations.plans.document import BadPlanFile
 from groupkeeper.operations.plans.model import Plan
+from groupkeeper.operations.plans.telling import consequences
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser

@@ -12,11 +12,10 @@ from groupkeeper.cli.framework.clusters import Asking
 from groupkeeper.cli.framework.executing import WOULD_BE, add_executing, not_yet
 from groupkeeper.cli.framework.journalling import VARIABLE, journal, way_back
 from groupkeeper.cli.framework.output import complain
-from groupkeeper.cli.framework.render import counted
 from groupkeeper.cli.framework.reports import Page, Row
 from groupkeeper.cli.framework.terminal import is_terminal
 from groupkeeper.cli.framework.typed import words_of
-from groupkeeper.cli.plans.shapes import already_rows, outcome_rows, trouble_problem
+from groupkeeper.cli.plans.shapes import already_rows, outcome_rows
 from groupkeeper.cli.plans.writing import ROWS_PER_PAGE
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import GroupIsActive, StalePlan
@@ -25,6 +24,7 @@ from groupkeeper.operations.plans.guard import Verdict, check
 from groupkeeper.operations.plans.journal import JournalUnwritable
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.plans.recording import UNANSWERED, Recorder
+from groupkeeper.operations.plans.telling import counted, trouble_problem
 from groupkeeper.operations.times import BadDuration, parse_length
 
 if TYPE_CHECKING:

@@ -18,20 +18,20 @@ from groupkeeper.cli.framework.clusters import (
     run_report,
 )
 from groupkeeper.cli.framework.commands import Command
-from groupkeeper.cli.framework.executing import ask, can_ask, check_confirmed, consequences, show_first
+from groupkeeper.cli.framework.executing import ask, can_ask, check_confirmed, show_first
 from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
-from groupkeeper.cli.framework.render import counted
 from groupkeeper.cli.framework.reports import Page, problem_of
 from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.applying import add_applying, apply_pages, compared, foreseen, rows_of
-from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED, history_row, maker_of, recorded_rows
+from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED, history_row, recorded_rows
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, Recorded, Result, Summary
+from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, Recorded, Result, Summary, maker_of
 from groupkeeper.operations.plans.making import Otherwise
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import cluster_id_of, without_secrets
+from groupkeeper.operations.plans.telling import consequences, counted
 from groupkeeper.operations.plans.undoing import make_undo
-from groupkeeper.operations.share_changes import SHARE_KINDS, ShareAdmin
+from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
 from groupkeeper.operations.times import utc_text
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
     options = asking.options
     recorded = _chosen(options.id, await cluster_id_of(asking.admin))
     asking.progress.say(f"comparing {counted(len(recorded.groups), 'group')}")
-    is_share = _is_of_share_groups(recorded)
+    is_share = is_of_share_groups(_opened(), recorded)
     if is_share:
         asking = asking._replace(admin=ShareAdmin(asking.admin))
     plan, verdict = await make_undo(
@@ -186,17 +186,6 @@ def _chosen(change_id: str | None, cluster_id: str | None) -> Recorded:
             )
         change_id = open_to_undo[-1].head.id
     return _loaded(where, change_id)
-
-
-def _is_of_share_groups(recorded: Recorded) -> bool:
-    """Whether the change, or what it takes back, is one of share groups."""
-    head = recorded.head
-    while head.undoes is not None:
-        earlier = _opened().load(head.undoes)
-        if earlier is None:
-            break
-        head = earlier.head
-    return head.kind in SHARE_KINDS
 
 
 def _loaded(where: Journal, change_id: str) -> Recorded:

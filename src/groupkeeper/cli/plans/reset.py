@@ -11,7 +11,6 @@ from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.executing import add_creating
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, names_of, passed_over, selected
-from groupkeeper.cli.framework.render import counted
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.scenario import add_scenario, check_scope, plans_of, scenario_of
@@ -27,6 +26,7 @@ from groupkeeper.cli.plans.writing import (
 )
 from groupkeeper.operations.plans.making import Request, make_reset
 from groupkeeper.operations.plans.recording import without_secrets
+from groupkeeper.operations.plans.telling import counted
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser

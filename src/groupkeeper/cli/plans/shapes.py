@@ -5,11 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from groupkeeper.cli.framework.reports import Column, Problem, Row, Shape, problem_of
+from groupkeeper.cli.framework.reports import Column, Row, Shape
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.authorization import Deed
-from groupkeeper.operations.plans.journal import Head, Lost, Pair, Summary
-from groupkeeper.operations.plans.model import Change, GroupPlan, Trouble
+from groupkeeper.operations.plans.journal import Lost, Pair, Summary
+from groupkeeper.operations.plans.model import Change, GroupPlan
 from groupkeeper.operations.times import utc_text
 
 _PLACE = (Column("group", "the group's id"), Column("topic", ""), Column("partition", ""))
@@ -145,11 +144,6 @@ def already_rows(planned: Iterable[GroupPlan], places: Sequence[tuple[str, Topic
         yield {**row, "before": now, "after": now, "result": "already"}
 
 
-def maker_of(head: Head) -> str:
-    """Who made a change, where, and as whom."""
-    return f"{head.user} on {head.host}" + f" as {head.principal}" * bool(head.principal)
-
-
 def history_row(summary: Summary) -> Row:
     """A change as a row of HISTORY."""
     head = summary.head
@@ -186,12 +180,6 @@ def recorded_rows(groups: Iterable[tuple[str, dict[TopicPartition, Pair]]], lost
                 "after": _offset(after),
                 "error": error,
             }
-
-
-def trouble_problem(trouble: Trouble, deed: Deed = Deed.COMMIT) -> Problem:
-    """What keeps something from being planned or done."""
-    topic, partition = trouble.place if isinstance(trouble.place, TopicPartition) else (trouble.place, None)
-    return problem_of(trouble.failure, deed, group=trouble.group_id, topic=topic, partition=partition)
 
 
 def _offset(commit: OffsetAndMetadata | None) -> int | None:

@@ -11,7 +11,6 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, names_of, selected
-from groupkeeper.cli.framework.render import counted
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.shapes import CHANGES
@@ -20,6 +19,7 @@ from groupkeeper.operations.plans.deleting import make_deletion
 from groupkeeper.operations.plans.making import ALL_COMMITTED
 from groupkeeper.operations.plans.recording import without_secrets
 from groupkeeper.operations.plans.sweeping import RETENTION, Criteria, make_sweep
+from groupkeeper.operations.plans.telling import counted
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import Asking, UsageMistake, cluster_of
 from groupkeeper.cli.framework.commands import similar
-from groupkeeper.cli.framework.executing import consequences, words_to_apply
+from groupkeeper.cli.framework.executing import words_to_apply
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.group_arguments import names_of, suggested
-from groupkeeper.cli.framework.render import counted
 from groupkeeper.cli.framework.reports import Page, Problem, problem_of
 from groupkeeper.cli.framework.typed import as_typed, follow_up
-from groupkeeper.cli.plans.shapes import change_rows, trouble_problem
+from groupkeeper.cli.plans.shapes import change_rows
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.errors import NoSuchTime, OutOfRange
 from groupkeeper.operations.plans import document, official
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, Policies, Topics
 from groupkeeper.operations.plans.model import Kind, Plan
+from groupkeeper.operations.plans.telling import consequences, counted, trouble_problem
 from groupkeeper.operations.plans.world import will_be_made
 from groupkeeper.operations.reset import Scenario, parse_topic_argument
 from groupkeeper.operations.selection import BadPattern, Names
@@ -120,11 +119,10 @@ async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) ->
     problems = [*absent, *await with_topics(asking, [trouble_problem(trouble) for trouble in made.troubles])]
     remarks = [*said, *made.remarks, *consequences(made.plan.groups)]
     plain = ""
-    is_refused = any(isinstance(trouble.failure, NoSuchTime | OutOfRange) for trouble in made.troubles)
-    if options.show_command and not is_refused:
+    if options.show_command and not made.is_refused:
         lines = official.commands(made.plan, connection_of(options), scenario)
         plain = "".join(f"{line}\n" for line in lines)
-    if is_refused:
+    if made.is_refused:
         remarks.append("no plan is made, as it was to fail in this case")
     elif not rows:
         remarks.append("there is nothing to plan")

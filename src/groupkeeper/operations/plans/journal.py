@@ -49,7 +49,8 @@ class Result(StrEnum):
 
 class Head(NamedTuple):
     """What all lines of a change have in common. ``undoes``: the id of the change that this one takes back.
-    ``principal``: who made it for the brokers, "" where that isn't known; ``user``: for the machine.
+    ``principal``: who made it for the brokers, "" where that isn't known; ``user``: for the machine, or for the server
+    ``through`` which it was made, "" for none.
     """
 
     id: str
@@ -61,6 +62,7 @@ class Head(NamedTuple):
     command: tuple[str, ...]
     undoes: str | None = None
     principal: str = ""
+    through: str = ""
 
 
 class Lost(NamedTuple):
@@ -120,6 +122,7 @@ class Journal:
             "command": list(head.command),
             **({"undoes": head.undoes} if head.undoes else {}),
             **({"principal": head.principal} if head.principal else {}),
+            **({"through": head.through} if head.through else {}),
         }
         self._append({**front, "group": group_id, "offsets": _offsets_json(pairs)} for group_id, pairs in groups)
 
@@ -294,6 +297,12 @@ class _Count:
         return Summary(self.head, self._groups, self._partitions, first, self.result, undone_by, self._moves)
 
 
+def maker_of(head: Head) -> str:
+    """Who made a change, through what, where, and as whom."""
+    through = f" through {head.through}" * bool(head.through)
+    return f"{head.user}{through} on {head.host}" + f" as {head.principal}" * bool(head.principal)
+
+
 def default_path() -> Path:
     """Where this platform keeps such files: ``$XDG_STATE_HOME``, by default ``~/.local/state``; Library on a Mac.
 
@@ -356,6 +365,7 @@ def _head(line: Any) -> Head:
         tuple(map(_text, line["command"])),
         _text_or_none(line.get("undoes")),
         _text(line.get("principal", "")),
+        _text(line.get("through", "")),
     )
 
 

@@ -83,6 +83,11 @@ class Made(NamedTuple):
     remarks: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether there is to be no plan, as a policy was to fail in a case that there is."""
+        return any(isinstance(trouble.failure, NoSuchTime | OutOfRange) for trouble in self.troubles)
+
 
 class Request(NamedTuple):
     """What is asked for. ``from_file``: the scenario of each group is its part of a file, which names partitions.

@@ -42,15 +42,26 @@ class Recorder:
 
     ``on_failure`` is called, once, when the journal cannot be written, and the command goes on without; None: then
     ``begin`` raises JournalUnwritable, and the command must not go on. ``command`` are its words, as they were given.
+    ``made_by``: whom a server does it for; None: who runs the program. ``through``: that server.
 
     Attributes:
         failure: why an outcome could not be written, "" when all were: then the change looks unfinished.
     """
 
-    def __init__(self, journal: Journal, command: Sequence[str], on_failure: Callable[[str], None] | None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        command: Sequence[str],
+        on_failure: Callable[[str], None] | None,
+        *,
+        made_by: str | None = None,
+        through: str = "",
+    ) -> None:
         self.journal = journal
         self.command = without_secrets(command)
         self.failure = ""
+        self._made_by = made_by
+        self._through = through
         self._on_failure = on_failure
         self._is_off = False
         self._id = ""
@@ -71,11 +82,12 @@ class Recorder:
             now_ms,
             plan.cluster_id,
             plan.kind,
-            user(),
+            user() if self._made_by is None else self._made_by,
             socket.gethostname(),
             self.command,
             plan.undoes,
             principal,
+            self._through,
         )
         try:
             self.journal.begin(head, ((group.group_id, _pairs(group)) for group in plan.groups))

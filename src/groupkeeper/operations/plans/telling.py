@@ -1,0 +1,50 @@
+"""What a plan means and why some of it is not done, in words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations.authorization import Deed
+from groupkeeper.operations.plans.model import GroupPlan, Trouble
+from groupkeeper.operations.problems import Problem, problem_of
+
+
+def counted(number: int, thing: str) -> str:
+    """``1 group``, ``2 groups``, ``1,234 groups``"""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+def consequences(groups: Sequence[GroupPlan]) -> list[str]:
+    """How much is read again and skipped, and where consumers begin that have no committed offset to go on from."""
+    changes = [change for group in groups for change in group.changes.values()]
+    if not changes:
+        return []
+    replayed = [change.replayed for change in changes if change.replayed is not None]
+    skipped = [change.skipped for change in changes if change.skipped is not None]
+    remarks = []
+    if replayed or skipped:
+        records = counted(sum(replayed), "record")
+        remarks.append(f"{records} replayed, {sum(skipped):,} skipped, counted in offsets")
+    for is_before in (True, False):
+        open_ends = [
+            change.latest - change.oldest
+            for change in changes
+            if (change.before if is_before else change.after) is None
+            and change.latest is not None
+            and change.oldest is not None
+        ]
+        if open_ends:
+            when = "so far" if is_before else "then"
+            partitions, records = counted(len(open_ends), "partition"), counted(sum(open_ends), "record")
+            remarks.append(
+                f"{partitions} without a committed offset {when}: there a consumer begins where its auto.offset.reset "
+                f"says, at earliest with {records}, at latest with none"
+            )
+    return remarks
+
+
+def trouble_problem(trouble: Trouble, deed: Deed = Deed.COMMIT) -> Problem:
+    """What keeps something from being planned or done."""
+    topic, partition = trouble.place if isinstance(trouble.place, TopicPartition) else (trouble.place, None)
+    return problem_of(trouble.failure, deed, group=trouble.group_id, topic=topic, partition=partition)
