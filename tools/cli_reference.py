@@ -118,9 +118,9 @@ except with `--sort`.
 
 A problem has `error`, a name in capitals: of Kafka's error codes (`GROUP_ID_NOT_FOUND`) where a broker refused, and
 otherwise our own (`CONNECTION_FAILED`, `CALL_TIMED_OUT`, `GROUP_IS_ACTIVE`, `NO_PLAN`, ...); `message`, for people;
-`group`, `topic`, `partition` and `broker`, what it is about, each `null` where it isn't about one; and `acl`, the
+`group`, `topic`, `partition` and `broker`, what it is about, each `null` where it isn't about one; `acl`, the
 permission that is missing, `null` where none is: `operation`, `resource_type`, and `name`, which is `null` where the
-broker doesn't say which topic of the group it is.
+broker doesn't say which topic of the group it is; and `cluster`, its name where a command asks several.
 """
 
 STATUSES = "\n".join(

@@ -15,6 +15,7 @@ from tests.live.stage import arrange, commit
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import NewTopic
 from groupkeeper.testing.background import BackgroundBroker
 
 
@@ -96,7 +97,7 @@ def test_what_cannot_be_asked_is_not_well(check: Any, authorizer: RuleAuthorizer
 
 
 def test_rebalances_are_followed(check: Any, servers: str) -> None:
-    is_over = threading.Event()
+    has_begun, is_over = threading.Event(), threading.Event()
 
     def come_and_go() -> None:
         while not is_over.is_set():
@@ -106,6 +107,7 @@ def test_rebalances_are_followed(check: Any, servers: str) -> None:
                 consumer.poll(0.02)
                 if consumer.assignment():
                     break
+            has_begun.set()
             is_over.wait(0.3)
             consumer.close()
             is_over.wait(0.3)
@@ -117,6 +119,7 @@ def test_rebalances_are_followed(check: Any, servers: str) -> None:
     asyncio.run(make())
     worker = threading.Thread(target=come_and_go)
     worker.start()
+    has_begun.wait()
     try:
         status, report = check("restless", "--max-rebalances", "0", "--within", "2s")
     finally:
@@ -152,3 +155,52 @@ def test_an_unreachable_cluster_is_a_problem(capsys: pytest.CaptureFixture[str])
     words = ["check", "--max-lag", "7", "--bootstrap-server", "127.0.0.1:1", "--timeout", "300", "--output", "json"]
     assert main(words) == 1
     assert json.loads(capsys.readouterr().out)["problems"][0]["error"] == "CONNECTION_FAILED"
+
+
+def test_several_clusters(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*words: str) -> tuple[int, Any]:
+        status = main(["check", *words, "--timeout", "500", "--output", "json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    async def make(other: str) -> None:
+        async with Admin(other) as admin:
+            (await admin.create_topics([NewTopic("orders", 1, 1)])).all()
+            await commit(admin, "search", "orders", 0)
+
+    prod = ["--bootstrap-server", f"prod={servers}"]
+    gone = ["--bootstrap-server", "gone=127.0.0.1:1"]
+    with BackgroundBroker() as other:
+        asyncio.run(make(other.bootstrap_servers))
+        both = [*prod, "--bootstrap-server", f"dr={other.bootstrap_servers}"]
+        status, report = run("[abs]*", "--max-lag", "7", "--show-ok", *both)
+        assert status == 3
+        assert [(row["cluster"], row["group"], row["verdict"]) for row in report["checks"]] == [
+            ("prod", "audit", "ok"),
+            ("prod", "billing", "ok"),
+            ("prod", "search", "broken"),
+            ("dr", "search", "ok"),
+        ]
+        assert report["notes"] == [
+            "prod: 2 of 3 groups keep their limits",
+            "dr: 1 of 1 groups keep their limits",
+        ]
+        status, report = run("billing", "--max-lag", "7", *both)
+        assert (status, report["checks"]) == (1, [])
+        assert [(one["cluster"], one["error"]) for one in report["problems"]] == [("dr", "GROUP_ID_NOT_FOUND")]
+        # A cluster that is gone takes nothing from the others, and the worst status is that of the whole.
+        status, report = run("[abs]*", "--max-lag", "8", *gone, *both)
+        assert (status, [(one["cluster"], one["error"]) for one in report["problems"]]) == (
+            1,
+            [("gone", "CONNECTION_FAILED")],
+        )
+        assert "prod: 3 of 3 groups keep their limits" in report["notes"]
+        assert run("--max-lag", "7", *gone, *both)[0] == 3
+        words = ["check", "--max-lag", "7", "--timeout", "500", *gone, *both]
+        assert main(words) == 3
+        said = capsys.readouterr()
+        assert said.out.split("\n")[1].split() == ["search", "lag", "broken", "8", "7", "-", "prod"]
+        assert "error: cluster gone: " in said.err
+    with pytest.raises(SystemExit) as ended:
+        main(["check", "--max-lag", "7", *prod, *prod])
+    assert ended.value.code == 2
+    assert "two clusters are called 'prod'" in capsys.readouterr().err

@@ -99,6 +99,7 @@ def test_describe_shows_lag_and_the_groups_that_it_can(run: Run) -> None:
             "partition": None,
             "broker": None,
             "acl": None,
+            "cluster": None,
         }
     ]
 

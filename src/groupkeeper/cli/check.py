@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_output
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, names_of
 from groupkeeper.cli.framework.reports import Column, Page, Problem, Row, Shape, problem_of
+from groupkeeper.cli.framework.several_clusters import CLUSTER, add_clusters, run_reports
 from groupkeeper.live.following import Following
 from groupkeeper.live.limits import TIMES, Finding, Limits, Verdict, judge
 from groupkeeper.live.model import ClusterSnapshot, Polls
@@ -28,6 +29,7 @@ BROKEN = 3
 """The exit status when a limit is broken."""
 
 _LOOK_S = 1.0
+_TIMEOUT_MS = 30_000
 
 CHECKS = Shape(
     "check",
@@ -46,6 +48,7 @@ CHECKS = Shape(
             "limit", "as it is to be; `retention_margin` and `members` at least, `state` one of these, others at most"
         ),
         Column("why", "what is in the way of knowing; null: nothing"),
+        CLUSTER,
     ],
 )
 
@@ -83,7 +86,8 @@ def _add_arguments(command: ArgumentParser) -> None:
         "--state", type=values.listed_states, default=[], metavar="STATE[,STATE]", help="the states that are well"
     )
     command.add_argument("--show-ok", action="store_true", help="also what keeps its limits")
-    add_cluster(command)
+    add_clusters(command, timeout_ms=_TIMEOUT_MS)
+    add_output(command)
 
 
 def _number(text: str) -> int:
@@ -104,10 +108,10 @@ def _limits(options: Namespace) -> Limits:
 
 
 class _Check:
-    """One run of the command.
+    """One run of the command, which may ask several clusters.
 
     Attributes:
-        broken: findings of broken limits so far.
+        broken: findings of broken limits so far, of all clusters.
     """
 
     def __init__(self, options: Namespace) -> None:
@@ -126,7 +130,7 @@ class _Check:
         problems = [*snapshot.problems]
         problems += (problem_of(GroupIdNotFound(f"Group {each} not found."), group=each) for each in missing)
         findings = list(judge(snapshot, self._limits))
-        self.broken = sum(finding.verdict is Verdict.BROKEN for finding in findings)
+        self.broken += sum(finding.verdict is Verdict.BROKEN for finding in findings)
         problems += _unknown(findings)
         shown = [each for each in findings if each.verdict is not Verdict.OK or options.show_ok]
         remarks = [f"no group matches {text}" for text in names.without_match(snapshot.groups)]
@@ -183,13 +187,14 @@ def _run(options: Namespace) -> int:
         checks.append(_Check(given))
         return Report(CHECKS, checks[-1].pages)
 
-    status = run_report(options, report)
+    status = run_reports(options, report)
     return BROKEN if any(check.broken for check in checks) else status
 
 
 COMMAND = Command(
     _add_arguments,
     _run,
-    f"Check that groups keep limits. Exits with 0 when all do, {BROKEN} when one is broken, 1 when something could not "
-    "be asked that the answer depends on: what isn't known is never well.",
+    f"Check that groups keep limits, in one cluster or several. Exits with 0 when all do, {BROKEN} when one is broken, "
+    "1 when something could not be asked that the answer depends on: what isn't known is never well. A group that is "
+    "named is to be in each of the clusters; a glob matches where there is something to match.",
 )

@@ -12,7 +12,10 @@ from groupkeeper.protocol.errors import KafkaError
 
 
 class Problem(NamedTuple):
-    """What did not work: the error's name in capitals, its text, and what is concerned, None where that is nothing."""
+    """What did not work: the error's name in capitals, its text, and what is concerned, None where that is nothing.
+
+    ``cluster``: its name, where several are asked.
+    """
 
     error: str
     message: str
@@ -21,6 +24,7 @@ class Problem(NamedTuple):
     partition: int | None = None
     broker: int | None = None
     acl: Acl | None = None
+    cluster: str | None = None
 
 
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")

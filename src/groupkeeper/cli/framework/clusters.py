@@ -179,24 +179,27 @@ def run_report(options: Namespace, report_of: Callable[[Namespace], Report]) -> 
     try:
         report = report_of(options)
         cluster = cluster_of(options)
-        # Rows come by the hundred thousand and are no cycles: looking for those less often saves a seventh of it.
-        gc.set_threshold(100_000)
-        return asyncio.run(_run(options, report, cluster))
+        return write_report(options, report, lambda progress: pages_of(cluster, report, options, progress))
     except UsageMistake as mistake:
         options.refuse(str(mistake))
         raise
 
 
-async def _run(options: Namespace, report: Report, cluster: Cluster) -> int:
-    admin = admin_of(cluster, options.timeout)
+def write_report(options: Namespace, report: Report, ask: Callable[[Progress], AsyncGenerator[Page, None]]) -> int:
+    """Write a report as its pages come, and give the exit status."""
+    # Rows come by the hundred thousand and are no cycles: looking for those less often saves a seventh of it.
+    gc.set_threshold(100_000)
+    return asyncio.run(_write(options, report, ask))
+
+
+async def _write(options: Namespace, report: Report, ask: Callable[[Progress], AsyncGenerator[Page, None]]) -> int:
     writer = _writer(options, report)
     problems: list[Problem] = []
     remarks: list[str] = []
-    is_secured = cluster.properties.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT"
     async with Progress() as progress:
         say(writer.begin())
         try:
-            async with aclosing(_pages(cluster, report, Asking(admin, options, progress, is_secured))) as pages:
+            async with aclosing(ask(progress)) as pages:
                 async for page in pages:
                     progress.clear()
                     say(writer.page(page))
@@ -250,8 +253,12 @@ def _writer(options: Namespace, report: Report) -> Writer:
     return TableWriter(report.shape, has_colour=has_colour(sys.stdout, options.color), with_columns=shown)
 
 
-async def _pages(cluster: Cluster, report: Report, asking: Asking) -> AsyncGenerator[Page, None]:
-    """The pages of a report; what fails as a whole is a problem on the last one."""
+async def pages_of(
+    cluster: Cluster, report: Report, options: Namespace, progress: Progress
+) -> AsyncGenerator[Page, None]:
+    """What a cluster has of a report; what fails as a whole is a problem on the last page. Raises UsageMistake."""
+    is_secured = cluster.properties.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT"
+    asking = Asking(admin_of(cluster, options.timeout), options, progress, is_secured)
     try:
         async with AsyncExitStack() as stack:
             asking.progress.say(f"connecting to {cluster.bootstrap_server}")

@@ -284,7 +284,8 @@ def problem_text(problem: Problem, *, has_colour: bool = False) -> str:
     error = f"\x1b[{RED}merror:\x1b[0m" if has_colour else "error:"
     acl = f"; missing ACL: {problem.acl}" if problem.acl else ""
     text = printable(problem.message.removesuffix(".") + acl)
-    return f"{error} {printable(f'{place}: ' if place else '')}{text} ({problem.error})\n"
+    cluster = "" if problem.cluster is None else f"cluster {problem.cluster}: "
+    return f"{error} {printable(cluster + (f'{place}: ' if place else ''))}{text} ({problem.error})\n"
 
 
 def _place(problem: Problem) -> str:

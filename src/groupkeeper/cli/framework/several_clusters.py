@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from groupkeeper.cli.framework import context_files, values
-from groupkeeper.cli.framework.clusters import Cluster, UsageMistake, check, cluster_of
+from groupkeeper.cli.framework.clusters import (
+    Cluster,
+    Report,
+    UsageMistake,
+    check,
+    cluster_of,
+    pages_of,
+    write_report,
+)
+from groupkeeper.cli.framework.reports import Column, Page
+from groupkeeper.cli.framework.terminal import Progress
 from groupkeeper.operations.selection import BadPattern, Choice, Names
 
 if TYPE_CHECKING:
@@ -86,6 +97,56 @@ def clusters_of(options: Namespace) -> Mapping[str, Cluster]:
         check(cluster)
         found[cluster.source.removeprefix("--context ") if cluster.source != "--command-config" else _UNNAMED] = cluster
     return found
+
+
+CLUSTER = Column("cluster", "the cluster's name", in_table=False)
+"""Tables have it where several clusters are asked."""
+
+
+def run_reports(options: Namespace, report_of: Callable[[Namespace], Report]) -> int:
+    """Ask all clusters that the options name at the same time, write one report, and give the exit status.
+
+    Each is asked by itself: what fails of one is its own problem. Rows have the name of their cluster in the column
+    CLUSTER, and so have problems and remarks where there are several.
+    """
+    try:
+        clusters = clusters_of(options)
+        report = report_of(options)
+        if len(clusters) > 1:
+            report = report._replace(with_columns=[*report.with_columns, CLUSTER.name])
+        return write_report(options, report, lambda progress: _all_pages(clusters, report, options, progress))
+    except UsageMistake as mistake:
+        options.refuse(str(mistake))
+        raise
+
+
+async def _all_pages(
+    clusters: Mapping[str, Cluster], report: Report, options: Namespace, progress: Progress
+) -> AsyncGenerator[Page, None]:
+    """The pages of all clusters, in the order in which these were named."""
+
+    async def ask(name: str, cluster: Cluster) -> list[Page]:
+        is_one = len(clusters) == 1
+        pages = pages_of(cluster, report, options, progress)
+        return [_named(page, name, is_one=is_one) async for page in pages]
+
+    asked = [asyncio.create_task(ask(name, cluster)) for name, cluster in clusters.items()]
+    try:
+        for each in asked:
+            for page in await each:
+                yield page
+    finally:
+        for each in asked:
+            each.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+
+
+def _named(page: Page, name: str, *, is_one: bool) -> Page:
+    rows = [{**row, CLUSTER.name: name} for row in page.rows]
+    if is_one:
+        return page._replace(rows=rows)
+    problems = [problem._replace(cluster=name) for problem in page.problems]
+    return page._replace(rows=rows, problems=problems, remarks=[f"{name}: {remark}" for remark in page.remarks])
 
 
 def add_choices(command: ArgumentParser) -> None:
