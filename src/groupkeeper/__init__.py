@@ -1,3 +1,55 @@
-"""Groupkeeper operates Kafka consumer groups: commands, an asyncio admin client and an embedded broker."""
+"""Groupkeeper operates Kafka consumer groups: commands, an asyncio admin client and an embedded broker.
+
+    from groupkeeper import Admin, Broker
+
+What programs need is here, and is imported when it is used for the first time; `groupkeeper.errors` has what can fail.
+"""
 
 __version__ = "0.1.0"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker import Broker as Broker
+    from groupkeeper.client.admin import Admin as Admin
+    from groupkeeper.client.admin.resources.types import Config as Config
+    from groupkeeper.client.admin.resources.types import ConfigResource as ConfigResource
+    from groupkeeper.client.admin.resources.types import ConfigResourceType as ConfigResourceType
+    from groupkeeper.client.admin.resources.types import ConfigSource as ConfigSource
+    from groupkeeper.client.admin.resources.types import ListChange as ListChange
+    from groupkeeper.client.admin.resources.types import NewPartitions as NewPartitions
+    from groupkeeper.client.admin.types import ALL as ALL
+    from groupkeeper.client.admin.types import Batch as Batch
+    from groupkeeper.client.admin.types import GroupState as GroupState
+    from groupkeeper.client.admin.types import GroupType as GroupType
+    from groupkeeper.client.admin.types import MemberToRemove as MemberToRemove
+    from groupkeeper.client.admin.types import NewTopic as NewTopic
+    from groupkeeper.client.admin.types import OffsetAndMetadata as OffsetAndMetadata
+    from groupkeeper.client.admin.types import OffsetSpec as OffsetSpec
+    from groupkeeper.client.admin.types import Position as Position
+    from groupkeeper.client.admin.types import TopicPartition as TopicPartition
+
+_NAMES_BY_MODULE = {
+    "groupkeeper.broker": "Broker",
+    "groupkeeper.client.admin": "Admin",
+    "groupkeeper.client.admin.types": "ALL Batch GroupState GroupType MemberToRemove NewTopic OffsetAndMetadata "
+    "OffsetSpec Position TopicPartition",
+    "groupkeeper.client.admin.resources.types": "Config ConfigResource ConfigResourceType ConfigSource ListChange "
+    "NewPartitions",
+}
+_MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
+
+__all__ = ["__version__", *_MODULE_BY_NAME]
+
+
+def __getattr__(name: str) -> object:
+    """What is asked for for the first time (PEP 562)."""
+    if name not in _MODULE_BY_NAME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(_MODULE_BY_NAME[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_BY_NAME})

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.resources.types import ConfigResource
 from groupkeeper.client.admin.types import GroupState, MemberToRemove, NewTopic, Position, TopicPartition
 from groupkeeper.client.errors import IllegalArgument
 
@@ -38,6 +39,8 @@ CALLS: dict[str, Callable[[Any], Awaitable[object]]] = {
     "settings": lambda admin: admin.broker_settings("log.dirs"),
     "topics' settings": lambda admin: admin.topic_settings("orders", ["retention.ms"]),
     "names of settings": lambda admin: admin.topic_settings(["orders"], "retention.ms"),
+    "configs": lambda admin: admin.describe_configs(ConfigResource.topic("orders")),
+    "names of configs": lambda admin: admin.describe_configs([ConfigResource.topic("orders")], names="retention.ms"),
     "one member": lambda admin: admin.remove_members("billing", MemberToRemove("static")),
     "a member's id": lambda admin: admin.remove_members("billing", "static"),
     "members left out": lambda admin: admin.remove_members("billing", None),
@@ -48,6 +51,27 @@ CALLS: dict[str, Callable[[Any], Awaitable[object]]] = {
 async def test_one_thing_is_no_collection(call: Callable[[Any], Awaitable[object]]) -> None:
     admin = Admin("127.0.0.1:1", default_timeout_ms=1000)
     with pytest.raises(IllegalArgument, match="must be a collection"):
+        await call(admin)
+    await admin.close()
+
+
+MAPPINGS: dict[str, Callable[[Any], Awaitable[object]]] = {
+    "offsets of one group": lambda admin: admin.list_consumer_group_offsets("billing"),
+    "of a list of groups": lambda admin: admin.list_share_group_offsets(["billing"]),
+    "a partition without a spec": lambda admin: admin.list_offsets([PLACE]),
+    "offsets to commit": lambda admin: admin.alter_consumer_group_offsets("billing", [PLACE]),
+    "partitions for groups": lambda admin: admin.alter_offsets_of_groups({"billing": [PLACE]}),
+    "records": lambda admin: admin.delete_records([PLACE]),
+    "partitions of topics": lambda admin: admin.create_partitions("orders"),
+    "configs": lambda admin: admin.alter_configs(ConfigResource.topic("orders")),
+    "one config": lambda admin: admin.alter_configs({ConfigResource.topic("orders"): "retention.ms"}),
+}
+
+
+@pytest.mark.parametrize("call", MAPPINGS.values(), ids=MAPPINGS)
+async def test_what_is_no_mapping_is_refused(call: Callable[[Any], Awaitable[object]]) -> None:
+    admin = Admin("127.0.0.1:1", default_timeout_ms=1000)
+    with pytest.raises(IllegalArgument, match="must be a mapping"):
         await call(admin)
     await admin.close()
 

@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
-from groupkeeper.client.admin.arguments import several, several_each
+from groupkeeper.client.admin.arguments import mapped, mapped_each, several, several_each
+from groupkeeper.client.admin.resources.calls import ResourceCalls
 from groupkeeper.client.admin.types import All
 from groupkeeper.client.batch import Batch
 from groupkeeper.client.cluster import Cluster
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from groupkeeper.client.security.tokens import TokenProvider
 
 
-class Admin:
+class Admin(ResourceCalls):
     """An asynchronous admin client. Use it as ``async with Admin("host:9092") as admin: …``.
 
     ``bootstrap_servers`` is "host:port,host:port" ("[::1]:9092" for IPv6). ``properties`` are Kafka's client
@@ -78,6 +79,31 @@ class Admin:
             settings.default_api_timeout_ms = default_timeout_ms
         security = security_of(properties, token_provider)
         self._cluster = Cluster(parse_bootstrap_servers(bootstrap_servers), settings, security)
+
+    @classmethod
+    async def connect(
+        cls,
+        bootstrap_servers: str,
+        *,
+        client_id: str | None = None,
+        request_timeout_ms: int | None = None,
+        default_timeout_ms: int | None = None,
+        properties: Mapping[str, str] = {},
+        token_provider: TokenProvider | None = None,
+    ) -> Self:
+        """A client that is connected: for the prompt, notebooks and objects that keep it. ``close`` ends it.
+
+        The arguments are those of the class.
+        """
+        admin = cls(
+            bootstrap_servers,
+            client_id=client_id,
+            request_timeout_ms=request_timeout_ms,
+            default_timeout_ms=default_timeout_ms,
+            properties=properties,
+            token_provider=token_provider,
+        )
+        return await admin.__aenter__()
 
     @property
     def principal(self) -> str:
@@ -195,7 +221,7 @@ class Admin:
         """
         from groupkeeper.client.admin import log_offsets
 
-        return await log_offsets.list_offsets(self._cluster, specs, read_committed, timeout_ms)
+        return await log_offsets.list_offsets(self._cluster, mapped(specs, "specs"), read_committed, timeout_ms)
 
     async def alter_consumer_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
@@ -203,7 +229,9 @@ class Admin:
         """Commit offsets for a group that has no members: UnknownMemberId per partition when it has some."""
         from groupkeeper.client.admin import offsets as offsets_
 
-        return await offsets_.alter_consumer_group_offsets(self._cluster, group_id, offsets, timeout_ms)
+        return await offsets_.alter_consumer_group_offsets(
+            self._cluster, group_id, mapped(offsets, "offsets"), timeout_ms
+        )
 
     async def delete_consumer_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
@@ -232,7 +260,9 @@ class Admin:
         """
         from groupkeeper.client.admin import many_groups
 
-        return await many_groups.alter_offsets_of_groups(self._cluster, offsets, tell, timeout_ms)
+        return await many_groups.alter_offsets_of_groups(
+            self._cluster, mapped_each(offsets, "offsets"), tell, timeout_ms
+        )
 
     async def delete_offsets_of_groups(
         self,
@@ -289,28 +319,7 @@ class Admin:
         """
         from groupkeeper.client.admin import log_reading
 
-        return await log_reading.read_logs(self._cluster, ranges, take, timeout_ms)
-
-    async def broker_settings(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, str]:
-        """Settings of one broker by name (DescribeConfigs); those that it doesn't tell are left out.
-
-        Raises ClusterAuthorizationFailed without DESCRIBE_CONFIGS on the cluster.
-        """
-        from groupkeeper.client.admin import broker_settings
-
-        return await broker_settings.broker_settings(self._cluster, several(names, "names"), timeout_ms)
-
-    async def topic_settings(
-        self, topics: Iterable[str], names: Iterable[str], *, timeout_ms: int | None = None
-    ) -> Batch[str, dict[str, str]]:
-        """Settings of topics by name (DescribeConfigs), defaults included; those that the broker doesn't tell are left
-        out. Fails per topic: UnknownTopicOrPartition, TopicAuthorizationFailed (this needs DESCRIBE_CONFIGS on it).
-        """
-        from groupkeeper.client.admin import topic_settings
-
-        return await topic_settings.topic_settings(
-            self._cluster, several(topics, "topics"), several(names, "names"), timeout_ms
-        )
+        return await log_reading.read_logs(self._cluster, mapped(ranges, "ranges"), take, timeout_ms)
 
     async def delete_consumer_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
@@ -394,7 +403,9 @@ class Admin:
         """
         from groupkeeper.client.admin import share_groups
 
-        return await share_groups.alter_share_group_offsets(self._cluster, group_id, offsets, timeout_ms)
+        return await share_groups.alter_share_group_offsets(
+            self._cluster, group_id, mapped(offsets, "offsets"), timeout_ms
+        )
 
     async def delete_share_group_offsets(
         self, group_id: str, topics: Iterable[str], *, timeout_ms: int | None = None
@@ -451,18 +462,33 @@ class Admin:
         return await topics.list_topics(self._cluster, include_internal, timeout_ms)
 
     async def create_topics(
-        self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout_ms: int | None = None
+        self,
+        topics: Iterable[NewTopic],
+        *,
+        if_missing: bool = False,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
     ) -> Batch[str, CreatedTopic]:
-        """Create topics: TopicAlreadyExists, InvalidPartitions … per topic, with the broker's message."""
+        """Create topics: TopicAlreadyExists, InvalidPartitions … per topic, with the broker's message.
+
+        ``if_missing``: a topic that is there already is left as it is, and is done, with ``is_new`` False.
+        """
         from groupkeeper.client.admin import topics as topics_
 
-        return await topics_.create_topics(self._cluster, several(topics, "topics"), validate_only, timeout_ms)
+        created = await topics_.create_topics(self._cluster, several(topics, "topics"), validate_only, timeout_ms)
+        return topics_.with_those_there(created) if if_missing else created
 
-    async def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, None]:
-        """Delete topics: UnknownTopicOrPartition, TopicDeletionDisabled … per topic."""
+    async def delete_topics(
+        self, names: Iterable[str], *, if_there: bool = False, timeout_ms: int | None = None
+    ) -> Batch[str, None]:
+        """Delete topics with their records: UnknownTopicOrPartition, TopicDeletionDisabled … per topic.
+
+        ``if_there``: a topic that isn't there is done, too.
+        """
         from groupkeeper.client.admin import topics
 
-        return await topics.delete_topics(self._cluster, several(names, "names"), timeout_ms)
+        deleted = await topics.delete_topics(self._cluster, several(names, "names"), timeout_ms)
+        return topics.with_those_gone(deleted) if if_there else deleted
 
     async def describe_cluster(
         self, *, include_authorized_operations: bool = False, timeout_ms: int | None = None

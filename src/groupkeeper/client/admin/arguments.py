@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from groupkeeper.client.errors import IllegalArgument
 
 T = TypeVar("T")
+M = TypeVar("M", bound=Mapping[Any, Any])
+MM = TypeVar("MM", bound=Mapping[Any, Mapping[Any, Any]])
 
 
 def several(values: Iterable[T], name: str) -> Iterable[T]:
@@ -24,7 +26,21 @@ def several(values: Iterable[T], name: str) -> Iterable[T]:
 
 def several_each(groups: Mapping[str, Iterable[T] | None], name: str) -> Mapping[str, Iterable[T] | None]:
     """The same for the values of a mapping by group; None stands for something else there."""
-    for values in groups.values():
+    for values in mapped(groups, "groups").values():
         if values is not None:
             several(values, name)
     return groups
+
+
+def mapped(values: M, name: str) -> M:
+    """A mapping that an argument has to be. Raises IllegalArgument for anything else."""
+    if not isinstance(values, Mapping):
+        raise IllegalArgument(f"{name} must be a mapping, {{key: value}}, not {values!r}")
+    return values
+
+
+def mapped_each(values: MM, name: str) -> MM:
+    """The same for an argument that is a mapping of mappings."""
+    for key, inner in mapped(values, name).items():
+        mapped(inner, f"{name}[{key!r}]")
+    return values

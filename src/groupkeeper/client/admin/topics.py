@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
 from groupkeeper.client.admin.operations import operation_names
+from groupkeeper.client.admin.resources.asking import NOT_CONTROLLER, ask_controller, broker_timeout_ms
 from groupkeeper.client.admin.types import (
     Batch,
     ClusterDescription,
@@ -19,20 +19,16 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.batch import batch_of
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.errors import CallTimedOut, ClientError, ConnectionFailed, UnsupportedVersion
+from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.timing import Deadline
-from groupkeeper.protocol.errors import NotController, UnknownTopicOrPartition, error_for
+from groupkeeper.protocol.errors import TopicAlreadyExists, UnknownTopicOrPartition, error_for
 from groupkeeper.protocol.messages.metadata_response import (
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from groupkeeper.protocol.primitives import ZERO_UUID, RootMessage
+from groupkeeper.protocol.primitives import ZERO_UUID
 
-A = TypeVar("A", bound=RootMessage)
-R = TypeVar("R", bound=RootMessage)
-
-_NOT_CONTROLLER = 41
 _MISSING = "the answer has no result for topic {}"
 
 
@@ -134,15 +130,15 @@ async def create_topics(
     ]
 
     def build(version: int) -> CreateTopicsRequest:
-        return CreateTopicsRequest(creatable, _broker_timeout_ms(deadline), validate_only)
+        return CreateTopicsRequest(creatable, broker_timeout_ms(deadline), validate_only)
 
-    answer = await _ask_controller(
+    answer = await ask_controller(
         cluster,
         CreateTopicsRequest,
         CreateTopicsResponse,
         build,
         deadline,
-        lambda answer: any(topic.error_code == _NOT_CONTROLLER for topic in answer.topics),
+        lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.topics),
     )
 
     def created(topic: CreatableTopicResult) -> CreatedTopic:
@@ -167,18 +163,18 @@ async def delete_topics(cluster: Cluster, names: Iterable[str], timeout_ms: int 
     wanted = list(dict.fromkeys(names))
 
     def build(version: int) -> DeleteTopicsRequest:
-        timeout_ms = _broker_timeout_ms(deadline)
+        timeout_ms = broker_timeout_ms(deadline)
         if version >= 6:
             return DeleteTopicsRequest(topics=[DeleteTopicState(name) for name in wanted], timeout_ms=timeout_ms)
         return DeleteTopicsRequest(topic_names=wanted, timeout_ms=timeout_ms)
 
-    answer = await _ask_controller(
+    answer = await ask_controller(
         cluster,
         DeleteTopicsRequest,
         DeleteTopicsResponse,
         build,
         deadline,
-        lambda answer: any(topic.error_code == _NOT_CONTROLLER for topic in answer.responses),
+        lambda answer: any(topic.error_code == NOT_CONTROLLER for topic in answer.responses),
     )
     results: dict[str, Failure | None] = {
         topic.name or "": error_for(topic.error_code, topic.error_message) if topic.error_code else None
@@ -188,6 +184,20 @@ async def delete_topics(cluster: Cluster, names: Iterable[str], timeout_ms: int 
         for key in [key for key in cluster.leaders if key[0] == name]:
             del cluster.leaders[key]
     return batch_of(wanted, results, _MISSING)
+
+
+def with_those_there(batch: Batch[str, CreatedTopic]) -> Batch[str, CreatedTopic]:
+    """The same, with topics that exist as done."""
+    there = [name for name, failure in batch.failed.items() if isinstance(failure, TopicAlreadyExists)]
+    done = batch.done | {name: CreatedTopic(name, is_new=False) for name in there}
+    return Batch(done, {name: failure for name, failure in batch.failed.items() if name not in there})
+
+
+def with_those_gone(batch: Batch[str, None]) -> Batch[str, None]:
+    """The same, with topics that don't exist as done."""
+    gone = [name for name, failure in batch.failed.items() if isinstance(failure, UnknownTopicOrPartition)]
+    done = batch.done | dict.fromkeys(gone)
+    return Batch(done, {name: failure for name, failure in batch.failed.items() if name not in gone})
 
 
 async def describe_cluster(
@@ -218,35 +228,3 @@ async def describe_cluster(
         nodes=tuple(nodes.values()),
         authorized_operations=operation_names(answer.cluster_authorized_operations),
     )
-
-
-async def _ask_controller(
-    cluster: Cluster,
-    request_type: type[R],
-    answer_type: type[A],
-    build: Callable[[int], R],
-    deadline: Deadline,
-    is_refused: Callable[[A], bool],
-) -> A:
-    """Ask the controller (with KRaft any broker, which passes it on); look it up again when it has moved."""
-    backoff = cluster.backoff()
-    failure: ClientError | NotController
-    while True:
-        await cluster.refresh(deadline)
-        peer = cluster.peer_by_id(cluster.controller_id)
-        try:
-            if peer is None:
-                # Metadata 0 doesn't name the controller, and a cluster may be without one for a while.
-                answer = await cluster.ask_any(request_type, answer_type, build, deadline)
-            else:
-                answer = await peer.ask(request_type, answer_type, build, deadline)
-            if not is_refused(answer):
-                return answer
-            failure = NotController()
-        except (ConnectionFailed, CallTimedOut) as error:
-            failure = error
-        await backoff.pause(deadline, failure)
-
-
-def _broker_timeout_ms(deadline: Deadline) -> int:
-    return max(1, int(deadline.left_s() * 1000))

@@ -431,13 +431,17 @@ class NewTopic(NamedTuple):
 
 
 class CreatedTopic(NamedTuple):
-    """What create_topics made. None or −1: the broker is too old to tell, or the caller may not see the config."""
+    """What create_topics made. None or −1: the broker is too old to tell, or the caller may not see the config.
+
+    ``is_new`` False: the topic was there before, and was left as it was (``if_missing``); nothing else is known then.
+    """
 
     name: str
     topic_id: bytes | None = None
     num_partitions: int = -1
     replication_factor: int = -1
     configs: dict[str, str | None] | None = None
+    is_new: bool = True
 
 
 class ClusterDescription(NamedTuple):

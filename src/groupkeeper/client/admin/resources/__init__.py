@@ -1,0 +1,1 @@
+"""Calls on what a cluster has beside groups: configs, partitions, records, rights …"""

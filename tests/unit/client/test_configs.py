@@ -1,0 +1,62 @@
+"""Configs, as far as it takes several brokers, or old ones."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, cluster_of, fast_admin, in_turn
+
+from groupkeeper.client.admin.resources.types import Config, ConfigResource, ConfigSource, ConfigType
+from groupkeeper.client.errors import IllegalArgument, UnsupportedVersion
+from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest
+from groupkeeper.protocol.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from groupkeeper.protocol.primitives import RootMessage
+
+
+def told(message: DescribeConfigsRequest, version: int) -> RootMessage:
+    """Each resource has a config with its own name as value."""
+    return DescribeConfigsResponse(
+        results=[
+            DescribeConfigsResult(
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+                configs=[DescribeConfigsResourceResult("a", each.resource_name, config_source=77, config_type=77)],
+            )
+            for each in message.resources
+        ]
+    )
+
+
+async def test_each_broker_is_asked_for_its_own_configs() -> None:
+    async with (
+        ScriptedBroker(1, handlers={"DescribeConfigs": told}) as first,
+        ScriptedBroker(2, handlers={"DescribeConfigs": in_turn(HangUp, told)}) as second,
+    ):
+        cluster_of(first, second)
+        async with fast_admin(first.bootstrap_servers) as admin:
+            brokers = [ConfigResource.broker(2), ConfigResource.broker_logger(1), ConfigResource.broker(1)]
+            described = await admin.describe_configs([*brokers, ConfigResource.topic("t")])
+    assert described.failed == {}
+    assert list(described.done) == [*brokers, ConfigResource.topic("t")]
+    assert described.done[brokers[0]]["a"] == Config("a", "2", ConfigSource.UNKNOWN, type=ConfigType.UNKNOWN)
+    asked = [resource for _, each in second.asked("DescribeConfigs") for resource in each.resources]  # type: ignore[attr-defined]
+    assert {(each.resource_type, each.resource_name) for each in asked} == {(4, "2")}
+
+
+async def test_a_broker_that_is_too_old_to_change_single_configs() -> None:
+    async with (
+        ScriptedBroker(ranges={"IncrementalAlterConfigs": None}) as broker,
+        fast_admin(broker.bootstrap_servers) as admin,
+    ):
+        text = "incrementalAlterConfigs needs Kafka 2.3 or later: The node does not support INCREMENTAL_ALTER_CONFIGS"
+        with pytest.raises(UnsupportedVersion, match=text):
+            await admin.alter_configs({ConfigResource.topic("t"): {"retention.ms": "1"}})
+
+
+async def test_what_names_no_broker_is_refused() -> None:
+    async with ScriptedBroker() as broker, fast_admin(broker.bootstrap_servers) as admin:
+        with pytest.raises(IllegalArgument, match="a broker is named by its id, not 'one'"):
+            await admin.describe_configs([ConfigResource.broker(0)._replace(name="one")])

@@ -1,0 +1,54 @@
+"""`groupkeeper` itself: what programs import, and what that costs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import groupkeeper
+
+SOURCE = Path(groupkeeper.__file__).read_text()
+
+
+def modules_after(program: str) -> set[str]:
+    """The modules of the package that a program has imported."""
+    names = "print(*[name for name in sys.modules if name.startswith('groupkeeper')])"
+    command = [sys.executable, "-c", f"import sys\n{program}\n{names}"]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.split())
+
+
+def test_every_name_is_there() -> None:
+    for name in groupkeeper.__all__:
+        assert getattr(groupkeeper, name) is not None
+    assert set(groupkeeper.__all__) <= set(dir(groupkeeper))
+    with pytest.raises(AttributeError, match="no attribute 'Admim'"):
+        getattr(groupkeeper, "Admim")  # noqa: B009
+
+
+def test_type_checkers_see_the_names_where_they_are() -> None:
+    """Those under TYPE_CHECKING are those that are imported at run time, from the same modules."""
+    seen = {
+        alias.name: node.module
+        for node in ast.walk(ast.parse(SOURCE))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("groupkeeper")
+        for alias in node.names
+    }
+    assert seen == groupkeeper._MODULE_BY_NAME
+
+
+def test_nothing_is_imported_before_it_is_used() -> None:
+    assert modules_after("import groupkeeper") == {"groupkeeper"}
+    assert "groupkeeper.broker" not in modules_after("from groupkeeper import Admin")
+
+
+def test_errors_are_those_that_calls_raise() -> None:
+    from groupkeeper import errors
+    from groupkeeper.client.errors import ClientError, UnsupportedVersion
+    from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
+
+    assert errors.UnsupportedVersion is UnsupportedVersion
+    assert (errors.ClientError, errors.KafkaError, errors.GroupIdNotFound) == (ClientError, KafkaError, GroupIdNotFound)
