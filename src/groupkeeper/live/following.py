@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupState
@@ -17,24 +18,41 @@ _REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 
 
 class Known(NamedTuple):
-    """What was known of a group's commits before, from the history: see ``Followed``."""
+    """What was known of a group's commits before, from the history: see ``GroupView``."""
 
     committed: int
     progress_ms: int | None
 
 
+class Standing(NamedTuple):
+    """The sum of what is committed in a topic, and when a look first found it."""
+
+    topic: str
+    committed: int
+    since_ms: int
+
+
 class Followed(NamedTuple):
-    """``committed``: the sum of what is committed, which changes when that does; None: nothing is known yet.
-    ``rebalances``, ``progress_ms`` and ``trend``: see ``GroupView``. ``lag``: at ``at_ms``, None: not known of all.
+    """``standing``: of each topic with commits, in order; one that can't be seen now has what it had.
+    ``rebalances`` and ``trend``: see ``GroupView``. ``lag``: at ``at_ms``, None: not known of all.
     """
 
     description: AnyGroup | None = None
-    committed: int | None = None
-    progress_ms: int | None = None
     rebalances: int = 0
     lag: int | None = None
     at_ms: int = 0
     trend: float | None = None
+    standing: tuple[Standing, ...] = ()
+
+    @property
+    def committed(self) -> int | None:
+        """See ``GroupView``."""
+        return sum(each.committed for each in self.standing) if self.standing else None
+
+    @property
+    def progress_ms(self) -> int | None:
+        """See ``GroupView``."""
+        return max((each.since_ms for each in self.standing), default=None)
 
 
 class Following:
@@ -49,25 +67,20 @@ class Following:
         before, self._groups = self._groups, {}
         found: list[Change] = []
         for group_id in group_ids:
-            last = before.get(group_id)
+            last = before.get(group_id, Followed())
             now = lag.descriptions.get(group_id)
             rows = lag.rows.get(group_id)
-            if last is None:
-                known = self._known.get(group_id)
-                last = Followed() if known is None else Followed(None, known.committed, known.progress_ms)
             rebalances = last.rebalances
             if now is not None and last.description is not None and now != last.description:
                 differences = list(changes(group_id, last.description, now))
                 found += differences
                 rebalances += _rebalances(last.description, now, differences)
-            committed, progress_ms = last.committed, last.progress_ms
-            if rows is not None and (total := _committed(rows)) is not None and total != committed:
-                committed, progress_ms = total, at_ms
             total_lag = None if rows is None else _lag(rows)
             trend = _trend(last, total_lag, at_ms)
-            self._groups[group_id] = Followed(
-                now or last.description, committed, progress_ms, rebalances, total_lag, at_ms, trend
-            )
+            standing = last.standing if rows is None else _standing(rows, last.standing, at_ms)
+            if (known := self._known.get(group_id)) is not None:
+                standing = _as_kept(standing, known)
+            self._groups[group_id] = Followed(now or last.description, rebalances, total_lag, at_ms, trend, standing)
         self._known = {}
         return found
 
@@ -82,11 +95,30 @@ class Following:
                 yield group_id
 
 
-def _committed(rows: Sequence[PartitionLag]) -> int | None:
-    """None: something isn't known now, or nothing is committed."""
-    if not rows or any(row.committed is None and row.failure is not None for row in rows):
-        return None
-    return sum(row.committed.offset + (row.done_ahead or 0) for row in rows if row.committed is not None)
+def _standing(rows: Sequence[PartitionLag], before: tuple[Standing, ...], at_ms: int) -> tuple[Standing, ...]:
+    """What is committed of each topic; ``at_ms`` where that is news."""
+    known = {each.topic: each for each in before}
+    found = []
+    for topic, some in groupby(rows, key=lambda row: row.topic):
+        of_topic, last = list(some), known.get(topic)
+        if any(row.committed is None and row.failure is not None for row in of_topic):
+            if last is not None:
+                found.append(last)
+        elif any(row.committed is not None for row in of_topic):
+            committed = sum(
+                row.committed.offset + (row.done_ahead or 0) for row in of_topic if row.committed is not None
+            )
+            news = Standing(topic, committed, at_ms)
+            found.append(news if last is None or last.committed != committed else last)
+    now = tuple(found)
+    return before if now == before else now
+
+
+def _as_kept(standing: tuple[Standing, ...], known: Known) -> tuple[Standing, ...]:
+    """After a restart: only what the whole group had is known, and each topic has stood still for at least as long."""
+    if known.progress_ms is None or known.committed != sum(each.committed for each in standing):
+        return standing
+    return tuple(each._replace(since_ms=known.progress_ms) for each in standing)
 
 
 def _lag(rows: Sequence[PartitionLag]) -> int | None:

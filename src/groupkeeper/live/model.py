@@ -40,11 +40,15 @@ class WaitSum(NamedTuple):
 
 
 class TopicView(NamedTuple):
-    """A group's partitions of one topic together. ``assigned``: to how many members some are assigned."""
+    """A group's partitions of one topic together. ``assigned``: to how many members some are assigned.
+
+    ``progress_ms``: when a look first found what is committed now; None: nothing is committed, or it isn't known.
+    """
 
     lag: LagSum
     wait: WaitSum
     assigned: int
+    progress_ms: int | None
 
 
 class GroupView(NamedTuple):

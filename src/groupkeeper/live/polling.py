@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupListing
-from groupkeeper.live.following import Following
+from groupkeeper.live.following import Following, Standing
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, TopicView, Wait
 from groupkeeper.live.waits import Waits, longest
 from groupkeeper.operations.authorization import Acl
@@ -133,7 +133,7 @@ def _view(
         lag.streams.get(group_id),
         rows,
         of_rows,
-        topic_views(group_id, rows, of_rows, description),
+        topic_views(group_id, rows, of_rows, description, followed.standing),
         sum_by_group(group_id, rows),
         longest(rows, of_rows),
         followed.rebalances,
@@ -145,17 +145,23 @@ def _view(
 
 
 def topic_views(
-    group_id: str, rows: Sequence[PartitionLag], waits: Sequence[Wait], description: AnyGroup | None
+    group_id: str,
+    rows: Sequence[PartitionLag],
+    waits: Sequence[Wait],
+    description: AnyGroup | None,
+    standing: Iterable[Standing] = (),
 ) -> Mapping[str, TopicView]:
     """Sums by topic of a group's rows, which are in order of topics."""
     members = () if description is None else description.members
     assigned = Counter(topic for member in members for topic in {place.topic for place in member.assignment})
+    since_ms = {each.topic: each.since_ms for each in standing}
     views: dict[str, TopicView] = {}
     start = 0
     for lag in sum_by_topic(group_id, rows):
         assert lag.topic is not None
         end = start + lag.partitions
-        views[lag.topic] = TopicView(lag, longest(rows[start:end], waits[start:end]), assigned[lag.topic])
+        wait = longest(rows[start:end], waits[start:end])
+        views[lag.topic] = TopicView(lag, wait, assigned[lag.topic], since_ms.get(lag.topic))
         start = end
     return views
 

@@ -16,7 +16,7 @@ from groupkeeper.web import other_names, series
 from groupkeeper.web.exposition import Block, Format, Metric, Sample, Writing, labels, text
 from groupkeeper.web.series import Level
 
-_OF_GROUP: Mapping[Level, Callable[[str, GroupView], Iterator[Sample]]] = {
+_OF_GROUP: Mapping[Level, Callable[[ClusterSnapshot, GroupView], Iterator[Sample]]] = {
     Level.GROUP: series.group_samples,
     Level.TOPIC: series.topic_samples,
     Level.PARTITION: series.partition_samples,
@@ -139,7 +139,7 @@ class Exporter:
         if OWN in self._choices.names:
             for level in self._levels:
                 for group in groups:
-                    yield from budget.of(level.value, [*_OF_GROUP[level](snapshot.cluster, group)])
+                    yield from budget.of(level.value, [*_OF_GROUP[level](snapshot, group)])
                 if level is Level.PARTITION:
                     yield from budget.of(level.value, [*series.log_samples(snapshot)])
         for name in self._choices.names:

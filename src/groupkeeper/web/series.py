@@ -121,6 +121,12 @@ TOPIC_METRICS = (
         "How long until retention.ms lets a record be removed that is still to be read; negative: overdue.",
         _TOPIC,
     ),
+    Metric(
+        "groupkeeper_group_commit_age_seconds",
+        "For how long what is committed has stood still, at least: since a poll first found it. A commit of the same "
+        "offsets changes nothing, as brokers don't tell when a commit was made. Of a share group: what is done.",
+        _TOPIC,
+    ),
     Metric("groupkeeper_group_partitions", "Partitions with a commit or a member.", _TOPIC),
     Metric(
         "groupkeeper_group_partitions_by_status",
@@ -194,9 +200,9 @@ def cluster_samples(snapshot: ClusterSnapshot) -> Iterator[Sample]:
     yield _sample("groupkeeper_collector_groups_with_problems", own, problems)
 
 
-def group_samples(cluster: str, group: GroupView) -> Iterator[Sample]:
+def group_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sample]:
     """What is of a group as a whole."""
-    own = labels(cluster=cluster, group=group.group_id)
+    own = labels(cluster=snapshot.cluster, group=group.group_id)
     kind, state = group.group_type or "", group.group_state or ""
     description = group.description
     assignor = label(description.partition_assignor) if description is not None else ""
@@ -225,9 +231,10 @@ def group_samples(cluster: str, group: GroupView) -> Iterator[Sample]:
 _NOTEWORTHY = frozenset(LagStatus) - {LagStatus.OK}
 
 
-def topic_samples(cluster: str, group: GroupView) -> Iterator[Sample]:
+def topic_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sample]:
     """What is of a group's topics."""
-    group_labels = labels(cluster=cluster, group=group.group_id)
+    group_labels = labels(cluster=snapshot.cluster, group=group.group_id)
+    at_ms = snapshot.measured_ms or 0
     statuses: dict[str, Counter[LagStatus]] = {}
     done_ahead: Counter[str] = Counter()
     for row in group.rows:
@@ -235,7 +242,7 @@ def topic_samples(cluster: str, group: GroupView) -> Iterator[Sample]:
             statuses.setdefault(row.topic, Counter())[row.status] += 1
         if row.done_ahead is not None:
             done_ahead[row.topic] += row.done_ahead
-    for topic, (lag, wait, assigned) in group.topics.items():
+    for topic, (lag, wait, assigned, progress_ms) in group.topics.items():
         own = f'{group_labels},topic="{label(topic)}"'
         values = {
             "groupkeeper_group_partitions": lag.partitions,
@@ -246,6 +253,7 @@ def topic_samples(cluster: str, group: GroupView) -> Iterator[Sample]:
             "groupkeeper_group_lag_seconds_estimated_partitions": wait.estimated or None,
             "groupkeeper_group_lag_seconds_unknown_partitions": wait.unknown or None,
             "groupkeeper_group_retention_margin_seconds": None if wait.margin_ms is None else seconds(wait.margin_ms),
+            "groupkeeper_group_commit_age_seconds": None if progress_ms is None else seconds(at_ms - progress_ms),
             "groupkeeper_group_lost": lag.lost or None,
             "groupkeeper_group_uncommitted": lag.uncommitted if lag.without_commit else None,
             "groupkeeper_share_group_done_ahead": done_ahead.get(topic),
@@ -257,9 +265,9 @@ def topic_samples(cluster: str, group: GroupView) -> Iterator[Sample]:
             yield _sample("groupkeeper_group_partitions_by_status", f'{own},status="{status}"', count)
 
 
-def partition_samples(cluster: str, group: GroupView) -> Iterator[Sample]:
+def partition_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sample]:
     """What is of a group's partitions, by choice."""
-    group_labels = labels(cluster=cluster, group=group.group_id)
+    group_labels = labels(cluster=snapshot.cluster, group=group.group_id)
     for row, wait in zip(group.rows, group.waits, strict=True):
         own = f'{group_labels},topic="{label(row.topic)}",partition="{row.partition}"'
         if row.lag is not None:
@@ -270,9 +278,9 @@ def partition_samples(cluster: str, group: GroupView) -> Iterator[Sample]:
             yield _sample("groupkeeper_group_partition_committed_offset", own, row.committed.offset)
 
 
-def member_samples(cluster: str, group: GroupView) -> Iterator[Sample]:
+def member_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sample]:
     """What is of a group's members, by choice."""
-    group_labels = labels(cluster=cluster, group=group.group_id)
+    group_labels = labels(cluster=snapshot.cluster, group=group.group_id)
     for member in () if group.description is None else group.description.members:
         own = (
             f'{group_labels},member_id="{label(member.member_id)}",client_id="{label(member.client_id)}",'

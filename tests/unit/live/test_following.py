@@ -98,3 +98,21 @@ def test_the_trend_of_the_lag() -> None:
     assert after(lag(50), lag(60), lag(60)).of("g").trend == pytest.approx(-7)
     hidden = found(None, row("t", 0, None)._replace(failure=GroupAuthorizationFailed()))
     assert after(lag(50), hidden, lag(60)).of("g").trend is None
+
+
+def test_topics_stand_still_each_by_itself() -> None:
+    def since(*looks: GroupsLag, known: dict[str, Known] | None = None) -> dict[str, int]:
+        return {each.topic: each.since_ms for each in after(*looks, known=known).of("g").standing}
+
+    first = found(None, row("s", 0, 5), row("t", 0, 5), row("t", 1, None))
+    assert since(first, found(None, row("s", 0, 5), row("t", 0, 5), row("t", 1, 0))) == {"s": 1000, "t": 1000}
+    moved = found(None, row("s", 0, 5), row("t", 0, 6), row("t", 1, None))
+    assert since(first, moved, moved) == {"s": 1000, "t": 2000}
+    hidden = row("s", 0, None)._replace(failure=GroupAuthorizationFailed())
+    assert since(first, found(None, hidden, row("t", 0, 7))) == {"s": 1000, "t": 2000}
+    assert since(first, found(None, row("t", 0, 5))) == {"t": 1000}
+    assert since(found(None, row("s", 0, None))) == {}
+    # After a restart only the whole group's progress is known.
+    assert since(first, known={"g": Known(10, 77)}) == {"s": 77, "t": 77}
+    assert since(first, moved, known={"g": Known(10, 77)}) == {"s": 77, "t": 2000}
+    assert since(first, known={"g": Known(9, 77)}) == {"s": 1000, "t": 1000}

@@ -14,6 +14,7 @@ from groupkeeper.client.admin.types import (
     OffsetAndMetadata,
     TopicPartition,
 )
+from groupkeeper.live.following import Standing
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Wait, WaitSum
 from groupkeeper.live.polling import topic_views
 from groupkeeper.live.waits import longest
@@ -58,6 +59,8 @@ def view(
     waits = [Wait(0 if each.lag == 0 else None) for each in rows] if waits is None else waits
     known = description or described(group_id)
     is_known = description is not None or not problems
+    topics = dict.fromkeys(each.topic for each in rows)
+    standing = [] if progress_ms is None else [Standing(topic, 0, progress_ms) for topic in topics]
     committed = sum(each.committed.offset for each in rows if each.committed is not None) if rows else None
     return GroupView(
         group_id,
@@ -67,7 +70,7 @@ def view(
         None,
         rows,
         waits,
-        topic_views(group_id, rows, waits, description),
+        topic_views(group_id, rows, waits, description, standing),
         sum_by_group(group_id, rows),
         longest(rows, waits) if rows else WaitSum(0),
         rebalances,

@@ -102,6 +102,7 @@ def test_every_number_of_a_group() -> None:
         "groupkeeper_group_lag_seconds_estimated_partitions": 1,
         "groupkeeper_group_lag_seconds_unknown_partitions": None,
         "groupkeeper_group_retention_margin_seconds": 60.0,
+        "groupkeeper_group_commit_age_seconds": 99_999_999.5,
         "groupkeeper_group_partitions": 3,
         "groupkeeper_group_assigned_members": 1,
         "groupkeeper_group_lost": None,
