@@ -19,6 +19,7 @@ from groupkeeper.cli.framework.reports import Shape
 from groupkeeper.cli.groups import shapes as groups_shapes
 from groupkeeper.cli.groups import watch as groups_watch
 from groupkeeper.cli.plans import shapes as plan_shapes
+from groupkeeper.cli.spark import shapes as spark_shapes
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 DROP_INS = (CONSUMER_GROUPS, SHARE_GROUPS, GROUPS, GET_OFFSETS)
@@ -157,6 +158,8 @@ SHAPES = (
     ("history", plan_shapes.HISTORY, ""),
     ("history ID", plan_shapes.RECORDED, ""),
     ("check", check.CHECKS, ""),
+    ("spark lag", spark_shapes.QUERIES_LAG, ""),
+    ("spark starting-offsets --output json", spark_shapes.STARTING_OFFSETS, ""),
     ("context list", context.CONTEXTS, ""),
     ("context show", context.PROPERTIES, ""),
 )

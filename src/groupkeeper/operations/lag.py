@@ -170,6 +170,26 @@ async def lag_at_an_instant(
     return logs.measured_ms, every
 
 
+async def lag_of_offsets(
+    admin: Admin,
+    offsets: Mapping[str, Mapping[TopicPartition, int]],
+    *,
+    topics: Matching | None = None,
+    to_last_stable: bool = False,
+) -> dict[str, list[PartitionLag]]:
+    """The rows of readers that keep their offsets somewhere else than in a group, by the readers' names.
+
+    Raises nothing for single partitions: those have their failures.
+    """
+    logs = _Logs(admin, to_last_stable)
+    wanted = {
+        name: _wanted(None, {place: OffsetAndMetadata(offset) for place, offset in own.items()}, topics)
+        for name, own in offsets.items()
+    }
+    await logs.look(wanted.values())
+    return {name: sorted_rows(name, None, commits, logs, {}) for name, commits in wanted.items()}
+
+
 class _Told(NamedTuple):
     """Some groups as their coordinators tell them. ``wanted``: what is committed; ``refused``: of which partitions that
     isn't known, and why; ``starts``: of share groups.

@@ -62,6 +62,7 @@ COMMANDS = {
     "pipeline": Entry(
         "turn the offsets topics into tables and a report, with Spark", "groupkeeper.cli.pipeline.family:FAMILY"
     ),
+    "spark": Entry("show how far Spark's queries are, and where to start them", "groupkeeper.cli.spark.family:FAMILY"),
     "broker": Entry("run an embedded Kafka broker", "groupkeeper.cli.broker:COMMAND"),
 }
 

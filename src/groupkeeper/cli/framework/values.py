@@ -23,6 +23,7 @@ LISTED_TYPES = (*TYPES, GroupType.SHARE, GroupType.STREAMS)
 
 _TOPIC = re.compile(r"[^:]+(:[0-9]+(,[0-9]+)*)?")
 _MAX_PARTITION = 2**31 - 1
+_CHECKPOINT = re.compile(r"(?:([^:=/]+):)?([^:=/]+)=(.+)", re.DOTALL)
 
 
 class PlanFile(NamedTuple):
@@ -30,6 +31,16 @@ class PlanFile(NamedTuple):
 
     path: str
     text: str
+
+
+class Checkpoint(NamedTuple):
+    """Where a query of Spark's keeps its offsets, and what it is called; None: as the folder, and of the one cluster
+    that there is.
+    """
+
+    cluster: str | None
+    name: str | None
+    path: str
 
 
 def servers(text: str) -> str:
@@ -157,6 +168,27 @@ def plan_file(path: str) -> PlanFile:
     if not text.strip():
         raise ArgumentTypeError(f"{path!r} is empty: expected lines of topic,partition,offset")
     return PlanFile(path, text)
+
+
+def checkpoint(text: str) -> Checkpoint:
+    """``[NAME=]PATH``; what has a ``/`` before its ``=`` is a path."""
+    found = _checkpoint(text)
+    if found.cluster is not None:
+        raise ArgumentTypeError(f"{text!r}: expected [NAME=]PATH, with a NAME that has no ':'")
+    return found
+
+
+def checkpoint_of_cluster(text: str) -> Checkpoint:
+    """``[[CLUSTER:]NAME=]PATH``"""
+    return _checkpoint(text)
+
+
+def _checkpoint(text: str) -> Checkpoint:
+    found = _CHECKPOINT.fullmatch(text)
+    cluster, name, path = found.groups() if found else (None, None, text)
+    if not path.strip() or text.startswith("="):
+        raise ArgumentTypeError(f"{text!r}: expected the folder that a query has as checkpointLocation")
+    return Checkpoint(cluster, name, path)
 
 
 def count(text: str) -> int:

@@ -1,0 +1,1 @@
+"""``groupkeeper spark``: queries of Structured Streaming, which keep their offsets in checkpoints."""

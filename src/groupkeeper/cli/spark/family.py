@@ -1,0 +1,17 @@
+"""``groupkeeper spark`` and its commands."""
+
+from __future__ import annotations
+
+from groupkeeper.cli.framework.commands import Entry, Family
+
+FAMILY = Family(
+    {
+        "lag": Entry("show how far queries are, by their checkpoints", "groupkeeper.cli.spark.lag:LAG"),
+        "starting-offsets": Entry(
+            "print where a query is to start: at a group's offsets, a checkpoint's, or a time",
+            "groupkeeper.cli.spark.starting:STARTING_OFFSETS",
+        ),
+    },
+    "Queries of Spark's Structured Streaming, which commit to no group: their offsets are in checkpoints. Spark is not "
+    "needed here (docs/spark.md).",
+)

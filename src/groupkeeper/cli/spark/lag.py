@@ -1,0 +1,115 @@
+"""``groupkeeper spark lag``: checkpoints of this machine, beside the ends of the logs."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.group_arguments import add_order, add_topics, arranged, names_of
+from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
+from groupkeeper.cli.framework.values import checkpoint
+from groupkeeper.cli.spark.shapes import QUERIES_LAG
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations.lag import LagStatus, PartitionLag, lag_of_offsets
+from groupkeeper.operations.times import utc_text
+from groupkeeper.pipeline.checkpoints.named import read_queries
+from groupkeeper.pipeline.checkpoints.queries import Query
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+_SORTS = ["query", "topic", "lag", "lost", "log_end_offset", "status"]
+
+
+def _add_arguments(command: ArgumentParser) -> None:
+    command.add_argument(
+        "checkpoints", nargs="+", type=checkpoint, metavar="[NAME=]CHECKPOINT",
+        help="what a query has as checkpointLocation: a folder of this machine, or a glob of them; NAME is what "
+        "the query is called here, the folder's name otherwise",
+    )  # fmt: skip
+    add_topics(command)
+    command.add_argument("--regex", action="store_true", help="names of topics are regular expressions")
+    command.add_argument(
+        "--lag-to", choices=["end", "lso"], default="end",
+        help="count the lag up to the log's end, or to the last stable offset, where queries stop that read only "
+        "committed transactions; default: end",
+    )  # fmt: skip
+    add_order(command, _SORTS)
+    add_cluster(command)
+
+
+def _report(options: Namespace) -> Report:
+    names_of(options, "topic")
+    return Report(QUERIES_LAG, lambda asking: arranged(_pages(asking), options))
+
+
+async def _pages(asking: Asking) -> AsyncIterator[Page]:
+    options = asking.options
+    asking.progress.say("reading checkpoints")
+    queries, failed = read_queries(options.checkpoints)  # before the logs are asked: so no lag is below what it was
+    by_name = {query.name: query for query in queries}
+    asking.progress.say("asking for the ends of logs")
+    found = await lag_of_offsets(
+        asking.admin,
+        {query.name: query.offsets for query in queries},
+        topics=names_of(options, "topic"),
+        to_last_stable=options.lag_to == "lso",
+    )
+    rows = [_row(row, by_name[name]) for name in sorted(found) for row in found[name]]
+    problems = [Problem("BAD_CHECKPOINT", text) for text in failed]
+    problems += _problems(found)
+    yield Page(rows, problems, _remarks(queries))
+
+
+def _remarks(queries: Sequence[Query]) -> list[str]:
+    found = [f"{query.name}: {note}" for query in queries for note in query.notes]
+    found += [f"{query.name}: no batch is done yet" for query in queries if query.batch_id is None]
+    found += [
+        f"{query.name}: it reads nothing from Kafka{' yet' * (not query.others)}"
+        for query in queries
+        if not query.offsets
+    ]
+    return found
+
+
+def _problems(found: Mapping[str, Sequence[PartitionLag]]) -> list[Problem]:
+    return [
+        problem_of(row.failure, topic=row.topic, partition=row.partition)
+        for rows in found.values()
+        for row in rows
+        if row.failure is not None and row.status is not LagStatus.DELETED
+    ]
+
+
+def _row(row: PartitionLag, query: Query) -> Row:
+    running = query.running.get(TopicPartition(row.topic, row.partition))
+    return {
+        "query": query.name,
+        "topic": row.topic,
+        "partition": row.partition,
+        "next_offset": None if row.committed is None else row.committed.offset,
+        "running_to": running,
+        "log_start_offset": row.log_start_offset,
+        "log_end_offset": row.log_end_offset,
+        "lag": row.lag,
+        "lost": row.lost,
+        "status": str(row.status),
+        "batch": query.batch_id,
+        "batch_time": None if query.batch_id is None else utc_text(query.done_ms),
+        "query_id": query.query_id,
+    }
+
+
+LAG = Command(
+    _add_arguments,
+    lambda options: run_report(options, _report),
+    "Show how far queries of Structured Streaming are: what their checkpoints say of batches that are done, beside the "
+    "ends of the logs. Of a query that stands still the lag is exact; of one that runs it may have become less since.",
+    """\
+examples:
+  groupkeeper spark lag /checkpoints/orders
+  groupkeeper spark lag billing=/checkpoints/b7 '/checkpoints/team-*' --sort lag --top 20""",
+)

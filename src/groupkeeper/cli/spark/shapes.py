@@ -1,0 +1,36 @@
+"""The rows that ``groupkeeper spark`` reports, column by column: the reference is written from here."""
+
+from __future__ import annotations
+
+from groupkeeper.cli.framework.reports import Column, Shape
+
+QUERIES_LAG = Shape(
+    "spark_lag",
+    "offsets",
+    [
+        Column("query", "the name given with the checkpoint, else that of its folder"),
+        Column("topic", ""),
+        Column("partition", ""),
+        Column("next_offset", "the next to read, by the last batch that is done; before the first: where it began"),
+        Column("running_to", "up to where the batch reads that is planned and not done; null: there is none"),
+        Column("log_start_offset", "of the oldest record that there is", in_table=False),
+        Column("log_end_offset", "after the newest record"),
+        Column("lag", "offsets from the next to read to the log's end (or the last stable offset); null: not known"),
+        Column("lost", "offsets of the lag that are gone, as the log now starts after them; null: not known"),
+        Column("status", "as of `groups offsets`"),
+        Column("batch", "the last batch that is done; null: none is"),
+        Column("batch_time", "when it was done; null: none is"),
+        Column("query_id", "the query's id; null: the checkpoint has none", in_table=False),
+    ],
+)
+
+STARTING_OFFSETS = Shape(
+    "starting_offsets",
+    "offsets",
+    [
+        Column("topic", ""),
+        Column("partition", ""),
+        Column("offset", "where to start; -2: the earliest, -1: the latest"),
+        Column("note", "why it isn't the offset asked for; null: it is"),
+    ],
+)

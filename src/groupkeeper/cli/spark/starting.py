@@ -1,0 +1,127 @@
+"""``groupkeeper spark starting-offsets``: the way back from a group, or a checkpoint, to a query."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.group_arguments import add_topics, names_of
+from groupkeeper.cli.framework.reports import Page, Problem, problem_of
+from groupkeeper.cli.spark.shapes import STARTING_OFFSETS as SHAPE
+from groupkeeper.client.admin.types import Failure, TopicPartition
+from groupkeeper.operations.queries.starting_offsets import EARLIEST, LATEST, Starts, start_at_offsets, start_at_time
+from groupkeeper.operations.selection import Names
+from groupkeeper.pipeline.checkpoints.named import read_queries
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+_OTHERWISE = {"earliest": EARLIEST, "latest": LATEST}
+
+
+def _add_arguments(command: ArgumentParser) -> None:
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument("--group", metavar="GROUP", help="start where this group has committed")
+    what.add_argument(
+        "--checkpoint", type=values.checkpoint, metavar="PATH",
+        help="start where the query is that has this checkpoint: a folder of this machine",
+    )  # fmt: skip
+    what.add_argument(
+        "--time", type=values.datetime_ms, metavar="DATETIME",
+        help="start at the first records at or after a time: ISO 8601, UTC without a zone; needs --topic",
+    )  # fmt: skip
+    add_topics(command)
+    command.add_argument("--regex", action="store_true", help="names of topics are regular expressions")
+    command.add_argument(
+        "--without-commit", choices=list(_OTHERWISE), default="earliest",
+        help="where to start in partitions of these topics that have no offset; default: earliest",
+    )  # fmt: skip
+    add_cluster(command)
+
+
+def _report(options: Namespace) -> Report:
+    topics = names_of(options, "topic")
+    if options.time is not None and not topics:
+        raise UsageMistake("argument --time: say by --topic what is to be read")
+    return Report(SHAPE, _pages, is_plain=options.output == "table")
+
+
+async def _pages(asking: Asking) -> AsyncIterator[Page]:
+    options = asking.options
+    topics = names_of(options, "topic")
+    if options.time is not None:
+        names = [*topics.exact]
+        if topics.patterns:
+            names += [each.name for each in await asking.admin.list_topics() if topics.matches(each.name)]
+        starts = await start_at_time(asking.admin, dict.fromkeys(names), options.time)
+        yield _page(starts, [], topics)
+        return
+    offsets, problems = await (_of_group(asking) if options.group is not None else _of_checkpoint(asking))
+    wanted = {place: offset for place, offset in offsets.items() if not topics or topics.matches(place.topic)}
+    if not wanted and not problems:
+        where = f"group {options.group}" if options.group is not None else options.checkpoint.path
+        problems = [Problem("NO_OFFSETS", f"{where} has no offsets{' of these topics' * bool(offsets)}")]
+    starts = await start_at_offsets(asking.admin, wanted, otherwise=_OTHERWISE[options.without_commit])
+    yield _page(starts, problems, topics)
+
+
+async def _of_group(asking: Asking) -> tuple[Mapping[TopicPartition, int], list[Problem]]:
+    group = asking.options.group
+    fetched = await asking.admin.list_consumer_group_offsets({group: None})
+    failure: Failure | None = fetched.failed.get(group)
+    if failure is not None:
+        return {}, [problem_of(failure, group=group)]
+    batch = fetched.done[group]
+    problems = [
+        problem_of(why, group=group, topic=place.topic, partition=place.partition)
+        for place, why in batch.failed.items()
+    ]
+    return {place: commit.offset for place, commit in batch.done.items() if commit is not None}, problems
+
+
+async def _of_checkpoint(asking: Asking) -> tuple[Mapping[TopicPartition, int], list[Problem]]:
+    queries, failed = read_queries([asking.options.checkpoint])
+    if len(queries) > 1:
+        failed, queries = [f"{asking.options.checkpoint.path}: {len(queries)} checkpoints match: name one"], []
+    problems = [Problem("BAD_CHECKPOINT", text) for text in failed]
+    problems += [Problem("NO_OFFSETS", f"{query.name}: {note}") for query in queries for note in query.notes]
+    return (queries[0].offsets if queries else {}), problems
+
+
+def _page(starts: Starts, problems: list[Problem], topics: Names) -> Page:
+    """The JSON is printed only when it is whole: a query that is started with less would read something else."""
+    problems = problems + [
+        problem_of(why, topic=place.topic, partition=place.partition) for place, why in starts.failed.items()
+    ]
+    known = {place.topic for place in starts.done}
+    missing = [name for name in topics.exact if name not in known and not problems]
+    problems += [
+        Problem("NO_OFFSETS", f"topic {name}: there is none, or it has no offsets", topic=name) for name in missing
+    ]
+    remarks = [f"{place.topic}-{place.partition}: {start.note}" for place, start in starts.done.items() if start.note]
+    remarks += [f"{place.topic}-{place.partition} does not exist: left out" for place in starts.gone]
+    remarks += [f"no topic matches {text}" for text in topics.without_match(known)]
+    rows = [
+        {"topic": place.topic, "partition": place.partition, "offset": start.offset, "note": start.note}
+        for place, start in starts.done.items()
+    ]
+    is_whole = bool(rows) and not problems
+    return Page(rows, problems, remarks, plain=f"{starts.as_json()}\n" if is_whole else "")
+
+
+STARTING_OFFSETS = Command(
+    _add_arguments,
+    lambda options: run_report(options, _report),
+    "Print where a query of Structured Streaming is to start, as its option startingOffsets: where a group is, where "
+    "another query is by its checkpoint, or at a time. Spark wants an offset for each partition of the topics: "
+    "partitions without one are said to start at the earliest. --output json has them as rows.",
+    """\
+examples:
+  groupkeeper spark starting-offsets --group billing
+  groupkeeper spark starting-offsets --checkpoint /checkpoints/orders
+  groupkeeper spark starting-offsets --time 2026-01-31T23:00:00 --topic orders""",
+)

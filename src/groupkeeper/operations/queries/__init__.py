@@ -1,0 +1,1 @@
+"""What operators do with queries that keep their offsets outside of Kafka."""

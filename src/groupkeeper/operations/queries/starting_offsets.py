@@ -1,0 +1,118 @@
+"""Where a reader that takes offsets by itself is to start: Spark's `startingOffsets`, of a group's commits or a time.
+
+Spark asks for an offset of every partition of a topic, and fails of one that the log does not have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Failure, OffsetSpec, TopicPartition
+from groupkeeper.operations.describe import unreachable
+from groupkeeper.operations.topics import describe_topics
+from groupkeeper.protocol.errors import UnknownTopicOrPartition
+
+EARLIEST = -2
+LATEST = -1
+
+
+class Start(NamedTuple):
+    """Where to start in a partition: EARLIEST, LATEST or an offset. ``note``: why it is not the one asked for."""
+
+    offset: int
+    note: str | None = None
+
+
+class Starts(NamedTuple):
+    """By partition, in order. ``gone``: what was asked for and is not there (any more)."""
+
+    done: Mapping[TopicPartition, Start]
+    gone: tuple[TopicPartition, ...]
+    failed: Mapping[TopicPartition, Failure]
+
+    def as_json(self) -> str:
+        """As Spark's option ``startingOffsets`` has it."""
+        by_topic: dict[str, dict[str, int]] = {}
+        for place, start in self.done.items():
+            by_topic.setdefault(place.topic, {})[str(place.partition)] = start.offset
+        return json.dumps(by_topic)
+
+
+async def start_at_offsets(admin: Admin, offsets: Mapping[TopicPartition, int], *, otherwise: int) -> Starts:
+    """At these offsets, moved into the log where it does not have them; `otherwise` (EARLIEST or LATEST) in the other
+    partitions of these topics.
+    """
+    there, failed = await _partitions(admin, {place.topic for place in offsets}, offsets)
+    earliest, latest = await asyncio.gather(
+        _ask(admin, there, OffsetSpec.earliest()), _ask(admin, there, OffsetSpec.latest())
+    )
+    failed |= {**earliest.failed, **latest.failed}
+    done = {
+        place: _within(offsets.get(place), earliest.done[place], latest.done[place], otherwise)
+        for place in there
+        if place not in failed
+    }
+    return _sorted(done, failed)
+
+
+async def start_at_time(admin: Admin, topics: Iterable[str], time_ms: int) -> Starts:
+    """At the first record at or after a time; at the end where there is none."""
+    there, failed = await _partitions(admin, set(topics), {})
+    found, latest = await asyncio.gather(
+        _ask(admin, there, OffsetSpec.for_timestamp(time_ms)), _ask(admin, there, OffsetSpec.latest())
+    )
+    failed |= {**found.failed, **latest.failed}
+    done = {
+        place: Start(found.done[place])
+        if found.done[place] >= 0
+        else Start(latest.done[place], "no record is that late: at the end")
+        for place in there
+        if place not in failed
+    }
+    return _sorted(done, failed)
+
+
+def _within(offset: int | None, earliest: int, latest: int, otherwise: int) -> Start:
+    if offset is None:
+        return Start(otherwise, f"nothing is committed: {'earliest' if otherwise == EARLIEST else 'latest'}")
+    if offset < earliest:
+        return Start(earliest, f"{offset} is gone: the log begins at {earliest}")
+    if offset > latest:
+        return Start(latest, f"{offset} is beyond the log, which ends at {latest}")
+    return Start(offset)
+
+
+async def _partitions(
+    admin: Admin, topics: Iterable[str], offsets: Iterable[TopicPartition]
+) -> tuple[list[TopicPartition], dict[TopicPartition, Failure]]:
+    """Every partition of the topics that has a leader, and why others cannot be asked."""
+    described = await describe_topics(admin, sorted(topics))
+    every = {
+        TopicPartition(topic.name, each.partition) for topic in described.done.values() for each in topic.partitions
+    }
+    every |= set(offsets) | {TopicPartition(topic, 0) for topic in described.failed}
+    failed = dict(unreachable(sorted(every), described))
+    return [place for place in sorted(every) if place not in failed], failed
+
+
+class _Listed(NamedTuple):
+    done: dict[TopicPartition, int]
+    failed: dict[TopicPartition, Failure]
+
+
+async def _ask(admin: Admin, places: Iterable[TopicPartition], spec: OffsetSpec) -> _Listed:
+    listed = await admin.list_offsets(dict.fromkeys(places, spec))
+    return _Listed({place: each.offset for place, each in listed.done.items()}, dict(listed.failed))
+
+
+def _sorted(done: Mapping[TopicPartition, Start], failed: Mapping[TopicPartition, Failure]) -> Starts:
+    gone = tuple(place for place, why in sorted(failed.items()) if isinstance(why, UnknownTopicOrPartition))
+    return Starts(
+        {place: done[place] for place in sorted(done)},
+        gone,
+        {place: failed[place] for place in sorted(failed) if place not in gone},
+    )

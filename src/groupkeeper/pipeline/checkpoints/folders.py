@@ -1,0 +1,132 @@
+"""The folders that checkpoints are: of this machine, or of where Spark's Hadoop reaches."""
+
+from __future__ import annotations
+
+import glob
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote, urlparse
+
+from groupkeeper.pipeline.errors import SourceError, first_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Folder", "LocalFolder", "find_folders", "is_pattern", "local_folder"]
+
+
+class Folder(Protocol):
+    """Paths are below the folder, with "/" between their parts."""
+
+    @property
+    def path(self) -> str:
+        """The folder itself, for messages."""
+
+    def times(self, path: str) -> dict[str, int] | None:
+        """What is in a directory, and when it was written, in ms; None when it is not there."""
+
+    def read(self, path: str) -> str | None:
+        """A file's text; None when it is not there."""
+
+
+def is_pattern(path: str) -> bool:
+    """Whether several folders can be meant."""
+    return any(sign in path for sign in "*?[{") if "://" in path else glob.has_magic(path)
+
+
+def local_folder(path: str) -> Path | None:
+    """Where that is on this machine; None when it is elsewhere."""
+    parsed = urlparse(path)
+    if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
+        return Path(unquote(parsed.path))
+    return Path(path) if "://" not in path else None
+
+
+def find_folders(path: str, spark: SparkSession | None = None) -> list[Folder]:
+    """The folder, or those that match a pattern. Raises SourceError when none is there, or it is elsewhere and there is
+    no `spark` that reaches it.
+    """
+    local = local_folder(path)
+    if local is not None:
+        matching = sorted(glob.glob(str(local))) if is_pattern(path) else [str(local)]
+        found: list[Folder] = [LocalFolder(Path(each)) for each in matching if os.path.isdir(each)]
+    elif spark is None:
+        raise SourceError(
+            f"{path}: only Spark reaches it: 'groupkeeper pipeline snapshot --checkpoint' reads it, this "
+            "a folder of this machine"
+        )
+    else:
+        found = _hadoop_folders(spark, path)
+    if not found:
+        raise SourceError(f"{path}: {'no folder matches' if is_pattern(path) else 'there is no such folder'}")
+    return found
+
+
+class LocalFolder:
+    """Of this machine."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.path = str(root)
+
+    def times(self, path: str) -> dict[str, int] | None:
+        try:
+            with os.scandir(self._root / path) as entries:
+                return {entry.name: entry.stat().st_mtime_ns // 1_000_000 for entry in entries}
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise SourceError(f"{self.path}/{path} cannot be read: {error.strerror}") from None
+
+    def read(self, path: str) -> str | None:
+        try:
+            return (self._root / path).read_text(errors="replace")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise SourceError(f"{self.path}/{path} cannot be read: {error.strerror}") from None
+
+
+class HadoopFolder:
+    """Of where Spark's Java reaches."""
+
+    def __init__(self, jvm: Any, files: Any, path: str) -> None:
+        self.path = path
+        self._files = files
+        self._path_type = jvm.org.apache.hadoop.fs.Path
+        self._utils = jvm.org.apache.commons.io.IOUtils
+
+    def times(self, path: str) -> dict[str, int] | None:
+        at = self._path_type(f"{self.path}/{path}")
+        if not self._files.exists(at):
+            return None
+        return {each.getPath().getName(): int(each.getModificationTime()) for each in self._files.listStatus(at)}
+
+    def read(self, path: str) -> str | None:
+        at = self._path_type(f"{self.path}/{path}")
+        if not self._files.exists(at):
+            return None
+        stream = self._files.open(at)
+        try:
+            return str(self._utils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+
+def _hadoop_folders(spark: SparkSession, path: str) -> list[Folder]:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        context = spark.sparkContext
+    except PySparkException:  # Spark Connect has none
+        raise SourceError(f"{path}: with --remote, checkpoints must be folders that this machine sees") from None
+    jvm: Any = context._jvm
+    try:
+        at = jvm.org.apache.hadoop.fs.Path(path)
+        files = at.getFileSystem(context._jsc.hadoopConfiguration())
+        found = files.globStatus(at) or []
+        return [HadoopFolder(jvm, files, each.getPath().toString()) for each in found if each.isDirectory()]
+    except Py4JError as error:
+        raise SourceError(f"{path} is out of reach: {first_line(error)}") from None

@@ -1,0 +1,124 @@
+"""The files of a checkpoint as Spark writes them: `offsets/N` (formats v1 and v2) and `sources/N/0`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.pipeline.errors import SourceError
+
+__all__ = ["Batch", "Offsets", "begin_of", "offsets_of", "parse_batch", "parse_begin", "parse_query_id"]
+
+Offsets = Mapping[TopicPartition, int | None]
+"""The next offset to read of each partition of a Kafka source. None: the file has a number there that is none."""
+
+_VERSIONS = ("v1", "v2")
+_NOTHING = "-"
+"""Stands for the offset of a source that has had no data."""
+
+
+class Batch(NamedTuple):
+    """Up to where a batch reads: of each Kafka source, by what Spark calls it, its offsets; None: it had no data yet.
+    `others`: sources that are not Kafka's.
+    """
+
+    sources: Mapping[str, Offsets | None]
+    others: int
+
+
+def parse_batch(text: str, where: str) -> Batch:
+    """A file of `offsets/`, which is at `where`. Raises SourceError."""
+    lines = text.split("\n")
+    version = lines[0].strip()
+    if version not in _VERSIONS:
+        raise SourceError(f"{where}: {_strange(version)}")
+    if len(lines) < 2:
+        raise SourceError(f"{where}: it ends after its first line: was it copied while the query wrote it?")
+    found: dict[str, Offsets | None] = {}
+    others = 0
+    for number, line in enumerate(each for each in lines[2:] if each.strip()):
+        name, offset = (str(number), line.strip()) if version == "v1" else _named(line.strip(), where)
+        if offset == _NOTHING:
+            found[name] = None
+        elif (offsets := offsets_of(offset, where)) is None:
+            others += 1
+        else:
+            found[name] = offsets
+    return Batch(found, others)
+
+
+def parse_begin(text: str, where: str) -> Offsets | None:
+    """A file `sources/N/0`, which has the offsets at which a Kafka source began; None: the source is another one.
+    Raises SourceError for a file of a Kafka source that is damaged.
+    """
+    version, newline, offset = text.lstrip("\0").partition("\n")  # a byte 0 goes before it, for Spark 2.0
+    return offsets_of(offset.strip(), where) if newline and version.strip() in _VERSIONS else None
+
+
+def begin_of(source: str) -> str:
+    """Where the checkpoint has it."""
+    return f"sources/{source}/0"
+
+
+def parse_query_id(text: str) -> str | None:
+    """The file `metadata`; None: it has no id."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    query_id = found.get("id") if isinstance(found, dict) else None
+    return query_id if isinstance(query_id, str) else None
+
+
+def offsets_of(text: str, where: str) -> Offsets | None:
+    """Offsets of a Kafka source, `{"topic": {"0": 23}}`; None: they are of another source. Raises SourceError."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        if text.startswith("{"):
+            raise SourceError(f"{where}: its offsets are no JSON: {_cut(text)}") from None
+        return None
+    if not _is_kafkas(found):
+        return None
+    return {
+        TopicPartition(topic, int(number)): _offset(offset, f"{where}: {topic}-{number}")
+        for topic, own in found.items()
+        for number, offset in own.items()
+    }
+
+
+def _is_kafkas(found: Any) -> bool:
+    return isinstance(found, dict) and all(
+        isinstance(own, dict) and all(number.isascii() and number.isdecimal() for number in own)
+        for own in found.values()
+    )
+
+
+def _offset(found: Any, where: str) -> int | None:
+    """One that is null or below 0 is where a source was never put."""
+    if found is None:
+        return None
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise SourceError(f"{where}: expected an offset, not {_cut(json.dumps(found))}")
+    return found if found >= 0 else None
+
+
+def _named(line: str, where: str) -> tuple[str, str]:
+    name, colon, offset = line.partition(":")
+    if not colon:
+        raise SourceError(f"{where}: expected SOURCE:OFFSETS, not {_cut(line)}")
+    return name, offset
+
+
+def _strange(version: str) -> str:
+    if not version:
+        return "it is empty: was it copied while the query wrote it?"
+    if version[:1] == "v" and version[1:].isdecimal():
+        return f"its format is {version}, and known are {' and '.join(_VERSIONS)}: a newer Spark has written it"
+    return f"it is no file of offsets: it begins with {_cut(version)}"
+
+
+def _cut(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:60]}…")

@@ -1,0 +1,129 @@
+"""How far a query is, by its checkpoint.
+
+A batch is planned when `offsets/N` is there, and done when `commits/N` is: after a stop the query goes on with what
+`offsets/N` of the last one that is done says. The offsets are those to read next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.pipeline.checkpoints.folders import Folder
+from groupkeeper.pipeline.checkpoints.form import Offsets, begin_of, parse_batch, parse_begin, parse_query_id
+from groupkeeper.pipeline.errors import SourceError
+
+__all__ = ["Query", "read_query"]
+
+_TRIES = 3
+"""Files of old batches are removed while a query runs."""
+
+
+class Query(NamedTuple):
+    """`offsets` are the next to read; with `batch_id` None, when no batch is done, those at which the query began.
+    `done_ms`: when that was written, `earlier_ms` when the batches were done that are still there, in order.
+    `running`: up to where the batch reads that is planned and not done. `others` sources are not Kafka's.
+    """
+
+    name: str
+    path: str
+    query_id: str | None
+    batch_id: int | None
+    done_ms: int
+    offsets: Mapping[TopicPartition, int]
+    earlier_ms: tuple[int, ...] = ()
+    running: Mapping[TopicPartition, int] = {}
+    others: int = 0
+    notes: tuple[str, ...] = ()
+
+
+class _Gone(Exception):
+    """A file is not there any more."""
+
+
+def read_query(folder: Folder, name: str, *, at_ms: int | None = None) -> Query:
+    """The query, called `name`, that has this checkpoint: as it was `at_ms`, where the checkpoint goes back so far;
+    None: as it is. Raises SourceError.
+    """
+    for left in reversed(range(_TRIES)):
+        try:
+            return _Reader(folder).query(name, at_ms)
+        except _Gone as gone:
+            if not left:
+                raise SourceError(
+                    f"{folder.path}: commits/{gone} is there, offsets/{gone} is not: the checkpoint is not whole, and "
+                    "Spark will not go on from it either"
+                ) from None
+    raise AssertionError
+
+
+class _Reader:
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._notes: list[str] = []
+
+    def query(self, name: str, at_ms: int | None) -> Query:
+        planned = self._folder.times("offsets")
+        text = self._folder.read("metadata")
+        if planned is None:
+            raise SourceError(
+                f"{self._folder.path} is no checkpoint of a streaming query, which has a folder 'offsets': give what "
+                "the query has as checkpointLocation"
+            )
+        done = _numbered(self._folder.times("commits") or {})
+        if at_ms is not None:
+            done = {number: ms for number, ms in done.items() if ms <= at_ms} or done
+        batch_id = max(done, default=None)
+        following = [number for number in _numbered(planned) if batch_id is None or number > batch_id]
+        offsets, others, done_ms = self._from_begin(planned) if batch_id is None else self._done(batch_id, done)
+        running = self._running(min(following)) if following else {}
+        return Query(
+            name, self._folder.path, None if text is None else parse_query_id(text), batch_id, done_ms,
+            self._valid(offsets), tuple(ms for _, ms in sorted(done.items())), running, others, tuple(self._notes),
+        )  # fmt: skip
+
+    def _done(self, batch_id: int, done: Mapping[int, int]) -> tuple[Iterable[Offsets], int, int]:
+        path = f"offsets/{batch_id}"
+        text = self._folder.read(path)
+        if text is None:
+            raise _Gone(batch_id)
+        batch = parse_batch(text, f"{self._folder.path}/{path}")
+        found = [own if own is not None else self._begin(source) or {} for source, own in batch.sources.items()]
+        return found, batch.others, done[batch_id]
+
+    def _from_begin(self, planned: Mapping[str, int]) -> tuple[Iterable[Offsets], int, int]:
+        sources = self._folder.times("sources")
+        times = [*planned.values(), *(sources or {}).values()]
+        found = [self._begin(source) for source in sorted(sources or {})]
+        if not found:
+            self._notes.append("no batch is done, and where the query began is not written")
+        return [own for own in found if own is not None], found.count(None), min(times, default=0)
+
+    def _begin(self, source: str) -> Offsets | None:
+        text = self._folder.read(begin_of(source))
+        return None if text is None else parse_begin(text, f"{self._folder.path}/{begin_of(source)}")
+
+    def _running(self, batch_id: int) -> dict[TopicPartition, int]:
+        text = self._folder.read(f"offsets/{batch_id}")
+        if not text:  # it is being written, or was left so by a query that was killed
+            return {}
+        batch = parse_batch(text, f"{self._folder.path}/offsets/{batch_id}")
+        known = [own for own in batch.sources.values() if own is not None]
+        return {place: offset for own in known for place, offset in own.items() if offset is not None}
+
+    def _valid(self, sources: Iterable[Offsets]) -> dict[TopicPartition, int]:
+        """One offset of each partition; of two sources that read the same one, the slower."""
+        found: dict[TopicPartition, int] = {}
+        for own in sources:
+            for place, offset in own.items():
+                if offset is None:
+                    self._notes.append(f"{place.topic}-{place.partition} has no offset in it")
+                else:
+                    found[place] = min(offset, found.get(place, offset))
+        return found
+
+
+def _numbered(times: Mapping[str, int]) -> dict[int, int]:
+    """Those of batches: what is being written, and checksums, have other names."""
+    return {int(name): ms for name, ms in times.items() if name.isascii() and name.isdecimal()}
