@@ -20,6 +20,7 @@ from groupkeeper.protocol.errors import (
     InvalidShareSessionEpoch,
     ShareSessionLimitReached,
     ShareSessionNotFound,
+    UnknownServerError,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -372,3 +373,20 @@ async def test_the_share_coordinator_counts_its_writes(broker: Broker) -> None: 
     deletion = DeleteTopicsRequest([DeleteTopicState("t", b"\0" * 16)])
     await wire.call(deletion, 6)
     assert value("write-total") == before + 2
+
+
+async def test_a_group_that_never_began_is_told_after_its_wait(broker: Broker) -> None:
+    wire, topic_id = await queue(broker)
+    alice = Consumer(wire, topic_id, "A" * 22)
+    assert (await alice.ask(epoch=0)).responses == []
+    began = asyncio.get_running_loop().time()
+    part = (await alice.ask(epoch=0, wait_ms=300)).responses[0].partitions[0]
+    assert part.error_code == UnknownServerError.code
+    assert asyncio.get_running_loop().time() - began >= 0.3
+
+
+async def test_who_wants_no_records_gets_none(broker: Broker) -> None:
+    _, topic_id = await queue(broker)
+    alice = await Consumer.join(broker, topic_id)
+    assert await alice.take(max_records=0, wait_ms=20_000) == []
+    assert await alice.take() == [(0, 9, 1)]

@@ -566,3 +566,28 @@ def test_same_shapes_at_the_cap(sides: tuple[Side, Side]) -> None:
         assert isinstance(found, int), found
         largest = max(largest, found)
     assert largest == 300
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(300)
+def test_what_cannot_be_loaded_or_is_not_wanted(sides: tuple[Side, Side]) -> None:
+    """A group that never began is told so by an answer that has waited; who wants no records gets no partitions."""
+    found = []
+    for side in sides:
+        side.begin("led", {})
+        side.produce(("t", 0), [3])
+        loaded = [side.ask(Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=1000)), side.ask(Asked(KEEPER, FINAL))]
+        for limits in ({"max_records": 0}, {"max_bytes": 0}, {"min_bytes": 0}):
+            loaded += [side.ask(Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=500)._replace(**limits))]
+        side.group_id = "never-began"
+        side.ask(Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=3000))
+        waits: list[tuple[object, bool]] = []
+        for wait_ms in (0, 2000, 0):
+            time.sleep(1.5)  # who asks while Kafka's leader reads the state is not told that it failed
+            began = time.monotonic()
+            answer = side.ask(Asked(KEEPER, 0, wanted=(("t", 0),), wait_ms=wait_ms))
+            waits.append((answer, time.monotonic() - began >= 1.9))
+        gone = side.ask(Asked(KEEPER, 0, wanted=(("t", 9),), wait_ms=5000))
+        found.append((loaded, waits, gone))
+    assert found[0] == found[1]
+    assert [len(answer[2]) for answer, _ in found[0][1]] == [0, 1, 0]  # type: ignore[index]

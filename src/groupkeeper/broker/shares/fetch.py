@@ -63,7 +63,8 @@ class _Reading(NamedTuple):
 async def fetch(partitions: SharePartitions, wanted: Wanted) -> dict[Place, PartitionData]:
     """Answers for the partitions that are wanted, without those of which nothing more may be acquired at present.
 
-    It waits while there is less than `min_bytes` to acquire.
+    It waits while there is less than `min_bytes` to acquire. As in Apache Kafka a share-partition that can't be loaded
+    doesn't end the waiting, and only an answer that has waited tells of it.
 
     Raises `ShareSessionNotFound` when the session ends meanwhile.
     """
@@ -76,22 +77,27 @@ class _ShareFetch:
         self._wanted = wanted
         self._answers: dict[Place, PartitionData] = {}
         self._ready: dict[Place, LedPartition] = {}
+        self._failed: dict[Place, KafkaError] = {}
 
     async def run(self) -> dict[Place, PartitionData]:
         wanted = self._wanted
+        if wanted.max_bytes <= 0 or wanted.max_records <= 0:
+            return {}
         deadline = asyncio.get_running_loop().time() + wanted.max_wait_ms / 1000
         is_late = wanted.max_wait_ms <= 0
+        has_waited = False
         seen: list[int] = []
         while True:
             self._answers = {}
-            led = await self._load()
+            led = await self._load(deadline)
             if wanted.session.is_over:  # on another connection; what is acquired now would never be released
                 raise ShareSessionNotFound
+            is_hopeless = len(self._answers) == len(wanted.topics)
             readings = self._read(led)
             size = sum(len(reading.records) for reading in readings.values())
-            if is_late or not led or size >= wanted.min_bytes:
+            if is_late or is_hopeless or (led and size >= wanted.min_bytes):
                 count = self._acquire(readings)
-                if is_late or not led or count > 0 or wanted.min_bytes <= 0:
+                if is_late or is_hopeless or count > 0 or wanted.min_bytes <= 0:
                     break
                 offsets = [one.states.next_fetch_offset() for one in led.values()]
                 if offsets != seen:  # what was read belongs to aborted transactions: there may be more behind it
@@ -99,27 +105,32 @@ class _ShareFetch:
                     await asyncio.sleep(0)
                     continue
             is_late = not await _wait(list(led.values()), max(wanted.min_bytes - size, 1), deadline)
+            has_waited = True
+        for place, error in self._failed.items() if has_waited else ():
+            self._refuse(place, error)
         return {
             place: self._answers.get(place) or PartitionData(place[1])
             for place in wanted.topics
             if place in self._answers or place in self._ready
         }
 
-    async def _load(self) -> dict[Place, LedPartition]:
-        """The partitions that there are; for others the answer is an error."""
+    async def _load(self, deadline: float) -> dict[Place, LedPartition]:
+        """The partitions that there are; for others the answer is an error, unless it is too early for that."""
         led: dict[Place, LedPartition] = {}
         topics = self._partitions.broker.topics
         for place, name in self._wanted.topics.items():
             topic_id, index = place
             topic = topics.by_id(topic_id)
-            try:
-                if topic is None:
-                    raise UnknownTopicId if name is None else UnknownTopicOrPartition
-                if topic.partition(index) is None:
-                    raise UnknownTopicOrPartition
-                led[place] = await self._partitions.load(self._wanted.session.group_id, topic_id, index)
-            except KafkaError as error:
-                self._refuse(place, error)
+            if topic is None or topic.partition(index) is None:
+                self._refuse(place, UnknownTopicId() if topic is None and name is None else UnknownTopicOrPartition())
+            elif place not in self._failed:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        led[place] = await self._partitions.load(self._wanted.session.group_id, topic_id, index)
+                except TimeoutError:
+                    continue
+                except KafkaError as error:
+                    self._failed[place] = error
         return led
 
     def _refuse(self, place: Place, error: KafkaError) -> None:
