@@ -58,6 +58,13 @@ def topics_by_id(key: int, kind: str, **fields: Any) -> Callable[[bytes], Any]:
     return lambda topic_id: request_class(key)(topics=[part(key, kind, topic_id=topic_id, **fields)])
 
 
+def streams(**fields: Any) -> Callable[[bytes], Any]:
+    """A heartbeat with a topology."""
+    one = part(88, "Subtopology", subtopology_id="0", **fields)
+    return ask(88, "s", "m", 5, topology=part(88, "Topology", epoch=1, subtopologies=[one]))
+
+
+MADE_BY_STREAMS = ("repartition_source_topics", "state_changelog_topics")
 SUBSCRIBED = {"subscribed_topic_names": ["t"], "topic_partitions": [], "rebalance_timeout_ms": 1}
 COMMIT = (8, "OffsetCommitRequestTopic", "OffsetCommitRequestPartition", "g")
 SHARE_KEY = "g:AAAAAAAAAAAAAAAAAAAAAA:0"
@@ -100,6 +107,8 @@ OF_TOPIC: Cases = [
     (READ, 0, topics(61, "TopicRequest", name="t", partition_indexes=[0])),
     (DESCRIBE, 1, ask(68, "g", "m", **SUBSCRIBED)),
     (DESCRIBE, 1, ask(76, "g", "m", subscribed_topic_names=["t"])),
+    *((DESCRIBE, 0, streams(**{field: ["t"]})) for field in ("source_topics", "repartition_sink_topics")),
+    *((DESCRIBE, 0, streams(**{field: [part(88, "TopicInfo", name="t")]})) for field in MADE_BY_STREAMS),
     (READ, 2, lambda topic_id: share_fetch(topic_id)),
     (DESCRIBE, 1, ask(90, [SHARE_OFFSETS])),
     (READ, 0, ask(91, "g", [part(91, "AlterShareGroupOffsetsRequestTopic", topic_name="t", partitions=[SHARE_START])])),

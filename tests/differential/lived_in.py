@@ -23,7 +23,8 @@ SETTINGS = {
     f"group.{kind}.{name}": str(SESSION_MS)
     for kind in LIVE.values()
     for name in ("session.timeout.ms", "max.session.timeout.ms")
-} | {"transaction.max.timeout.ms": str(2 * SESSION_MS)}
+} | {"transaction.max.timeout.ms": str(2 * SESSION_MS), "group.streams.initial.rebalance.delay.ms": "0"}
+"""The delay of streams groups is 0: Apache Kafka assigns no tasks at its end if each member was heard only once."""
 _TRANSACTIONAL = write_batch(
     [Record(b"k", b"v", timestamp=1)],
     producer_id=UNKNOWN_PRODUCER,
@@ -91,6 +92,7 @@ def of_ids(ids: list[bytes]) -> dict[str, tuple[Any, int]]:
     for one in named:
         one.name = None
     offsets = each(9, "OffsetFetchRequestTopics", ids, "topic_id", partition_indexes=[0])
+    shared = each(78, "FetchTopic", ids[:-1], "topic_id", partitions=[part(78, "FetchPartition", partition_index=0)])
     gone = [
         part(20, "DeleteTopicState", topic_id=_NO_TOPIC),
         *each(20, "DeleteTopicState", ["gone", "t-gone", "t-gone"]),
@@ -109,6 +111,7 @@ def of_ids(ids: list[bytes]) -> dict[str, tuple[Any, int]]:
         "OffsetFetch of all by ids": (
             of(9, groups=each(9, "OffsetFetchRequestGroup", ["ga", "gb"], "group_id", topics=None)), 10),
         "DeleteTopics of states": (of(20, gone, timeout_ms=5000), 6),
+        "ShareFetch of a new session": (of(78, "ga", "A" * 22, 0, 0, 1, 1000, 0, 5, topics=shared), 2),
     }  # fmt: skip
 
 
@@ -135,6 +138,7 @@ def of_live_groups() -> dict[str, tuple[Any, int]]:
     tasks = part(88, "Subtopology", subtopology_id="0", source_topics=["ta"], repartition_sink_topics=["tr"],
                  repartition_source_topics=[part(88, "TopicInfo", name="tr", partitions=1)],
                  state_changelog_topics=[part(88, "TopicInfo", name="other-log")])  # fmt: skip
+    sinks = part(88, "Subtopology", subtopology_id="0", source_topics=["ta"], repartition_sink_topics=["tb"])
     described = each(90, "DescribeShareGroupOffsetsRequestGroup", names, "group_id", topics=None)
     return {
         "DescribeGroups of live groups": (of(15, names, True), 6),
@@ -145,8 +149,11 @@ def of_live_groups() -> dict[str, tuple[Any, int]]:
             of(92, "gs", each(92, "DeleteShareGroupOffsetsRequestTopic", ALSO_GONE, "topic_name")), 0),
         "ListGroups of types": (of(16, [], ["share", "consumer"]), 5),
         "DeleteGroups that are not empty": (of(42, [*LIVE]), 2),
+        "StreamsGroupDescribe of live groups": (of(89, names, True), 0),
         "StreamsGroupHeartbeat with topics to make": (
             of(88, "gn", "m", 5, topology=part(88, "Topology", epoch=1, subtopologies=[tasks])), 0),
+        "StreamsGroupHeartbeat that writes to a topic": (
+            of(88, "gn", "m", 5, topology=part(88, "Topology", epoch=1, subtopologies=[sinks])), 0),
         "OffsetDelete of a live group": (
             of(47, "gc", each(47, "OffsetDeleteRequestTopic", ALSO_GONE,
                               partitions=[part(47, "OffsetDeleteRequestPartition", partition_index=0)])), 0),

@@ -74,7 +74,8 @@ def _topics(topology: Topology) -> Iterable[str]:
     names = {}
     for one in topology.subtopologies:
         internal = (*one.repartition_source_topics, *one.state_changelog_topics)
-        names.update(dict.fromkeys((*one.source_topics, *(topic.name for topic in internal))))
+        made = (topic.name for topic in internal)
+        names.update(dict.fromkeys((*one.source_topics, *one.repartition_sink_topics, *made)))
     return names
 
 
