@@ -27,6 +27,7 @@ from groupkeeper.broker.quotas.entities import (
     QuotaTable,
 )
 from groupkeeper.broker.quotas.rate import Rate, TokenBucket
+from groupkeeper.protocol.errors import UnknownTopicOrPartition
 from groupkeeper.protocol.framing import request_class
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -232,6 +233,20 @@ async def test_changes_of_topics(start: Start, connect: Connect) -> None:
     assert (await ask(creation("c", 1), 6))[0] == 89
     broker.quotas.table.put(ANONYMOUS, MUTATED, None)
     assert await ask(creation("c", 1), 7) == (0, 0, None)
+
+
+async def test_automatic_topics_count(start: Start, connect: Connect) -> None:
+    broker = await start(properties={"controller.quota.window.num": "2", "num.partitions": "9"})
+    wire = await connect(broker)
+    await set_quota(wire, ANONYMOUS, MUTATED, 2)
+    for name in ("a", "b", "__consumer_offsets"):
+        answer: Any = await wire.call(request_class(3)([part(3, "MetadataRequestTopic", name=name)]), 12)
+        assert (answer.topics[0].error_code, answer.throttle_time_ms) == (UnknownTopicOrPartition.code, 0)
+    assert (broker.topics.get("a") is None, broker.topics.names()) == (False, ["a"])
+    assert (await wire.call(creation("c", 1), 7)).topics[0].error_code == 89
+    broker.quotas.table.put(ANONYMOUS, MUTATED, None)
+    await wire.call(request_class(3)([part(3, "MetadataRequestTopic", name="b")]), 12)
+    assert broker.topics.get("b") is not None
 
 
 def test_how_many_connections_an_address_may_open() -> None:

@@ -376,6 +376,26 @@ def mutation(key: int, version: int, *topics: tuple[str, int]) -> tuple[Any, int
     return of(key, wanted, 20_000, False), version
 
 
+def test_automatic_topics_count_as_mutations(sides: tuple[Side, Side]) -> None:
+    name, names = "controller_mutation_rate", ["auto-1", "auto-2", "auto-3"]
+    found = []
+    for side in sides:
+        altered(side, [entry([("user", "admin")], (name, 0.1, False))])
+        time.sleep(0.5)
+        said = []
+        for topic in names:
+            answer = side.ask(side.admin, of(3, each(3, "MetadataRequestTopic", [topic])), 12)
+            said.append((answer.topics[0].error_code, answer.throttle_time_ms))
+            time.sleep(0.5)
+        request, version = mutation(19, 7, ("auto-4", 1))
+        said.append((side.ask(side.admin, request, version).topics[0].error_code, 0))
+        altered(side, [entry([("user", "admin")], (name, 0.0, True))])
+        known = {topic.name for topic in side.ask(side.admin, of(3, None), 12).topics}
+        found.append((said, known.intersection(names)))
+    assert found[0] == found[1]
+    assert found[0][1] == {"auto-1", "auto-2"}
+
+
 def test_the_quota_of_mutations(sides: tuple[Side, Side]) -> None:
     name = "controller_mutation_rate"
     steps = [

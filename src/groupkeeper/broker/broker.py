@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.network.connection import Connection
     from groupkeeper.broker.network.fetch_sessions import FetchSessions
     from groupkeeper.broker.observing.metrics import Metrics
+    from groupkeeper.broker.quotas.client_quotas import Mutations
     from groupkeeper.broker.security.acl_authorizer import AclAuthorizer
     from groupkeeper.broker.security.acls import Acl
     from groupkeeper.broker.security.security import Security
@@ -394,17 +395,20 @@ class Broker(Node):
             return False
         return not self.topics.was_deleted_since(name, self.now_ms() - self.config.groupkeeper_auto_create_grace_ms)
 
-    def create_automatically(self, name: str) -> None:
+    def create_automatically(self, name: str, mutations: Mutations) -> None:
         """Makes a topic with the broker's default number of partitions, or says in the log why it can't."""
+        hosts: dict[str, GroupRuntime | TransactionRuntime | ShareStateRuntime] = {
+            OFFSETS_TOPIC: self.groups,
+            TRANSACTIONS_TOPIC: self.transactions,
+            SHARE_STATE_TOPIC: self.share_states,
+        }
+        host = hosts.get(name)
         try:
-            if name == OFFSETS_TOPIC:
-                self.groups.ensure_topic()
-            elif name == TRANSACTIONS_TOPIC:
-                self.transactions.ensure_topic()
-            elif name == SHARE_STATE_TOPIC:
-                self.share_states.ensure_topic()
-            else:
+            mutations.count(self.config.num_partitions if host is None else host.first_partition_count)
+            if host is None:
                 self.topics.create(name, self.config.num_partitions)
+            else:
+                host.ensure_topic()
         except KafkaError as error:
             _log.warning("topic %s is not created: %s", name, error)
 

@@ -111,7 +111,7 @@ def _by_name(broker: Broker, call: Call, request: MetadataRequest, name: str) ->
             raise UnknownTopicOrPartition
         if not may_cluster(broker, call, Operation.CREATE):
             require_topic(broker, call, Operation.CREATE, name)
-        broker.create_automatically(name)
+        broker.create_automatically(name, broker.quotas.mutations(call, strict_since=0))
         raise UnknownTopicOrPartition  # as Kafka says it this once; the next request finds the topic
     except TopicAuthorizationFailed as error:
         return MetadataResponseTopic(error.code, name, is_internal=broker.is_internal(name))

@@ -323,6 +323,11 @@ class ShardHost(Generic[S]):
         if self._loading:
             await asyncio.wait(self._loading, timeout=timeout)
 
+    @property
+    def first_partition_count(self) -> int:
+        """How many partitions the topic gets when it is made."""
+        return self._shape()[0]
+
     def ensure_topic(self) -> bool:
         """Creates the topic unless it is there; returns whether it was there."""
         if not self.shards:
