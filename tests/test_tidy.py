@@ -66,8 +66,33 @@ def test_modules_are_short() -> None:
 
 
 def test_folders_are_small() -> None:
-    count = Counter(str(Path(name).parent) for name in tracked_files() if re.match(r"src/.*\.py$", name))
+    count = Counter(str(Path(name).parent) for name in tracked_files() if re.match(r"(src|tests)/.*\.py$", name))
     assert {folder: found for folder, found in count.items() if found > MAX_MODULES and folder not in LISTINGS} == {}
+
+
+def test_each_folder_says_what_belongs_there() -> None:
+    modules = [Path(name) for name in tracked_files() if re.match(r"(src|tests)/.*\.py$", name)]
+    silent = {str(folder) for folder in {one.parent for one in modules} if not says_something(folder / "__init__.py")}
+    assert silent - set(LISTINGS) == set()
+
+
+def says_something(module: Path) -> bool:
+    path = ROOT / module
+    return path.exists() and bool(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def test_tests_import_what_is_there() -> None:
+    """`make check` runs no other tests: an import of a module that was moved would be seen only later."""
+    names = {Path(name).with_suffix("").as_posix().replace("/", ".") for name in tracked_files() if name[-3:] == ".py"}
+    lost = []
+    for name, text in own_modules():
+        for node in ast.walk(ast.parse(text, name)):
+            module = node.module if isinstance(node, ast.ImportFrom) else None
+            if module is None or not module.startswith("tests."):
+                continue
+            wanted = [f"{module}.{one.name}" for one in node.names] if f"{module}.__init__" in names else [module]
+            lost += [f"{name}:{node.lineno} {one}" for one in wanted if one not in names]
+    assert lost == []
 
 
 def test_no_imports_go_in_circles() -> None:

@@ -36,6 +36,11 @@ BIN = Path(sys.executable).parent
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of Maven, in front of a verdict
 QUICK_SECONDS = 1500
 FULL_TESTS = ["tests/differential", "tests/spark"]
+# Every old version of Kafka and of its clients, another client's own tests, and 100 MB of batches take minutes.
+LONG_TESTS = (
+    "tests/conformance/broker/security/test_old_java_clients.py", "tests/conformance/broker/test_franz_go.py",
+    "tests/conformance/client/test_old_brokers.py", "tests/conformance/client/test_record_times.py",
+)  # fmt: skip
 QUICK_RIG_SECONDS = 720  # it needs 450
 FULL_SECONDS = 3 * 3600
 
@@ -166,13 +171,8 @@ def own_tests(run: Run) -> None:
         return
     say("own tests: real clients, Apache's tools, kill -9; in full mode differential and Spark (pytest)")
     command = [sys.executable, "-m", "pytest", "tests/conformance", "-m", "", "-q"]
-    # Every old version of Kafka and of its clients, another client's own tests, 100 MB of batches, and random programs
-    # of requests take minutes.
-    long = [
-        f"--ignore=tests/conformance/test_{name}.py"
-        for name in ("old_brokers", "old_java_clients", "franz_go", "record_times")
-    ]
-    command += [*long, "-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder"] if run.is_quick else FULL_TESTS
+    quick = [*(f"--ignore={name}" for name in LONG_TESTS), "-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder"]
+    command += quick if run.is_quick else FULL_TESTS
     verdicts = pytest_verdicts(run, command, "own")
     if verdicts is None:
         return
@@ -204,8 +204,8 @@ def pytest_verdicts(run: Run, command: Sequence[str], label: str) -> dict[tuple[
         verdict = "passed"
         for child in case:
             verdict = {"failure": "failed", "error": "failed", "skipped": "skipped"}.get(child.tag, verdict)
-        kind = "own" if folder.endswith("conformance") else folder.rpartition(".")[2]
-        title = f"{kind}: {module.partition('.')[0].replace('_', ' ')}"
+        kind = folder.split(".")[1]  # of tests.conformance.broker
+        title = f"{'own' if kind == 'conformance' else kind}: {module.partition('.')[0].replace('_', ' ')}"
         verdicts[title, f"{module}::{case.get('name')}"] = verdict
     return verdicts
 

@@ -10,7 +10,7 @@ from typing import Self
 
 import pytest
 from tests.broker.conftest import Start, Wire
-from tests.broker.test_records import batch
+from tests.broker.log.test_records import batch
 
 from groupkeeper.broker import Broker
 from groupkeeper.protocol.errors import (

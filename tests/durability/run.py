@@ -131,7 +131,7 @@ class Queue:
         self._directory = directory
         configure_group(servers, "queue", "share.auto.offset.reset", "earliest")
         journal = str(directory / "queue.journal")
-        command = [sys.executable, "-m", "tests.conformance.share_worker", servers, "queue", topic, journal]
+        command = [sys.executable, "-m", "tests.conformance.broker.shares.worker", servers, "queue", topic, journal]
         self.worker = Child(command, directory / "queue.log")
 
     def _lines(self) -> Iterator[tuple[str, Place, int]]:

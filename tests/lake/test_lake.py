@@ -8,7 +8,7 @@ import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.spark.test_source import ask, commit, new_topic
+from tests.spark.kafka.test_source import ask, commit, new_topic
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError

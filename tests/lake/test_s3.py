@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.test_source import commit, new_topic
+from tests.spark.kafka.test_source import commit, new_topic
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.storage.files import files_of

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer
+from tests.cli.groups.test_streams_groups_beside_others import commit
 from tests.cli.share_members import ShareMember, join
 from tests.cli.stages import connect
-from tests.cli.test_streams_groups_beside_others import commit
 from tests.differential.wire import Pool
 from tests.live.stage import collector
 from tests.times_and_transactions import producer_of, send

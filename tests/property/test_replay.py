@@ -8,9 +8,9 @@ from functools import cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.memory_shell import LogRecord, MemoryLog, replayed
-from tests.simulation.check_coordinator import frozen
-from tests.simulation.plan import Plan
-from tests.simulation.run import Run
+from tests.simulation.classic.check_coordinator import frozen
+from tests.simulation.classic.plan import Plan
+from tests.simulation.classic.run import Run
 
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.kernel.result import Call

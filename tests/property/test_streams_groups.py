@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.memory_shell import MemoryShell, Observer, replayed
-from tests.simulation.check_coordinator import frozen
+from tests.simulation.classic.check_coordinator import frozen
 from tests.unit.coordinator.consumer_driver import topics_image
 
 from groupkeeper.coordinator.coordinator import Coordinator

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.conformance.brokers import GroupkeeperBroker, RunningBroker
-from tests.rig.actors import CLIENT, ends_of
+from tests.rig.actors.performing import CLIENT, ends_of
 from tests.rig.facts import Made, now
 from tests.rig.story import Story, Topic
 from tools.apache_kafka import ApacheKafka

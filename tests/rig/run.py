@@ -19,29 +19,27 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.brokers import RunningBroker
-from tests.rig import (
-    judge_clone,
-    judge_deletes,
-    judge_describe,
-    judge_members,
-    judge_offsets,
-    judge_pipeline,
-    judge_plans,
-    judge_report,
-    judge_status,
-    judge_sums,
-    judge_sweep,
-    judge_times,
-    judge_watch,
-)
+from tests.rig.actors.sleeping import put_to_sleep
+from tests.rig.actors.upheaval import LOOK_S
 from tests.rig.asking import Answer, Desk, Verdict
 from tests.rig.clusters import make_topics, new_cluster
 from tests.rig.facts import Notebook, Tail, Trouble, now
-from tests.rig.judge_watch import Watching
-from tests.rig.sleeping import put_to_sleep
+from tests.rig.judges import clone as judge_clone
+from tests.rig.judges import deletes as judge_deletes
+from tests.rig.judges import describe as judge_describe
+from tests.rig.judges import members as judge_members
+from tests.rig.judges import offsets as judge_offsets
+from tests.rig.judges import pipeline as judge_pipeline
+from tests.rig.judges import plans as judge_plans
+from tests.rig.judges import report as judge_report
+from tests.rig.judges import status as judge_status
+from tests.rig.judges import sums as judge_sums
+from tests.rig.judges import sweep as judge_sweep
+from tests.rig.judges import times as judge_times
+from tests.rig.judges import watch as judge_watch
+from tests.rig.judges.watch import Watching
 from tests.rig.story import Consumer, Sleeper, Story
 from tests.rig.truth import Truth
-from tests.rig.upheaval import LOOK_S
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAFFIC_S = 25.0
@@ -63,7 +61,7 @@ class Worker:
         self.is_mortal = False
         with (folder / f"{name}.log").open("w") as log:
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "tests.rig.worker", str(folder), name, *actors],
+                [sys.executable, "-m", "tests.rig.actors.worker", str(folder), name, *actors],
                 cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
             )  # fmt: skip
 

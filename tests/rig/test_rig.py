@@ -12,8 +12,9 @@ import confluent_kafka
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from tests.rig import judge_members, judge_pipeline, judge_sweep, judge_times
-from tests.rig.actors import CLIENT, Gate
+from tests.rig.actors.others import KafkaPythonThread
+from tests.rig.actors.performing import CLIENT, Gate
+from tests.rig.actors.sleeping import hash_of, log_partition_of
 from tests.rig.asking import Answer, Difference
 from tests.rig.cast import draw
 from tests.rig.facts import (
@@ -30,10 +31,12 @@ from tests.rig.facts import (
     TransactionEnded,
     now,
 )
-from tests.rig.others import KafkaPythonThread
+from tests.rig.judges import members as judge_members
+from tests.rig.judges import pipeline as judge_pipeline
+from tests.rig.judges import sweep as judge_sweep
+from tests.rig.judges import times as judge_times
 from tests.rig.run import Run
 from tests.rig.shrink import shrink
-from tests.rig.sleeping import hash_of, log_partition_of
 from tests.rig.story import Committer, Consumer, Cutter, Producer, Sharer, Story, Topic
 from tests.rig.truth import RETRY_NS, Truth
 

@@ -7,9 +7,10 @@ import sys
 import time
 from collections import Counter
 
-from tests.simulation import consumer_run, run
-from tests.simulation.consumer_plan import ConsumerPlan
-from tests.simulation.plan import Plan
+from tests.simulation.classic import run
+from tests.simulation.classic.plan import Plan
+from tests.simulation.consumer import run as consumer_run
+from tests.simulation.consumer.plan import ConsumerPlan
 
 STEPS = {"classic": 20_000, "consumer": 800}
 

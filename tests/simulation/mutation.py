@@ -29,9 +29,9 @@ def _is_concerned(name: str, packages: tuple[str, ...]) -> bool:
 
 @contextmanager
 def mutated(
-    module: str, old: str, new: str, runner: str = "run", package: str = "groupkeeper.coordinator"
+    module: str, old: str, new: str, runner: str = "classic.run", package: str = "groupkeeper.coordinator"
 ) -> Iterator[ModuleType]:
-    """Gives `tests.simulation.run`, or another `runner`, on a coordinator in whose `module` (or that of another
+    """Gives `tests.simulation.classic.run`, or another `runner`, on a coordinator in whose `module` (or that of another
     `package`) the text `old` is `new`.
 
     The modules of this run are others than those imported elsewhere, which come back at the end.

@@ -13,7 +13,7 @@ import confluent_kafka
 import kafka
 import kafka.net.sasl.oauth
 import pytest
-from tests.conformance.every_login import unsigned
+from tests.conformance.broker.security.every_login import unsigned
 
 from groupkeeper.testing.background import BackgroundBroker
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.memory_shell import NO_PRODUCER
-from tests.simulation.check_coordinator import frozen
+from tests.simulation.classic.check_coordinator import frozen
 from tests.unit.coordinator.consumer_driver import GROUP, Cluster, Consumer, settle
 
 from groupkeeper.coordinator.consumer import records as consumer_records

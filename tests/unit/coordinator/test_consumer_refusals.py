@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.simulation.check_coordinator import frozen
+from tests.simulation.classic.check_coordinator import frozen
 from tests.unit.coordinator.consumer_driver import GROUP, Cluster, Consumer, settle, topic_id
 
 from groupkeeper.coordinator.kernel.settings import Settings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tests.unit.client.admin.test_share_groups import describing
 from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admin
-from tests.unit.client.test_share_groups import describing
 
 from groupkeeper.client.admin.types import (
     Failure,

@@ -1,0 +1,3 @@
+"""`groupkeeper groups …`: rows, problems, exit statuses, for groups of all types. Plans that change offsets are under
+`cli/plans`.
+"""

@@ -1,0 +1,159 @@
+"""`groupkeeper groups …` beside a streams group: it is listed, its offsets are shown, and nothing else breaks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.groups.test_groups_watch import end, until, watching
+from tests.differential.wire import Pool
+
+from groupkeeper.cli.main import main
+from groupkeeper.protocol.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator
+from groupkeeper.protocol.messages import offset_commit_request
+from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
+    StreamsGroupHeartbeatRequest,
+    Subtopology,
+    Topology,
+)
+from groupkeeper.testing.background import BackgroundBroker
+
+LEAVES = -1
+NOT_YET = (CoordinatorNotAvailable.code, NotCoordinator.code, CoordinatorLoadInProgress.code)
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with BackgroundBroker(properties={"group.streams.initial.rebalance.delay.ms": "0"}) as broker:
+        pool = Pool(broker.bootstrap_servers)
+        pool.ask(CreateTopicsRequest([CreatableTopic("t", 1, 1)], 10_000), 7)
+        commit(pool, "plain", "", -1)
+        topology = Topology(0, [Subtopology("0", ["t"])])
+        joining = StreamsGroupHeartbeatRequest(
+            "app", "m", 0, rebalance_timeout_ms=1000, topology=topology, process_id="p",
+            active_tasks=[], standby_tasks=[], warmup_tasks=[],
+        )  # fmt: skip
+        epoch = pool.ask(joining, 0).member_epoch  # type: ignore[attr-defined]
+        commit(pool, "app", "m", epoch)
+        yield broker.bootstrap_servers
+        pool.close()
+
+
+def commit(pool: Pool, group_id: str, member_id: str, epoch: int) -> None:
+    module = offset_commit_request
+    pool.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=[group_id]), 6)
+    topics = [module.OffsetCommitRequestTopic("t", partitions=[module.OffsetCommitRequestPartition(0, 5)])]
+    code = NOT_YET[0]
+    while code in NOT_YET:
+        answer = pool.ask(module.OffsetCommitRequest(group_id, epoch, member_id, topics=topics), 9)
+        code = answer.topics[0].partitions[0].error_code  # type: ignore[attr-defined]
+    assert code == 0
+
+
+@pytest.fixture
+def run(servers: str, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command with --output json: its status and what it printed."""
+
+    def call(*words: str) -> tuple[int, Any]:
+        status = main(["groups", *words, "--bootstrap-server", servers, "--output", "json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def test_it_is_listed(run: Any) -> None:
+    status, report = run("list")
+    assert status == 0
+    assert [(row["group"], row["type"], row["state"]) for row in report["groups"]] == [
+        ("app", "Streams", "Stable"),
+        ("plain", "Classic", "Empty"),
+    ]
+
+
+def test_the_list_is_narrowed_to_it(run: Any) -> None:
+    for words in (["--type", "streams"], ["--state", "stable,notready"]):
+        status, report = run("list", *words)
+        assert (status, [row["group"] for row in report["groups"]]) == (0, ["app"])
+
+
+def test_its_offsets_are_shown(run: Any) -> None:
+    status, report = run("offsets", "app", "plain")
+    assert status == 0
+    assert [(row["group"], row["topic"], row["current_offset"]) for row in report["offsets"]] == [
+        ("app", "t", 5),
+        ("plain", "t", 5),
+    ]
+
+
+@pytest.mark.parametrize("view", ["offsets", "members", "state"])
+def test_the_views_of_all_groups_have_it(run: Any, view: str) -> None:
+    status, report = run("describe", "--all-groups", "--view", view)
+    assert status == 0
+    assert "app" in json.dumps(report)
+    assert run("describe", "--all-groups", "--type", "streams", "--view", view)[0] == 0
+    assert "app" not in json.dumps(run("describe", "--all-groups", "--type", "classic", "--view", view)[1])
+
+
+def test_its_state(run: Any) -> None:
+    status, report = run("describe", "app", "nobody", "--view", "state")
+    [row] = report["groups"]
+    assert (status, [one["group"] for one in report["problems"]]) == (1, ["nobody"])
+    assert (row["type"], row["state"], row["members"], row["assignor"]) == ("Streams", "Stable", 1, None)
+    assert row["group_epoch"] == row["target_epoch"] > 0
+
+
+def test_its_members_with_what_their_tasks_read(run: Any) -> None:
+    status, report = run("members", "app")
+    [row] = report["members"]
+    assert (status, row["member_id"], row["partitions"], row["upgraded"]) == (0, "m", 1, None)
+    assert row["assignment"] == row["target_assignment"] == [{"topic": "t", "partition": 0}]
+    [row] = run("describe", "app")[1]["offsets"]
+    assert (row["member_id"], row["client_id"], row["lag"]) == ("m", "client", 0)
+
+
+def test_the_group_is_deleted_by_the_command_for_its_type(run: Any) -> None:
+    status, report = run("delete", "app", "--execute")
+    [problem] = report["problems"]
+    assert (status, report["deleted"], problem["error"]) == (1, [], "NOT_OF_CONSUMERS")
+    assert problem["message"] == "a streams group: 'kafka-streams-groups --delete --group app' deletes it"
+
+
+@pytest.mark.parametrize("words", [["app"], ["--all-groups"]])
+def test_it_is_followed(servers: str, words: list[str]) -> None:
+    with watching(servers, *words, "--output", "json") as process:
+        place = {"topic": "t", "partition": 0}
+        until(process, ("type", None, None, "Streams"), ("member_present", "m", None, [place]))
+        end(process)
+
+
+def test_a_plan_names_its_type_and_waits_for_its_members(
+    servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
+    path = str(tmp_path / "plan.json")
+
+    def call(*words: str) -> tuple[int, Any]:
+        status = main([*words, "--bootstrap-server", servers, "--output", "json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    status, report = call("plan", "delete-offsets", "app", "--topic", "t", "--save", path)
+    assert (status, [(row["before"], row["state"]) for row in report["changes"]]) == (0, [(5, "Stable")])
+    # Who its members are and what they read is not known: nothing is deleted beside them.
+    status, report = call("apply", path, "--execute")
+    assert (status, [(one["error"], one["group"]) for one in report["problems"]]) == (1, [("GROUP_IS_ACTIVE", "app")])
+    assert "Stable" in report["problems"][0]["message"]
+    pool = Pool(servers)
+    pool.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["app"]), 6)
+    assert pool.ask(StreamsGroupHeartbeatRequest("app", "m", LEAVES), 0).error_code == 0  # type: ignore[attr-defined]
+    pool.close()
+    status, report = call("plan", "reset", "app", "--topic", "t", "--to-earliest", "--save", path)
+    assert (status, [(row["after"], row["state"]) for row in report["changes"]]) == (0, [(0, "Empty")])
+    assert report["notes"][0].startswith("app is a streams group: its offsets are set, its state stores")
+    assert [row["result"] for row in call("apply", path, "--execute")[1]["changes"]] == ["applied"]
+    # What was committed is beyond the end of the log.
+    assert [row["after"] for row in call("undo", "--execute", "--if-out-of-range", "clamp")[1]["changes"]] == [0]

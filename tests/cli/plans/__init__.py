@@ -1,0 +1,3 @@
+"""`groupkeeper plan`, `apply`, `history` and `undo`, and the journal. How a plan is computed is under
+`unit/operations`.
+"""

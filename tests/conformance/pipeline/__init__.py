@@ -1,0 +1,1 @@
+"""What the pipeline decodes of logs that Apache Kafka wrote. Tables made of them are under `spark`."""

@@ -1,0 +1,3 @@
+"""`groupkeeper serve` beside Apache's own tools. Its pages and its exporter on the embedded broker are under
+`tests/web`.
+"""

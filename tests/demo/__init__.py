@@ -1,0 +1,1 @@
+"""The tour of `make demo`. Nothing else."""

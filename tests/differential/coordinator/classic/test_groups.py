@@ -1,0 +1,58 @@
+"""The same group requests to Apache Kafka 4.3.1 and to our broker: the same answers, and the same calls parked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from tests.conformance.brokers import GroupkeeperBroker
+from tests.differential.coordinator.classic.compare import Comparison, Side, Undecided, require_same
+from tests.differential.coordinator.classic.edges import edges
+from tests.differential.wire import Pool
+from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
+
+PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "40"))
+FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
+STEPS = 30
+PROPERTIES = {"group.min.session.timeout.ms": "1000", "offsets.topic.num.partitions": "4"}
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Iterator[Comparison]:
+    if reason := why_unavailable():
+        pytest.skip(reason)
+    try:
+        fetch()
+    except ApacheKafkaUnavailable as unavailable:
+        pytest.skip(str(unavailable))
+    ours = GroupkeeperBroker({"group.initial.rebalance.delay.ms": "0", **PROPERTIES})
+    with ApacheKafka(PROPERTIES) as reference:
+        ours.start()
+        sides = [Side(name, Pool(one.bootstrap_servers)) for name, one in (("ours", ours), ("reference", reference))]
+        try:
+            for side in sides:
+                side.prepare()
+            yield Comparison(*sides)
+        finally:
+            for side in sides:
+                side.pool.close()
+            ours.stop()
+
+
+@pytest.mark.conformance
+def test_same_answers_at_the_edges(comparison: Comparison) -> None:  # GW-06, GO-01 … GO-10, K88-*, K518-*, GD-*
+    for name, request, version in edges():
+        require_same(comparison.ours, comparison.reference, name, request, version)
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(900)
+def test_same_answers(comparison: Comparison) -> None:  # GC-*, GO-*, GD-*, K88-*, K496-*, K518-*: what clients see
+    undecided = 0
+    for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
+        try:
+            comparison.run(seed, STEPS)
+        except Undecided:
+            undecided += 1
+    assert undecided < PROGRAMS / 2

@@ -1,0 +1,81 @@
+"""The same consumer groups on Apache Kafka 4.3.1 and on our broker: the same answers, and the same records.
+
+Programs are random series of requests of both protocols to one group. The range assignor decides, and members sort by
+ids that they choose themselves, so that assignments are the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.conformance.brokers import GroupkeeperBroker
+from tests.differential.coordinator.consumer.compare import Comparison, Undecided
+from tests.differential.coordinator.consumer.side import Side
+from tests.differential.coordinator.consumer.steps import Program
+from tests.differential.coordinator.consumer.uniform import CountingSide, UniformProgram
+from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
+
+PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "100"))
+FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
+PROPERTIES = {
+    "offsets.topic.num.partitions": "4",
+    "group.consumer.assignors": "range,uniform",
+    "group.consumer.min.assignment.interval.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.max.size": "5",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[tuple[str, str]]:
+    if reason := why_unavailable():
+        pytest.skip(reason)
+    try:
+        fetch()
+    except ApacheKafkaUnavailable as unavailable:
+        pytest.skip(str(unavailable))
+    ours = GroupkeeperBroker(PROPERTIES)
+    with ApacheKafka(PROPERTIES) as reference:
+        ours.start()
+        try:
+            yield ours.bootstrap_servers, reference.bootstrap_servers
+        finally:
+            ours.stop()
+
+
+@contextmanager
+def both(servers: tuple[str, str], kind: type[Side]) -> Iterator[tuple[Side, Side]]:
+    """Connections to both brokers, which are ready."""
+    ours, reference = (kind(one) for one in servers)
+    try:
+        for side in (ours, reference):
+            side.prepare()
+        yield ours, reference
+    finally:
+        for side in (ours, reference):
+            side.pool.close()
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(3600)
+def test_same_consumer_groups(servers: tuple[str, str]) -> None:  # GN-*, GM-*, GO-06, GO-07, GF-02, GR-10, K1099-*
+    undecided = 0
+    with both(servers, Side) as sides:
+        for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
+            try:
+                Comparison(*sides).run(Program(seed))
+            except Undecided:
+                undecided += 1
+    assert undecided <= PROGRAMS // 10, f"{undecided} of {PROGRAMS} programs came to no end"
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(3600)
+def test_same_shares_by_the_uniform_assignor(servers: tuple[str, str]) -> None:  # GN-11, GN-12, GN-14, GN-17, GN-22
+    with both(servers, CountingSide) as sides:
+        for seed in range(FIRST_SEED, FIRST_SEED + max(PROGRAMS // 10, 1)):
+            UniformProgram(sides, seed).run()

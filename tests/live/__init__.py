@@ -1,0 +1,3 @@
+"""The collectors of `groupkeeper serve` on the embedded broker. Their parts without a broker are under `unit/live`, the
+pages under `tests/web`.
+"""

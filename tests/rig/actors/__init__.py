@@ -1,0 +1,1 @@
+"""Producers, consumers and others that play a story and write down what they did. They judge nothing."""

@@ -1,0 +1,97 @@
+"""`pipeline report` of the tables as they are: its figures are theirs, which are judged by the truth."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from tests.rig.asking import Answer, Desk, Difference, Verdict
+from tests.rig.judges.pipeline import MS, Row, folder, ns_of
+from tests.rig.truth import Truth
+
+NAME = "report"
+
+
+def ask(desk: Desk) -> Answer:
+    """Neither Spark nor a cluster is asked."""
+    answer = desk.run("all", "pipeline", "report", "--output", str(folder(desk)), "--output-format", "json")
+    return replace(answer, content=json.loads(answer.content))
+
+
+def judge(tables: Mapping[str, list[Row]], answer: Answer) -> Verdict:
+    """The report's figures are those of the tables that were judged."""
+    verdict = Verdict()
+    found = answer.content
+    wanted = _figures(tables, datetime.fromisoformat(found["since"]))
+    groups = {(one["cluster"], one["group_id"]): one for one in found["groups"]}
+    clusters = {one["cluster"]: one for one in found["clusters"]}
+    for name, figures in {**wanted["groups"], **wanted["clusters"]}.items():
+        row = groups.get(name) if isinstance(name, tuple) else clusters.get(name)
+        for column, value in figures.items():
+            verdict.comparisons += 1
+            if row is None or row[column] != value:
+                text = f"report: {column} of {name} is {row[column] if row else 'not there'}, in the tables {value}"
+                verdict.differences.append(Difference(NAME, str(name), text))
+    rewinds = Counter(_place(one) for one in found["rewinds"])
+    if rewinds != wanted["rewinds"]:
+        text = f"report: rewinds {rewinds - wanted['rewinds']}, in the tables {wanted['rewinds'] - rewinds}"
+        verdict.differences.append(Difference(NAME, "all", text))
+    for name in groups.keys() - wanted["groups"].keys():
+        verdict.differences.append(Difference(NAME, name[0], "report: a group that is in no table", group=name[1]))
+    if answer.status or found["problems"] or found["missing"]:
+        text = f"report: status {answer.status}, {found['problems']}, missing {found['missing']} {answer.errors[:300]}"
+        verdict.differences.append(Difference(NAME, "all", text))
+    return verdict
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, str, str, int]:
+    return (row["cluster"], row["group_id"], row["topic"], row["partition"])
+
+
+def _figures(tables: Mapping[str, list[Row]], since: datetime) -> dict[str, Any]:
+    """Rates and rewinds are of the time that the report is of: some commits of a story say that they were made days
+    ago.
+    """
+    since_ns = int(since.timestamp()) * 1000 * MS
+    rewinds = [row for row in tables["rewinds"] if row["rewind_time"].replace(tzinfo=UTC) >= since]
+    groups: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in tables["groups"]:
+        groups[row["cluster"], row["group_id"]] = {"members": row["members"], "partitions": row["partitions"],
+                                                   "lag": None, "lag_ms": None}  # fmt: skip
+    for row in tables["status"]:
+        if row["topic"] is None and (row["cluster"], row["group_id"]) in groups:
+            own = groups[row["cluster"], row["group_id"]]
+            own |= {name: row[name] for name in ("status", "rule", "lag", "lag_ms")}
+    clusters: dict[str, dict[str, Any]] = {}
+    for name in {cluster for cluster, _ in groups}:
+        own_groups = [one for (cluster, _), one in groups.items() if cluster == name]
+        lags = [one["lag"] for one in own_groups if one["lag"] is not None]
+        clusters[name] = {
+            "groups": len(own_groups),
+            "members": sum(one["members"] for one in own_groups),
+            "lag": sum(lags) if lags else None,
+            "lag_ms": max((one["lag_ms"] for one in own_groups if one["lag_ms"] is not None), default=None),
+            "commits": sum(row["offset_commits"] or 0 for row in tables["rates"]
+                           if row["cluster"] == name and row["group_id"] is None
+                           and ns_of(row["minute"]) >= since_ns),
+            "rewinds": sum(row["cluster"] == name for row in rewinds),
+        }  # fmt: skip
+    return {"groups": groups, "clusters": clusters, "rewinds": Counter(_place(row) for row in rewinds)}
+
+
+def spoilt(truth: Truth, answer: Answer, rng: random.Random) -> Iterable[Answer]:
+    """With a figure that is off by one, of each kind."""
+    for rows, column in (("groups", "members"), ("groups", "lag"), ("clusters", "commits"), ("clusters", "lag"),
+                         ("clusters", "groups")):  # fmt: skip
+        content = copy.deepcopy(answer.content)
+        chosen = [row for row in content[rows] if row[column] is not None]
+        if chosen:
+            rng.choice(chosen)[column] += 1
+            yield replace(answer, content=content)
+    yield replace(answer, content={**answer.content, "groups": answer.content["groups"][1:]})

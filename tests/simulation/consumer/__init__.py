@@ -1,0 +1,1 @@
+"""Members of the consumer protocol beside classic ones. It extends the world and the checkers of `classic`."""

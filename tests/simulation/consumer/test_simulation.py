@@ -1,0 +1,30 @@
+"""Short runs of consumer groups; `python -m tests.simulation --protocol consumer` runs longer ones."""
+
+from __future__ import annotations
+
+import pytest
+from tests.simulation.__main__ import STEPS, report
+from tests.simulation.consumer.plan import ConsumerPlan
+from tests.simulation.consumer.run import minimal, run
+
+SEEDS_PER_TEST = 25
+STEPS_HERE = STEPS["consumer"]
+
+
+@pytest.mark.parametrize("first_seed", range(1, 226, SEEDS_PER_TEST))
+def test_clients_see_nothing_wrong(first_seed: int) -> None:
+    for seed in range(first_seed, first_seed + SEEDS_PER_TEST):
+        outcome = run(ConsumerPlan.of_seed(seed), STEPS_HERE)
+        if outcome.violation is not None:
+            again = f"python -m tests.simulation --protocol consumer --seed {seed} --steps {STEPS_HERE}"
+            pytest.fail(f"{report(minimal(outcome))}\nagain: {again}", pytrace=False)
+
+
+def test_runs_are_repeatable() -> None:
+    assert run(ConsumerPlan.of_seed(7), 600) == run(ConsumerPlan.of_seed(7), 600)
+
+
+def test_groups_migrate_both_ways() -> None:
+    outcomes = [run(ConsumerPlan.of_seed(seed), STEPS_HERE) for seed in range(1, 31)]
+    assert sum(outcome.upgrades for outcome in outcomes) > 0
+    assert sum(outcome.downgrades for outcome in outcomes) > 0

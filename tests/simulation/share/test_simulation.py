@@ -1,0 +1,22 @@
+"""Short runs of the share groups' simulations; `python -m tests.simulation.share` runs longer ones."""
+
+from __future__ import annotations
+
+import pytest
+from tests.simulation.share.__main__ import RUN, report
+
+STEPS = 500
+SEEDS = range(1, 101)
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_clients_see_nothing_wrong(name: str) -> None:
+    for seed in SEEDS:
+        outcome = RUN[name](seed, STEPS)
+        if outcome.violation is not None:
+            pytest.fail(report(name, seed, STEPS, outcome), pytrace=False)
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_runs_are_repeatable(name: str) -> None:
+    assert RUN[name](7, STEPS) == RUN[name](7, STEPS)

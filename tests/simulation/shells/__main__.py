@@ -1,0 +1,26 @@
+"""Long runs: `python -m tests.simulation.shells [--seed N] [--runs N]`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+
+from tests.simulation.shells.lives import run_all
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="of the first run")
+    parser.add_argument("--runs", type=int, default=100, help="runs, with consecutive seeds")
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)  # what is injected is not worth a line
+    started = time.process_time()
+    total = run_all(range(options.seed, options.seed + options.runs))
+    print(f"{options.runs} runs, {total} acknowledgements, {time.process_time() - started:.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,377 @@
+"""The real hosts of coordinators, the real logs and the real led share-partitions, under failing disks, crashes, clocks
+that step, and coordinators that move: what was acknowledged is there, what was refused is not."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from tests.simulation.shells.virtual import DeafServer, Disk, SimulatedBroker, VirtualLoop, run_life
+from tests.unit.broker.peer import Peer
+
+from groupkeeper.broker.coordination.group_shard import Shard
+from groupkeeper.broker.shares.leader import SharePartitions
+from groupkeeper.coordinator.share_partition.acquire import Span
+from groupkeeper.coordinator.share_partition.batch import AcknowledgeType
+from groupkeeper.coordinator.share_partition.partition import Acknowledgement
+from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.protocol import errors
+from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
+from groupkeeper.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
+from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
+from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
+from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from groupkeeper.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+
+GROUPS, PRODUCERS, SHARES = 3, 2, 2
+RECORDS = 60
+CALM_S = 120.0
+LOCK_MS = 15_000
+MOST_DELIVERIES = 10
+PROPERTIES: dict[str, str | int | float | bool] = {
+    "offsets.topic.num.partitions": 2,
+    "transaction.state.log.num.partitions": 2,
+    "share.coordinator.state.topic.num.partitions": 2,
+    "group.initial.rebalance.delay.ms": 0,
+    "group.share.record.lock.duration.ms": LOCK_MS,
+    "group.share.delivery.count.limit": MOST_DELIVERIES,
+    "transaction.max.timeout.ms": 10_000,
+    "log.cleaner.enable": False,
+}
+UNCERTAIN = errors.UnknownServerError.code
+"""With any other error nothing has happened."""
+
+
+class Violation(AssertionError):
+    """Something is not as a client was told."""
+
+
+class Offset:
+    """What is known of one committed offset: one of these values is there."""
+
+    def __init__(self) -> None:
+        self.possible = {-1}
+        self.last = 0
+
+    def told(self, value: int, code: int) -> None:
+        """How a commit was answered."""
+        if code == errors.NONE:
+            self.possible = {value}
+        elif code == UNCERTAIN:
+            self.possible.add(value)
+
+    def check(self, what: str, seen: int) -> None:
+        """What was read, and stays."""
+        if seen not in self.possible:
+            raise Violation(f"{what}: {seen}, and it can only be {sorted(self.possible)}")
+        self.possible = {seen}
+
+
+class Truth:
+    """What clients know, over all lives of the broker."""
+
+    def __init__(self) -> None:
+        self.offsets = {f"plain-{one}": Offset() for one in range(GROUPS)}
+        self.offsets |= {f"transactional-{one}": Offset() for one in range(PRODUCERS)}
+        self.accepted: dict[int, set[int]] = {one: set() for one in range(SHARES)}
+        self.given_up: dict[int, set[int]] = {one: set() for one in range(SHARES)}
+        """Delivered as often as may be, or perhaps accepted; they need not come again."""
+        self.is_member_gone = False
+        self.producer_ids: dict[int, str] = {}
+        self.acknowledged = 0
+
+
+class Life:
+    """The clients of one life of the broker, and what befalls it."""
+
+    def __init__(self, broker: SimulatedBroker, disk: Disk, truth: Truth, chance: random.Random) -> None:
+        self.broker = broker
+        self.disk = disk
+        self.truth = truth
+        self.chance = chance
+        self.peer = Peer(broker)
+        self.tears = False
+        """Whether writes may leave a part behind that can't be cut off; the log is closed up to the next start then."""
+
+    async def pause(self, most_s: float) -> None:
+        await asyncio.sleep(self.chance.uniform(0, most_s))
+
+    # --- clients
+
+    async def commit(self, group_id: str) -> int:
+        offset = self.truth.offsets[group_id]
+        offset.last += 1
+        (code,) = (await self.peer.commit({("t", 0): offset.last}, group_id=group_id)).values()
+        offset.told(offset.last, code)
+        self.truth.acknowledged += code == errors.NONE
+        return code
+
+    async def look(self, group_id: str) -> int:
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id, topics=None)], require_stable=True)
+        (group,) = (await self.peer.ask(request, 9, OffsetFetchResponse)).groups
+        if group.error_code:
+            return group.error_code
+        found = [one for topic in group.topics for one in topic.partitions]
+        if found and found[0].error_code:
+            return found[0].error_code
+        self.truth.offsets[group_id].check(group_id, found[0].committed_offset if found else -1)
+        return errors.NONE
+
+    async def transact(self, number: int) -> int:
+        """One transaction of a producer that begins anew, with the error that ended it."""
+        name, group_id = f"producer-{number}", f"transactional-{number}"
+        offset, ask = self.truth.offsets[group_id], self.peer.ask
+        begun = await ask(InitProducerIdRequest(name, 10_000, -1, -1), 4, InitProducerIdResponse)
+        if begun.error_code:
+            return begun.error_code
+        producer_id, epoch = begun.producer_id, begun.producer_epoch
+        if self.truth.producer_ids.setdefault(producer_id, name) != name:
+            raise Violation(f"two producers have the id {producer_id}")
+        added = await ask(AddOffsetsToTxnRequest(name, producer_id, epoch, group_id), 3, AddOffsetsToTxnResponse)
+        if added.error_code:
+            return added.error_code
+        offset.last += 1
+        topics = [TxnOffsetCommitRequestTopic("t", [TxnOffsetCommitRequestPartition(0, offset.last, -1, "")])]
+        request = TxnOffsetCommitRequest(name, group_id, producer_id, epoch, topics=topics)
+        stored = (await ask(request, 3, TxnOffsetCommitResponse)).topics[0].partitions[0].error_code
+        if stored:
+            return stored
+        if self.chance.random() < 0.2:
+            return errors.NONE  # it is left open: the next one aborts it, or time does
+        is_commit = self.chance.random() < 0.7
+        ended = (await ask(EndTxnRequest(name, producer_id, epoch, is_commit), 3, EndTxnResponse)).error_code
+        if is_commit:
+            offset.told(offset.last, ended)
+            self.truth.acknowledged += ended == errors.NONE
+        return ended
+
+    async def consume(self, number: int) -> None:
+        """Acquires records of a share-partition and accepts or releases some of them. Raises `KafkaError`."""
+        topic = self.broker.topics.get("shared")
+        assert topic is not None
+        partitions: SharePartitions = self.broker.share_sessions.partitions
+        led = await partitions.load("share", topic.topic_id, number)
+        member = f"member-{self.chance.randrange(3)}"
+        acquired = led.acquire(
+            member, [Span(0, RECORDS - 1)], 0, aborted=(), max_records=self.chance.randint(1, 10), batch_size=5,
+            is_strict=True,
+        )  # fmt: skip
+        accepted = self.truth.accepted[number]
+        for one in acquired:
+            records = range(one.first_offset, one.last_offset + 1)
+            again = accepted.intersection(records)
+            if again:
+                raise Violation(f"accepted records are delivered again: {sorted(again)}")
+            if one.delivery_count >= MOST_DELIVERIES:
+                self.truth.given_up[number].update(records)
+            await self.pause(LOCK_MS / 3000)
+            kind = self.chance.choice((AcknowledgeType.ACCEPT, AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE))
+            try:
+                await led.acknowledge(member, [Acknowledgement(records[0], records[-1], (kind,))])
+            except errors.UnknownServerError:
+                self.truth.given_up[number].update(records if kind is AcknowledgeType.ACCEPT else ())
+                raise
+            if kind is AcknowledgeType.ACCEPT:
+                accepted.update(records)
+                self.truth.acknowledged += 1
+
+    async def _again_and_again(self, do: Callable[[], Awaitable[object]], most_s: float) -> None:
+        while True:
+            await self.pause(most_s)
+            try:
+                await do()
+            except KafkaError:
+                continue
+
+    # --- what befalls it
+
+    def _befall(self) -> None:
+        disk, chance, broker = self.disk, self.chance, self.broker
+        match chance.randrange(6):
+            case 0 | 1:
+                disk.trouble = chance.choice((errno.ENOSPC, errno.EIO))
+                disk.tears = self.tears and chance.random() < 0.2
+            case 2:
+                broker.skew_ms += chance.choice((-3_600_000, -1_000, 1_000, 3_600_000))
+            case 3:
+                runtime: Any = chance.choice((broker.groups, broker.transactions))
+                if runtime.shards:
+                    partition = chance.randrange(len(runtime.shards))
+                    runtime.resign(partition)
+                    asyncio.get_running_loop().call_later(chance.uniform(0, 2), runtime.elect, partition)
+            case 4:
+                runtime = chance.choice((broker.groups, broker.transactions, broker.share_states))
+                if runtime.shards:
+                    _fail_once(chance.choice(runtime.shards).coordinator, "replay", comes_late=chance.random() < 0.5)
+            case _:
+                if broker.groups.shards:
+                    _fail_once(chance.choice(broker.groups.shards).coordinator, "expire", comes_late=False)
+
+    async def _fate(self) -> None:
+        while True:
+            await self.pause(4)
+            self._befall()
+            await self.pause(1)
+            self.disk.trouble = 0
+
+    # --- a life
+
+    async def go_on(self, seconds: float) -> None:
+        """The clients work for a while, whatever happens."""
+        works = [self._fate()]
+        works += [
+            self._again_and_again(lambda one=one: self.commit(one), 0.5)  # type: ignore[misc]
+            for one in self.truth.offsets
+            if one.startswith("plain")
+        ]
+        works += [self._again_and_again(lambda one=one: self.look(one), 1) for one in self.truth.offsets]  # type: ignore[misc]
+        works += [self._again_and_again(lambda one=one: self.transact(one), 2) for one in range(PRODUCERS)]  # type: ignore[misc]
+        works += [self._again_and_again(lambda one=one: self.consume(one), 2) for one in range(SHARES)]  # type: ignore[misc]
+        tasks = [asyncio.ensure_future(one) for one in works]
+        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def settle(self) -> None:
+        """Without faults everything works again before long, and memory is what the log holds."""
+        self._end_faults()
+        broker = self.broker
+        await asyncio.sleep(CALM_S)
+        for runtime in (broker.groups, broker.transactions, broker.share_states):
+            for shard in runtime.shards:
+                _require(shard.is_active, f"{shard.log!r} has no coordinator: {shard.failure}")
+        for group_id in self.truth.offsets:
+            _require(await self.look(group_id) == errors.NONE, f"{group_id} can't be read")
+        for group_id in (one for one in self.truth.offsets if one.startswith("plain")):
+            _require(await self.commit(group_id) == errors.NONE, f"{group_id} can't commit")
+        for number in range(PRODUCERS):
+            code = await self.transact(number)
+            if code == errors.ConcurrentTransactions.code:
+                # The clock was set back after the last transaction began, so it has not timed out. This has aborted it.
+                await asyncio.sleep(1)
+                code = await self.transact(number)
+            _require(code == errors.NONE, f"producer {number} can't end a transaction: error {code}")
+        for number in range(SHARES):
+            accepted, given_up = self.truth.accepted[number], self.truth.given_up[number]
+            for _ in range(40 * RECORDS):
+                if len(accepted | given_up) == RECORDS:
+                    break
+                with suppress(errors.InvalidRecordState):  # one lock of many ended before its acknowledgement
+                    await self.consume(number)
+                await asyncio.sleep(1)
+            _require(len(accepted | given_up) == RECORDS, f"share-partition {number} keeps records back")
+        for shard in broker.groups.shards:
+            await self._compare(shard)
+        shard = broker.groups.shard_of("sleeper")
+        _require(not shard.members_of("sleeper"), "a silent member is still there")
+
+    def _end_faults(self) -> None:
+        """Those that were injected and not met yet, too."""
+        self.disk.trouble = 0
+        for runtime in (self.broker.groups, self.broker.transactions, self.broker.share_states):
+            for shard in runtime.shards:
+                for name in ("replay", "expire"):
+                    vars(shard.coordinator).pop(name, None)
+
+    async def _compare(self, shard: Shard) -> None:
+        groups = self.broker.groups
+        fresh = Shard(shard.log, groups.settings, self.broker.now_ms, groups.meters)
+        await fresh.load()
+        for name in ("_committed", "_pending"):
+            kept, read = (getattr(one.coordinator.state.offsets, name) for one in (shard, fresh))
+            _require(kept == read, f"{shard.log!r}: memory has {kept}, the log {read}")
+        fresh.unload()
+
+
+def _fail_once(coordinator: Any, name: str, *, comes_late: bool) -> None:
+    """The next call raises what is a mistake of ours, before it does anything, or once it is done."""
+    original = getattr(coordinator, name)
+
+    def failing(*arguments: Any, **named: Any) -> Any:
+        delattr(coordinator, name)
+        if comes_late:
+            original(*arguments, **named)
+        raise RuntimeError("injected")
+
+    setattr(coordinator, name, failing)
+
+
+def _require(holds: bool, trouble: str) -> None:
+    if not holds:
+        raise Violation(trouble)
+
+
+async def _live(
+    directory: Path, disk: Disk, truth: Truth, chance: random.Random, *, is_first: bool, is_last: bool
+) -> None:
+    broker = SimulatedBroker(directory, PROPERTIES)
+    with patch("groupkeeper.broker.broker.Server", DeafServer):
+        await broker.start()
+    life = Life(broker, disk, truth, chance)
+    life.tears = not is_last
+    try:
+        if is_first:
+            broker.topics.create("t", 1, {})
+            topic = broker.topics.create("shared", SHARES, {})
+            for runtime in (broker.groups, broker.transactions, broker.share_states):
+                runtime.ensure_topic()
+            for number in range(SHARES):
+                broker.share_states.initialize(SharePartitionKey("share", topic.topic_id, number), 1, 0)
+            await life.peer.stable_member("sleeper")
+        await life.go_on(chance.uniform(5, 60))
+        if is_last:
+            await life.settle()
+    finally:
+        broker.crash()
+
+
+def run(seed: int) -> Truth:
+    """Some lives of one broker. Raises `Violation`."""
+    chance, truth = random.Random(seed), Truth()
+    now_s, lives = 0.0, chance.randint(1, 4)
+    with tempfile.TemporaryDirectory(prefix="groupkeeper-simulation-") as folder:
+        for number in range(lives):
+            disk, loop = Disk(chance), VirtualLoop(now_s)
+            is_last = number == lives - 1
+            with patch("groupkeeper.broker.log.segment.os", disk), patch("os.urandom", chance.randbytes):
+                run_life(
+                    loop,
+                    lambda disk=disk, number=number, is_last=is_last: _live(  # type: ignore[misc]
+                        Path(folder), disk, truth, chance, is_first=number == 0, is_last=is_last
+                    ),
+                    disk,
+                )
+            strange = [one for one in loop.raised if "injected" not in str(one)]
+            _require(not strange, f"raised and caught by nobody: {strange}")
+            now_s = loop.now_s + 1
+    return truth
+
+
+def run_all(seeds: Iterable[int]) -> int:
+    """How many acknowledgements clients got in all runs. Raises `Violation` with the seed."""
+    total = 0
+    for seed in seeds:
+        try:
+            total += run(seed).acknowledged
+        except Violation as violation:
+            raise Violation(f"seed {seed}: {violation}") from violation
+    return total

@@ -1,0 +1,85 @@
+"""The real broker on virtual time: it keeps its word, and bugs in its shells are found."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from tests.simulation.mutation import mutated
+from tests.simulation.shells import lives as shells
+
+SEEDS = 30
+BUGS = {
+    "a commit that was not appended is acknowledged": (
+        "coordination.shard_host",
+        "            raise map_log_error(refusal) from refusal\n",
+        "            return\n",
+    ),
+    "a coordinator goes on after a failure between append and replay": (
+        "coordination.shard_host",
+        "        except Exception as error:\n            self.fail(error)\n",
+        "        except Exception:\n            pass\n",
+    ),
+    "a coordinator that failed is not loaded again": (
+        "coordination.shard_host",
+        "        self._reloads.add(handle)\n",
+        "        handle.cancel()\n",
+    ),
+    "one that is elected does not load its log": (
+        "coordination.shard_host",
+        "        if log.log_end_offset == log.log_start_offset:\n",
+        "        if True:\n",
+    ),
+    "a timer that raised is lost": (
+        "coordination.timers",
+        "            self.arm(timer, _RETRY_MS, keeps_earlier=True)  # as Kafka's coordinators do\n",
+        "",
+    ),
+    "a marker that can't be written is not written later": (
+        "coordination.transaction_shard",
+        "                    self._finish_later(ending, untold, attempts, error)\n",
+        "                    pass\n",
+    ),
+    "a marker changes the log only": (
+        "coordination.group_shard",
+        "            self.coordinator.replay_end_transaction(marker.producer_id, is_commit=marker.is_commit)\n",
+        "            pass\n",
+    ),
+    "locks end by the wall clock": (
+        "shares.leader",
+        "    @staticmethod\n    def lock_time_ms() -> int:\n",
+        "    def lock_time_ms(self) -> int:\n        return self.broker.now_ms()\n\n    def unused(self) -> int:\n",
+    ),
+    "an acknowledgement that was not stored is acknowledged": (
+        "shares.leader",
+        "            raise told from error\n",
+        "            return\n",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def test_what_clients_were_told_is_so() -> None:
+    assert shells.run_all(range(1, 11)) > 1_000
+
+
+def test_a_seed_says_everything() -> None:
+    first, second = (shells.run(3) for _ in range(2))
+    assert (first.acknowledged, first.accepted) == (second.acknowledged, second.accepted)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("bug", BUGS)
+def test_bugs_of_the_shells_are_found(bug: str) -> None:
+    module, old, new = BUGS[bug]
+    with (
+        mutated(module, old, new, "shells.lives", "groupkeeper.broker") as mutant,
+        pytest.raises(mutant.Violation) as found,
+    ):
+        mutant.run_all(range(1, SEEDS + 1))
+    assert "seed" in str(found.value)

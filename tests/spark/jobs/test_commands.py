@@ -1,0 +1,142 @@
+"""`groupkeeper pipeline` as processes of their own: what they write, say and return."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.jobs.test_snapshot import places
+from tests.spark.kafka.test_source import commit, new_topic, produce
+
+from groupkeeper.cli.main import main
+from groupkeeper.pipeline.jobs.snapshot import snapshot
+from groupkeeper.testing.background import BackgroundBroker
+
+pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1200)]
+
+START = [sys.executable, "-c", "import sys; from groupkeeper.cli.main import main; sys.exit(main())", "pipeline"]
+INTERRUPTED = 130
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*START, *words], capture_output=True, text=True, check=False, timeout=1000)
+
+
+def iso(time_ms: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time_ms // 1000)) + f".{time_ms % 1000:03}"
+
+
+def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, spark: SparkSession, tmp_path: Path) -> None:
+    """The directory has another cluster with a group of that name, whose offsets are not in the plan."""
+    topic = new_topic(servers)
+    produce(servers, topic, 300)
+    commit(servers, "asked-1", {(topic, 0): 10, (topic, 1): 20})
+    long_names = ["asked-" + "x" * 300, "asked-" + "x" * 299 + "/"]
+    for name in long_names:
+        commit(servers, name, {(topic, 0): 3})
+    commit(servers, "other", {(topic, 0): 1})
+    then_ms = time.time_ns() // 10**6 + 5
+    while time.time_ns() // 10**6 <= then_ms:
+        pass
+    commit(servers, "asked-1", {(topic, 0): 90})
+    saved, folder, tables = tmp_path / "plan.json", tmp_path / "plans", tmp_path / "tables"
+    with BackgroundBroker(properties={"offsets.topic.num.partitions": "1"}) as other:
+        commit(other.bootstrap_servers, "asked-1", {(new_topic(other.bootstrap_servers), 0): 77})
+        snapshot(spark, {"kafka.bootstrap.servers": other.bootstrap_servers, "cluster": "a"}, str(tables))
+    words = ["as-of", "--time", iso(then_ms), "--group", "asked-*", "--save", str(saved), "--save-kip122", str(folder)]
+    done = run(*words, "--bootstrap-server", f"c={servers}", "--output", str(tables), "--output-format", "json")
+    assert (done.returncode, done.stderr) == (0, done.stderr), done.stderr
+    told = json.loads(done.stdout)
+    assert (told["schema"], told["problems"]) == ("pipeline-as-of/1", [])
+    rows = pq.read_table(tables / "offsets_as_of").to_pylist()
+    mine = {(row["group_id"], row["partition"]): row["committed_offset"] for row in rows if row["topic"] == topic}
+    assert mine == {("asked-1", 0): 10, ("asked-1", 1): 20, ("other", 0): 1, **{(name, 0): 3 for name in long_names}}
+    plans = {path.name: json.loads(path.read_text())["offsets"]["group_id"] for path in folder.iterdir()}
+    assert plans.pop("asked-1.json") == "asked-1"
+    assert sorted(plans.values()) == sorted(long_names)
+    assert f"groupkeeper apply {saved} --execute --confirm 3 --bootstrap-server {servers}\n" in done.stderr
+    assert main(["apply", str(saved), "--bootstrap-server", servers, "--execute", "--confirm", "3"]) == 0
+    again = tmp_path / "again"
+    assert run("snapshot", "--bootstrap-server", f"c={servers}", "--output", str(again)).returncode == 0
+    rows = pq.read_table(again / "current_offsets").to_pylist()
+    now = {row["partition"]: row["committed_offset"] for row in rows if row["group_id"] == "asked-1"}
+    assert now == {0: 10, 1: 20}
+
+
+def test_scan_time_writes_the_first_offsets(servers: str, tmp_path: Path) -> None:
+    topic = new_topic(servers)
+    produce(servers, topic, 300)
+    words = ["scan-time", "--topic", topic, "--time", iso(1_700_000_000_100), "--output", str(tmp_path)]
+    done = run(*words, "--bootstrap-server", f"c={servers}")
+    assert done.returncode == 0, done.stderr
+    rows = pq.read_table(tmp_path / "scan_time").to_pylist()
+    assert {row["partition"]: row["offset"] for row in rows} == {0: 34, 1: 33, 2: 34 - 1}
+    missing = run(*words[:2], "no-such-topic", *words[3:], "--bootstrap-server", f"c={servers}")
+    assert missing.returncode == 1
+    assert "cluster c: topic no-such-topic: it does not exist" in missing.stderr
+
+
+def test_what_ctrl_c_leaves_is_gone_on_with(servers: str, tmp_path: Path) -> None:
+    commit(servers, "interrupted", {(new_topic(servers), 0): 1})
+    words = ["snapshot", "--bootstrap-server", f"c={servers}", "--output", str(tmp_path)]
+    process = subprocess.Popen([*START, *words], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert process.stderr is not None
+        said = [process.stderr.readline()]
+        assert said == ["asking the clusters\n"]  # before Spark takes its time
+        while not said[-1].startswith("reading"):
+            assert said[-1], said
+            said.append(process.stderr.readline())
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+        rest = process.stderr.read()
+        assert process.wait(600) == INTERRUPTED, rest
+        assert "Traceback" not in rest
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    done = run(*words)
+    assert done.returncode == 0, done.stderr
+    assert len(set(places(tmp_path))) == len(places(tmp_path)) > 0
+
+
+def test_settings_are_handed_to_spark(servers: str, tmp_path: Path) -> None:
+    """Spark's own log of events tells what it runs with; Java's options are ours and the given."""
+    commit(servers, "settings", {(new_topic(servers), 0): 1})
+    (tmp_path / "events").mkdir()
+    given = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": str(tmp_path / "events"),
+        "spark.eventLog.compress": "false",
+        "spark.driver.memory": "900m",
+        "spark.driver.extraJavaOptions": "-Dmine=1 -XX:+UseParallelGC",
+    }
+    settings = [word for key, value in given.items() for word in ("--conf", f"{key}={value}")]
+    words = ["snapshot", "--bootstrap-server", f"c={servers}", "--output", str(tmp_path / "tables"), *settings]
+    done = run(*words)
+    assert done.returncode == 0, done.stderr
+    logs = [path for path in (tmp_path / "events").rglob("*") if path.is_file() and "appstatus" not in path.name]
+    events = [json.loads(line) for path in logs for line in path.read_text().splitlines()]
+    (environment,) = [each for each in events if each["Event"] == "SparkListenerEnvironmentUpdate"]
+    assert environment["System Properties"]["mine"] == "1"
+    assert "log4j2.configurationFile" in environment["System Properties"]
+    assert environment["Spark Properties"]["spark.driver.memory"] == "900m"
+
+
+def test_why_spark_does_not_start_is_told_in_one_line(servers: str, tmp_path: Path) -> None:
+    words = ["snapshot", "--bootstrap-server", f"c={servers}", "--output", str(tmp_path)]
+    for more, reason in (
+        (["--master", "foo"], "the master foo: Master must either be yarn or start with spark, k8s, or local"),
+        (["--conf", "spark.driver.memory=999999g"], "the master local[*]: Could not reserve enough space for"),
+    ):
+        done = run(*words, *more)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"error: Spark does not start with {reason}" in done.stderr.splitlines()[-1]

@@ -1,0 +1,54 @@
+"""docs/pipeline.md: its examples run as printed, in their order."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.spark.kafka.test_source import commit, new_topic, produce
+
+pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1200)]
+
+GUIDE = (Path(__file__).resolve().parents[3] / "docs/pipeline.md").read_text()
+ADDRESS = "localhost:9092"
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
+(PROGRAM,) = [text for language, text in BLOCKS if language == "python"]
+LINES = [line for language, text in BLOCKS if not language for line in text.splitlines()]
+
+
+def run(words: list[str], folder: Path) -> str:
+    own = {**os.environ, "XDG_CONFIG_HOME": str(folder)}
+    done = subprocess.run(words, cwd=folder, env=own, capture_output=True, text=True, check=False, timeout=1000)
+    assert done.returncode == 0, (words, done.stderr)
+    return done.stdout
+
+
+def printed(start: str) -> list[str]:
+    (line,) = [line for line in LINES if line.startswith(start) and "--master" not in line]
+    return shlex.split(line, comments=True)
+
+
+def test_the_examples_run(servers: str, tmp_path: Path) -> None:
+    new_topic(servers, name="orders")
+    produce(servers, "orders", 30)
+    commit(servers, "billing", {("orders", 0): 3})
+    groupkeeper = str(Path(sys.executable).with_name("groupkeeper"))
+    snapshot, report = printed("groupkeeper pipeline snapshot"), printed("groupkeeper pipeline report")
+    run([groupkeeper, *(word.replace(ADDRESS, servers) for word in snapshot[1:])], tmp_path)
+    assert "billing" in run([groupkeeper, *report[1:]], tmp_path)
+    assert "billing" in (tmp_path / "tables/report.html").read_text()
+    query = printed("duckdb -c")[-1]
+    read_by_spark = re.sub(r"'(tables/\w+)/\*\.parquet'", rf"parquet.`{tmp_path}/\1`", query)
+    assert read_by_spark != query
+    assert ADDRESS in PROGRAM
+    shown = f"print(records.count(), [tuple(row) for row in spark.sql({read_by_spark!r}).collect()])"
+    program = f"{PROGRAM.replace(ADDRESS, servers)}\n{shown}\n"
+    count, groups = run([sys.executable, "-c", program], tmp_path).split(" ", 1)
+    assert count == "30"
+    assert ("billing", 7) in ast.literal_eval(groups)

@@ -1,0 +1,223 @@
+"""`groupkeeper pipeline snapshot`: the tables on disk, as any reader of parquet finds them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+from tests.spark.kafka.test_source import ask, commit, new_topic
+
+from groupkeeper.broker.authorizer import RuleAuthorizer
+from groupkeeper.cli.main import main
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.snapshot import snapshot
+from groupkeeper.pipeline.jobs.steps import STEPS
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
+from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS
+from groupkeeper.testing.background import BackgroundBroker
+
+PATIENCE_S = 60
+
+
+def places(tables: Path, cluster: str | None = None) -> list[tuple[str, int, int]]:
+    """Where the rows of both history tables are from."""
+    rows = [row for table in (COMMITS, GROUP_RECORDS) for row in pq.read_table(tables / table.name).to_pylist()]
+    found = [(row["cluster"], row["log_partition"], row["log_offset"]) for row in rows]
+    return sorted(each for each in found if cluster in (None, each[0]))
+
+
+def carried_names() -> list[str]:
+    return sorted(table.name.rpartition("/")[2] for table in CARRIED)
+
+
+@pytest.mark.long
+def test_tables_are_written_and_replaced(spark: SparkSession, servers: str, tmp_path: Path) -> None:
+    topic = new_topic(servers)
+    tables = tmp_path / "tables"
+    options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
+    for number in (1, 2):
+        commit(servers, "snapshot", {(topic, 0): number})
+        summary = snapshot(spark, options, str(tables))
+        assert not summary.problems
+        rows = pq.read_table(tables / "current_offsets").to_pylist()
+        (row,) = [each for each in rows if each["group_id"] == "snapshot"]
+        assert (row["cluster"], row["topic"], row["committed_offset"]) == ("c", topic, number)
+    for table in (COMMITS, GROUP_RECORDS, *(step.table for step in STEPS)):
+        found = pq.read_table(tables / table.name)
+        assert found.schema.names == table.names
+        assert [each.type for each in found.schema] == [each.type for each in table.arrow] or table is not COMMITS
+        assert all(each.suffix == ".parquet" for each in (tables / table.name).iterdir() if each.name[0] != ".")
+        assert summary.rows.get(table.name, found.num_rows) == found.num_rows
+    assert len(set(places(tables))) == len(places(tables))
+    asked = ask(servers, lambda admin: admin.list_consumer_group_offsets({"snapshot": None}))
+    assert [each.offset for each in asked.done["snapshot"].done.values() if each is not None] == [2]
+    assert sorted(each.name for each in (tables / "_groupkeeper").iterdir()) == [*carried_names(), "ledger", "lock"]
+
+
+@pytest.mark.long
+def test_what_is_carried_is_made_again_of_the_history(spark: SparkSession, tmp_path: Path) -> None:
+    """Where it is lost, and by a rebuild; why an offset was removed is told right in between."""
+    tables = tmp_path / "tables"
+    added = ("group_events", "rates", "rewinds")
+
+    def rows() -> list[list[str]]:
+        return [sorted(map(repr, pq.read_table(tables / name).to_pylist())) for name in added]
+
+    with BackgroundBroker(properties={"offsets.topic.num.partitions": "2"}) as broker:
+        servers = broker.bootstrap_servers
+        options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
+        topic = new_topic(servers)
+        commit(servers, "g", {(topic, 0): 5})
+        commit(servers, "g", {(topic, 0): 2})
+        assert not snapshot(spark, options, str(tables)).problems
+        shutil.rmtree(tables / LAST_COMMITS.name)
+        ask(servers, lambda admin: admin.delete_consumer_group_offsets("g", [TopicPartition(topic, 0)]))
+        assert not snapshot(spark, options, str(tables)).problems
+        causes = [row["removed_by"] for row in pq.read_table(tables / "commits").to_pylist()]
+        assert sorted(filter(None, causes)) == ["deleted"]
+        once = rows()
+        assert [len(each) for each in once][2] == 1
+        assert not snapshot(spark, options, str(tables), from_start=True).problems
+        assert rows() == once
+
+
+@pytest.mark.long
+def test_what_one_cluster_fails_of_does_not_keep_the_others_from_being_read(
+    spark: SparkSession, servers: str, tmp_path: Path
+) -> None:
+    """A batch that is damaged on one cluster's disk, a cluster that is not there, one that lets nobody in, and one that
+    has never had groups; a rerun goes on.
+    """
+    tables, damaged = tmp_path / "tables", tmp_path / "damaged"
+    properties = {"offsets.topic.num.partitions": "1", "default.api.timeout.ms": "1000"}
+    with (
+        BackgroundBroker(directory=damaged, properties={"offsets.topic.num.partitions": "1"}) as other,
+        BackgroundBroker(authorizer=RuleAuthorizer()) as locked,
+        BackgroundBroker() as bare,
+    ):
+        commit(other.bootstrap_servers, "g", {(new_topic(other.bootstrap_servers), 0): 5})
+        commit(servers, "whole", {(new_topic(servers), 0): 6})
+        addresses = {"whole": servers, "damaged": other.bootstrap_servers, "away": "127.0.0.1:1"}
+        addresses |= {"locked": locked.bootstrap_servers, "bare": bare.bootstrap_servers}
+        shared = {"kafka.default.api.timeout.ms": properties["default.api.timeout.ms"]}
+        options = {
+            "clusters": json.dumps({name: {"kafka.bootstrap.servers": each} for name, each in addresses.items()}),
+            **shared,
+        }
+        (log,) = (damaged / "__consumer_offsets-0").glob("*.log")
+        good = log.read_bytes()
+        with log.open("r+b") as file:
+            file.seek(len(good) - 3)
+            file.write(bytes([good[-3] ^ 0xFF]))
+        summary = snapshot(spark, options, str(tables))
+        messages = {problem.cluster: problem.message for problem in summary.problems}
+        assert sorted(messages, key=str) == ["away", "bare", "damaged", "locked"]
+        assert messages["bare"] == "cluster bare: topic __consumer_offsets: it does not exist"
+        assert messages["locked"].startswith("cluster locked: topic __consumer_offsets: not authorized")
+        assert messages["away"].startswith("cluster away: 127.0.0.1:1: connection refused")
+        assert messages["damaged"].startswith("cluster damaged, partition __consumer_offsets-0, offset ")
+        assert "corrupt batch" in messages["damaged"]
+        before = places(tables)
+        assert {name for name, _, _ in before} == {"whole"}
+        log.write_bytes(good)
+        summary = snapshot(spark, options, str(tables))
+        assert sorted(str(problem.cluster) for problem in summary.problems) == ["away", "bare", "locked"]
+    assert [each for each in places(tables) if each[0] == "whole"] == before
+    assert places(tables, "damaged")
+    other_log = {"kafka.bootstrap.servers": servers, "cluster": "damaged"}
+    with BackgroundBroker(properties={"offsets.topic.num.partitions": "1"}) as empty:
+        topic = new_topic(empty.bootstrap_servers)
+        other_log["kafka.bootstrap.servers"] = empty.bootstrap_servers
+        for number in range(20):  # its log is longer than the tables
+            commit(empty.bootstrap_servers, "g", {(topic, 0): number})
+        summary = snapshot(spark, other_log, str(tables))
+    (problem,) = summary.problems
+    assert problem.message.startswith("cluster damaged: the tables are of another cluster, with the id ")
+
+
+@pytest.mark.long
+def test_clusters_without_names_are_called_by_their_ids_and_never_taken_for_each_other(
+    spark: SparkSession, servers: str, tmp_path: Path
+) -> None:
+    """Several at once, alone, one by two addresses: the history has each once, and each is asked about its own."""
+    with BackgroundBroker(properties={"offsets.topic.num.partitions": "1"}) as other:
+        mine = new_topic(servers)
+        commit(servers, "nameless", {(mine, 0): 1})
+        commit(other.bootstrap_servers, "nameless", {(new_topic(other.bootstrap_servers), 0): 2})
+        ids = [
+            str(ask(each, lambda admin: admin.describe_cluster()).cluster_id)
+            for each in (servers, other.bootstrap_servers)
+        ]
+        addresses = [servers, other.bootstrap_servers, servers.replace("127.0.0.1", "localhost")]
+        options = {"clusters": json.dumps([{"kafka.bootstrap.servers": each} for each in addresses])}
+        summary = snapshot(spark, options, str(tmp_path))
+        assert summary.problems == [
+            (addresses[2], f"cluster {addresses[2]}: it is {ids[0]}, as {addresses[0]} is"),
+        ]
+        before = places(tmp_path)
+        assert {name for name, _, _ in before} == set(ids)
+        summary = snapshot(spark, {"kafka.bootstrap.servers": other.bootstrap_servers}, str(tmp_path))
+    assert (summary.problems, places(tmp_path)) == ([], before)
+    logs = {(row["cluster"], row["topic"]): row for row in pq.read_table(tmp_path / "log_offsets").to_pylist()}
+    left_out = logs[ids[0], mine]
+    assert left_out["problem"] == f"cluster {ids[0]} is not among those to ask"
+    assert not left_out["is_deleted"]
+
+
+def test_records_of_unknown_types_and_versions_are_kept_and_counted(
+    spark: SparkSession, servers: str, tmp_path: Path
+) -> None:
+    topic = new_topic(servers, 1)
+    producer = Producer({"bootstrap.servers": servers})
+    commit_key = b"\x00\x01" + b"\x00\x01g" + b"\x00\x01t" + b"\x00\x00\x00\x00"
+    for key, value in ((b"\x7f\xff\x00", b"later"), (commit_key, b"\x00\x63later")):
+        producer.produce(topic, value, key)
+    assert producer.flush(PATIENCE_S) == 0
+    options = {"kafka.bootstrap.servers": servers, "cluster": "c", "subscribe": topic}
+    summary = snapshot(spark, options, str(tmp_path))
+    assert summary.notes == ["2 records could not be decoded: group_records.problem says why"]
+    rows = pq.read_table(tmp_path / "group_records").to_pylist()
+    assert [row["raw_value"] for row in rows] == [b"later", b"\x00\x63later"]
+
+
+def test_a_directory_that_cannot_be_written_is_said(spark: SparkSession, servers: str, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(SourceError, match=f"{file}/tables cannot be written: Not a directory"):
+        snapshot(spark, {"kafka.bootstrap.servers": servers}, str(file / "tables"))
+    with pytest.raises(SourceError, match=r'^nothing://here is out of reach: No FileSystem for scheme "nothing"$'):
+        snapshot(spark, {"kafka.bootstrap.servers": servers}, "nothing://here")
+    with pytest.raises(SystemExit, match="2"):
+        main(["pipeline", "snapshot", "--bootstrap-server", servers, "--output", ""])
+
+
+def test_a_cluster_out_of_reach_is_said_before_spark_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("default.api.timeout.ms=300\n")
+    words = ["pipeline", "snapshot", "--bootstrap-server", "west=127.0.0.1:1", "--output", str(tmp_path / "tables")]
+    assert main([*words, "--command-config", str(config)]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1].startswith("error: cluster west: 127.0.0.1:1: connection refused")
+    assert main([*words, "--command-config", str(config), "--output-format", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["schema"] == "pipeline-snapshot/1"
+    assert told["problems"][0]["message"].startswith("cluster west: 127.0.0.1:1: connection refused")
+    assert not (tmp_path / "tables").exists()
+
+
+def test_why_it_takes_long_is_said_soon_and_the_name_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("default.api.timeout.ms=4000\n")
+    words = ["pipeline", "snapshot", "--bootstrap-server", "127.0.0.1:1", "--output", str(tmp_path / "tables")]
+    assert main([*words, "--command-config", str(config)]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said[-2:] == [
+        "note: connection refused by 127.0.0.1:1; trying until 4 s have passed",
+        "error: cluster 127.0.0.1:1: connection refused: no broker listens there",
+    ]

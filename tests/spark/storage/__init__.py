@@ -1,0 +1,1 @@
+"""Files of tables: merged, or reached through Hadoop. Lake formats are under `tests/lake`."""

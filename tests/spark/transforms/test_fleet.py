@@ -1,0 +1,170 @@
+"""The tables of a broker with groups of all kinds, beside what Admin reports of them."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from tests.spark.kafka.test_source import PATIENCE_S, ask, commit, consume, decoded, new_topic, produce
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import OffsetSpec
+from groupkeeper.client.admin.types import TopicPartition as Place
+from groupkeeper.operations.plans import document, kip122
+from groupkeeper.pipeline.jobs.restoring import OffsetThen, kip122_plans, restore_plan, then_of
+from groupkeeper.pipeline.jobs.scan_time import scan_time
+from groupkeeper.pipeline.jobs.snapshot import snapshot
+from groupkeeper.pipeline.tables import SCAN_TIME
+from groupkeeper.pipeline.transforms.history import commits, group_records
+from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+
+
+def member(servers: str, group_id: str, topic: str, protocol: str) -> Consumer:
+    """A consumer that has its partitions."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers, "group.id": group_id, "group.protocol": protocol, "client.id": "me",
+            "enable.auto.commit": False, "auto.offset.reset": "earliest",
+        }
+    )  # fmt: skip
+    consumer.subscribe([topic])
+
+    def has_all() -> bool:
+        consumer.poll(0.1)
+        return len(consumer.assignment()) == 3
+
+    wait_for(has_all)
+    return consumer
+
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.mark.long
+def test_groups_of_all_kinds_are_as_admin_reports_them(spark: SparkSession, servers: str, tmp_path: Path) -> None:
+    topic, mark = new_topic(servers), uuid.uuid4().hex[:6]
+    began_ms = time.time_ns() // 10**6
+    producer = Producer({"bootstrap.servers": servers})
+    for number in range(90):  # of now: the broker's retention takes old ones away while this runs
+        producer.produce(topic, b"v", None, number % 3)
+    assert producer.flush(PATIENCE_S) == 0
+    written_ms = time.time_ns() // 10**6
+    names = {kind: f"{kind}-{mark}" for kind in ("classic", "consumer", "empty", "simple", "deleted")}
+    for kind in ("simple", "deleted"):
+        commit(servers, names[kind], {(topic, 0): 5, (topic, 1): 30})
+    ask(servers, lambda admin: admin.delete_consumer_group_offsets(names["simple"], [Place(topic, 1)]))
+    ask(servers, lambda admin: admin.delete_consumer_groups([names["deleted"]]))
+    consume(servers, names["empty"], topic, 90)
+    readers = [member(servers, names[kind], topic, kind) for kind in ("classic", "consumer")]
+    try:
+        for reader in readers:
+            reader.commit(offsets=[TopicPartition(topic, 2, 10, metadata="note")], asynchronous=False)
+        settled = ask(servers, lambda admin: _settled(admin, names))
+        listing = ask(servers, lambda admin: admin.list_groups())
+        summary = snapshot(spark, {"kafka.bootstrap.servers": servers, "cluster": "c"}, str(tmp_path))
+        assert not summary.problems
+    finally:
+        for reader in readers:
+            reader.close()
+
+    def table(name: str) -> Rows:
+        rows: Rows = pq.read_table(tmp_path / name).to_pylist()
+        return [row for row in rows if row["group_id"] in names.values()]
+
+    found = {row["group_id"]: row for row in table("groups")}
+    listed = {name: each for name, each in listing.all().items() if name in names.values()}
+    assert set(found) == set(listed) == set(names.values()) - {names["deleted"]}
+    for name, each in listed.items():
+        row = found[name]
+        assert (row["group_state"], row["protocol_type"]) == (str(each.group_state), each.protocol_type), name
+        assert row["group_type"] in (str(each.group_type).lower(), "simple"), name
+    assert found[names["simple"]]["group_type"] == "simple"
+    people = {row["group_id"]: row for row in table("members")}
+    for name, described in settled.items():
+        assert (found[name]["members"], found[name]["group_epoch"]) == (len(described.members), described.group_epoch)
+        for each in described.members:
+            row = people[name]
+            assert (row["member_id"], row["client_id"], row["client_host"]) == (each.member_id, "me", each.client_host)
+            parts = sorted(number for topics in row["assigned"] for number in topics["partitions"])
+            assert parts == sorted(place.partition for place in each.assignment) == [0, 1, 2]
+    gone = {(row["group_id"], row["removed_by"]) for row in table("commits") if row["is_tombstone"]}
+    assert gone == {(names["simple"], "deleted"), (names["deleted"], "deleted")}
+    lags = {(row["group_id"], row["partition"]): row for row in table("lag")}
+    simple, read = lags[names["simple"], 0], lags[names["empty"], 0]
+    assert (simple["lag"], simple["lag_basis"], read["lag"], read["lag_ms"]) == (25, "exact", 0, 0)
+    measured_ms = round(simple["measured_time"].timestamp() * 1000)
+    assert measured_ms - written_ms <= simple["lag_ms"] <= measured_ms - began_ms
+    by_group = {row["group_id"]: row["status"] for row in table("status") if row["topic"] is None}
+    assert by_group[names["empty"]] == "ok"
+    commits_of = {row["group_id"]: row["offset_commits"] for row in table("rates")}
+    assert commits_of[names["simple"]] == 2  # K496-60
+
+
+async def _settled(admin: Admin, names: Mapping[str, str]) -> dict[str, Any]:
+    described = await admin.describe_consumer_groups([names["classic"], names["consumer"], names["empty"]])
+    assert not described.failed
+    return described.done
+
+
+@pytest.mark.long
+def test_offsets_are_restored_as_they_were(spark: SparkSession, servers: str) -> None:
+    topic, group_id = new_topic(servers), f"restored-{uuid.uuid4().hex[:6]}"
+    produce(servers, topic, 300)
+    commit(servers, group_id, {(topic, 0): 10, (topic, 1): 20})
+    rows = decoded(spark, servers).where(F.col("group_id") == group_id)
+    last = commits(rows).agg(F.max("log_time")).collect()[0][0]
+    time_ms = int(last.timestamp() * 1000)
+    wait_for(lambda: time.time_ns() // 10**6 > time_ms)
+    commit(servers, group_id, {(topic, 0): 90, (topic, 2): 50})
+    history = decoded(spark, servers).where((F.col("group_id") == group_id) | F.col("group_id").isNull())
+    found = offsets_as_of(commits(history), group_records(history), time_ms)
+    columns = list(OffsetThen._fields)
+    then = then_of(OffsetThen(*row) for row in found.select(*columns).collect())
+    assert {place.partition: commit.offset for place, commit in then[group_id].items()} == {0: 10, 1: 20}
+    read = kip122.read(kip122_plans(then)[group_id])
+    assert (read.group_id, read.offsets) == (group_id, {Place(topic, 0): 10, Place(topic, 1): 20})
+    made = ask(servers, lambda admin: restore_plan(admin, then, made_ms=time_ms))
+    assert not made.troubles
+    plan = document.read("".join(document.write(made.plan)))
+    (group,) = plan.groups
+    changed = {
+        place.partition: (c.before and c.before.offset, c.after and c.after.offset)
+        for place, c in group.changes.items()
+    }
+    assert changed == {0: (90, 10), 1: (20, 20)}
+
+
+def test_a_scan_finds_what_list_offsets_finds(spark: SparkSession, servers: str) -> None:
+    topic = new_topic(servers)
+    begin_ms = 1_700_000_000_000
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "batch.num.messages": 20})
+    for number in range(1500):
+        disorder_ms = (number * 7919) % 50  # within batches and between them
+        producer.produce(topic, b"v", None, number % 2, timestamp=begin_ms + 10 * number - disorder_ms)
+    assert producer.flush(PATIENCE_S) == 0
+    options = {"kafka.bootstrap.servers": servers, "cluster": "c", "subscribe": topic}
+    for offset_ms in (7331, 10**9):
+        time_ms = begin_ms + offset_ms
+        found = scan_time(spark, options | {"minPartitions": "4"}, time_ms)
+        assert found.columns == SCAN_TIME.names
+        spec = {Place(topic, partition): OffsetSpec(time_ms) for partition in range(3)}
+        asked = ask(servers, lambda admin, spec=spec: admin.list_offsets(spec))
+        assert {row.partition: (row.offset, row.record_time and int(row.record_time.timestamp() * 1000))
+                for row in found.collect()} == {
+            place.partition: (each.offset, None if each.offset < 0 else each.timestamp)
+            for place, each in asked.done.items()
+        }  # fmt: skip

@@ -1,0 +1,86 @@
+"""tables.RATES, made of the log, say what the broker's own meters of KIP-496 counted meanwhile."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from contextlib import closing
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from pyspark.sql import SparkSession
+from tests.differential.wire import Pool
+from tests.spark.kafka.test_source import PATIENCE_S, ask, commit, consume, decoded, new_topic, produce
+
+from groupkeeper.client.admin.types import TopicPartition as Place
+from groupkeeper.pipeline.transforms.group_events import group_events
+from groupkeeper.pipeline.transforms.history import commits, group_records
+from groupkeeper.pipeline.transforms.rates import rates
+from groupkeeper.pipeline.transforms.tombstones import with_causes
+from groupkeeper.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from groupkeeper.testing.background import BackgroundBroker
+
+METERS = {
+    "offset_commits": "offset-commit-count",
+    "offset_expirations": "offset-expiration-count",
+    "offset_deletions": "offset-deletion-count",
+    "completed_rebalances": "group-completed-rebalance-count",
+}
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0", "offsets.retention.check.interval.ms": "100",
+    "offsets.topic.num.partitions": "4", "log.retention.ms": "-1",
+}  # fmt: skip
+
+
+def in_transactions(servers: str, topic: str, outcomes: list[bool]) -> None:
+    group_id = f"t-{uuid.uuid4().hex[:6]}"
+    reader = Consumer({"bootstrap.servers": servers, "group.id": group_id})
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": group_id})
+    producer.init_transactions(PATIENCE_S)
+    for number, is_commit in enumerate(outcomes):
+        producer.begin_transaction()
+        offsets = [TopicPartition(topic, partition, number) for partition in (0, 1)]
+        producer.send_offsets_to_transaction(offsets, reader.consumer_group_metadata(), PATIENCE_S)
+        (producer.commit_transaction if is_commit else producer.abort_transaction)(PATIENCE_S)
+    reader.close()
+
+
+def test_rates_are_what_the_meters_counted(spark: SparkSession) -> None:  # K496-60, K496-61, K496-62
+    with BackgroundBroker(properties=SETTINGS) as broker:
+        servers = broker.bootstrap_servers
+        topic = new_topic(servers)
+        produce(servers, topic, 60)
+        for group_id in ("joins", "joins-too"):
+            consume(servers, group_id, topic, 60)
+        for number in range(5):
+            commit(servers, "deleted-one", {(topic, 0): number, (topic, 1): number})
+        ask(
+            servers,
+            lambda admin: admin.delete_consumer_group_offsets("deleted-one", [Place(topic, 0), Place(topic, 2)]),
+        )
+        for _ in range(2):  # a group of offsets only that comes back
+            commit(servers, "deleted-all", {(topic, 0): 1, (topic, 1): 2})
+            ask(servers, lambda admin: admin.delete_consumer_groups(["deleted-all"]))
+        commit(servers, "soon-gone", {(topic, 2): 3})
+        short = [OffsetCommitRequestTopic(topic, partitions=[OffsetCommitRequestPartition(n, 5) for n in (0, 1)])]
+        with closing(Pool(servers)) as pool:
+            pool.ask(OffsetCommitRequest("soon-gone", topics=short, retention_time_ms=1), 2)
+        deadline = time.monotonic() + PATIENCE_S
+        while broker.metric(METERS["offset_expirations"]) < 2:
+            assert time.monotonic() < deadline
+        in_transactions(servers, topic, [True, False, True])
+        metered = {name: broker.metric(meter) for name, meter in METERS.items()}
+        frame = decoded(spark, servers).cache()
+        records = group_records(frame)
+        history = with_causes(commits(frame), records)
+        rows = rates(history, group_events(records)).where("group_id IS NULL").collect()
+        counted = {name: sum(row[name] for row in rows) for name in METERS}
+        aborted = 2  # of which a reader of committed records knows nothing
+        assert counted == metered | {"offset_commits": metered["offset_commits"] - aborted}
+        assert (counted["offset_expirations"], counted["offset_deletions"]) == (2, 1)
+        assert sum(row.removed_with_group for row in rows) == 4
+        assert sum(row.unexplained_removals for row in rows) == 0
+        frame.unpersist()

@@ -1,0 +1,221 @@
+"""What groups are and how they do: groups, members, lag, stale, status, on traces written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.spark.transforms.test_history import join, leave
+from tests.spark.transforms.traces import DAY, Trace, at, frame, log_offsets, ms, seconds_of
+
+from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUP_EVENTS, GROUPS, LAG, LOG_OFFSETS, MEMBERS, STALE
+from groupkeeper.pipeline.transforms.group_events import group_events
+from groupkeeper.pipeline.transforms.group_facts import group_facts
+from groupkeeper.pipeline.transforms.groups import groups
+from groupkeeper.pipeline.transforms.lag import lag
+from groupkeeper.pipeline.transforms.latest import current_offsets, latest_records
+from groupkeeper.pipeline.transforms.members import members
+from groupkeeper.pipeline.transforms.stale import StaleLimits, stale
+
+
+def groups_of(spark: SparkSession, trace: Trace) -> DataFrame:
+    records = trace.group_records(spark)
+    facts = group_facts(records, group_events(records))
+    return groups(records, facts, current_offsets(trace.commits(spark)))
+
+
+def fleet() -> Trace:
+    """A group of each kind."""
+    trace = Trace(group_id="classic")
+    trace.group(0, 1, ["a", "s=b"], topics=["t", "u"])
+    trace.commit(5, 1)
+    trace.commit(6, 2, partition=1)
+    trace.group_id = "empty"
+    trace.group(0, 1, ["a"])
+    trace.group(9, 2)
+    trace.group_id = "gone"
+    trace.group(0, 1)
+    trace.record(1, "GroupMetadata", gone=True)
+    trace.commit(2, 1)
+    trace.commit(3, None)
+    trace.group_id = "simple"
+    trace.commit(7, 1)
+    trace.group_id = "stable"
+    join(trace, 10, "a", 1)
+    trace.group_id = "assigning"
+    join(trace, 10, "a", 1)
+    trace.record(20, "ConsumerGroupMetadata", group_epoch=2)
+    trace.group_id = "reconciling"
+    join(trace, 10, "a", 1)
+    join(trace, 11, "b", 2, instance_id="static", subscribed_regex="t.*")
+    trace.group_id = "left"
+    join(trace, 10, "a", 1)
+    leave(trace, 11, "a", 2)
+    trace.group_id = "share"
+    join(trace, 10, "a", 1, "Share", subscribed_regex="")
+    trace.record(11, "ShareGroupTargetAssignmentMember", member_id="to come", assigned=[])
+    trace.group_id = "streams"
+    join(trace, 10, "a", 1, "Streams")
+    return trace
+
+
+@pytest.fixture(params=["true", "false"])
+def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Of clusters that have it off, where the size of what is null is -1 to Spark."""
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", request.param)
+    yield
+    spark.conf.set("spark.sql.ansi.enabled", before or "true")
+
+
+@pytest.mark.usefixtures("ansi")
+def test_groups(spark: SparkSession) -> None:
+    found = groups_of(spark, fleet())
+    assert found.columns == GROUPS.names
+    rows = {row.group_id: row for row in found.collect()}
+    assert {name: (row.group_type, row.group_state, row.members, row.partitions) for name, row in rows.items()} == {
+        "classic": ("classic", "Stable", 2, 2), "empty": ("classic", "Empty", 0, 0),
+        "simple": ("simple", "Empty", 0, 1),
+        "stable": ("consumer", "Stable", 1, 0), "assigning": ("consumer", "Assigning", 1, 0),
+        "reconciling": ("consumer", "Reconciling", 2, 0), "left": ("consumer", "Empty", 0, 0),
+        "share": ("share", "Stable", 1, 0), "streams": ("streams", "Unknown", 1, 0),
+    }  # fmt: skip
+    classic, stable = rows["classic"], rows["reconciling"]
+    assert (classic.protocol_type, classic.protocol, classic.generation, classic.topics) == ("consumer", "range", 1, 1)
+    assert (classic.group_epoch, classic.assignment_epoch) == (None, None)
+    assert (seconds_of(classic.last_commit_time), seconds_of(classic.last_rebalance_time)) == (6, 0)
+    assert (stable.group_epoch, stable.assignment_epoch, stable.generation) == (2, 2, None)
+    assert (rows["simple"].last_rebalance_time, rows["share"].protocol_type) == (None, "share")
+
+
+def test_members(spark: SparkSession) -> None:
+    found = members(fleet().group_records(spark))
+    assert found.columns == MEMBERS.names
+    rows = {(row.group_id, row.member_id): row for row in found.collect()}
+    assert set(rows) == {
+        ("classic", "a"), ("classic", "b"), ("stable", "a"), ("assigning", "a"), ("reconciling", "a"),
+        ("reconciling", "b"), ("share", "a"), ("streams", "a"),
+    }  # fmt: skip
+    classic, static = rows["classic", "b"], rows["reconciling", "b"]
+    assert (classic.instance_id, classic.subscribed_topics, classic.member_epoch) == ("s", ["t", "u"], None)
+    assert (classic.assigned[0].topic, classic.assigned[0].partitions, classic.target) == ("t", [0], None)
+    assert (static.instance_id, static.member_epoch, static.member_state) == ("static", 2, "STABLE")
+    assert (static.subscribed_regex, static.assigned[0].topic_id, static.target) == ("t.*", "x", static.assigned)
+    assert rows["streams", "a"].assigned is None
+    assert rows["share", "a"].subscribed_regex is None
+
+
+def test_the_latest_record_of_each_key(spark: SparkSession) -> None:
+    trace = Trace()
+    join(trace, 0, "a", 1)
+    join(trace, 5, "a", 2)
+    leave(trace, 10, "a", 3)
+    for pattern in ("t.*", "u.*"):  # whose keys have no member: they would be taken for each other
+        trace.record(20, "ConsumerGroupRegularExpression", subscribed_regex=pattern)
+    trace.record(21, "ConsumerGroupMetadata", group_epoch=9, problem="malformed")
+    rows = {row.record_name: row for row in latest_records(trace.group_records(spark)).collect()}
+    assert set(rows) == {"ConsumerGroupMetadata", "ConsumerGroupTargetAssignmentMetadata"}
+    assert (rows["ConsumerGroupMetadata"].group_epoch, rows["ConsumerGroupMetadata"].problem) == (3, None)
+
+
+def test_lag(spark: SparkSession) -> None:
+    """Each case is a partition whose committed offset is 10, of which something else is known at 100."""
+    there = {"offset": 10, "is_there": True, "time": at(40)}
+    timeless = there | {"time": None}
+    only_markers = timeless | {"is_there": False}
+    aborted = there | {"is_committed_there": True, "committed_time": at(70)}
+    all_aborted = there | {"is_committed_there": False}
+    ahead = there | {"time": at(160)}  # by a producer's clock that is a minute ahead of ours
+    ends = ("log_start_offset", "last_stable_offset", "log_end_offset")
+    cases: list[tuple[dict[str, Any], tuple[Any, ...]]] = [
+        ({"log_end_offset": 30, "records": [there]}, (20, 20, 60_000, 60_000, "exact")),
+        ({"log_end_offset": 30, "records": [there], "last_stable_offset": 10}, (20, 0, 60_000, 0, "exact")),
+        ({"log_end_offset": 30, "records": [aborted]}, (20, 20, 60_000, 30_000, "exact")),
+        ({"log_end_offset": 30, "records": [all_aborted]}, (20, 20, 60_000, 0, "exact")),
+        ({"log_end_offset": 30, "records": [ahead]}, (20, 20, 0, 0, "exact")),
+        ({"log_end_offset": 10, "records": []}, (0, 0, 0, 0, "exact")),
+        ({"log_end_offset": 5, "records": []}, (0, 0, 0, 0, "exact")),
+        ({"log_end_offset": 11, "records": [only_markers]}, (1, 1, 0, 0, "exact")),
+        (dict.fromkeys((*ends, "records")), (None, None, None, None, "unknown")),
+        # All that is known: the group was there at 20, and the end is there now.
+        ({"log_end_offset": 30, "records": [timeless]}, (20, 20, 80_000, 80_000, "interpolated")),
+        ({"log_end_offset": 30, "records": []}, (20, 20, 90_000, 90_000, "interpolated")),
+    ]
+    trace = Trace()
+    rows = []
+    for partition, (known, _) in enumerate(cases):
+        trace.commit(20, 10, partition=partition)
+        place = {"cluster": "c", "topic": "t", "partition": partition, "measured_time": at(100), "is_deleted": False}
+        rows.append({"log_start_offset": 0, "last_stable_offset": known["log_end_offset"]} | place | known)
+    for seconds, offset in ((5, 8), (10, 20), (60, 30)):  # another group had read record 10 at 10
+        trace.commit(seconds, offset, partition=len(cases) - 1, group_id="other")
+    history = trace.commits(spark)
+    found = lag(current_offsets(history), frame(spark, LOG_OFFSETS, rows), history)
+    assert found.columns == LAG.names
+    by_partition = {
+        row.partition: (row.lag, row.committed_lag, row.lag_ms, row.committed_lag_ms, row.lag_basis)
+        for row in found.where("group_id = 'g'").collect()
+    }
+    assert by_partition == {partition: wanted for partition, (_, wanted) in enumerate(cases)}
+
+
+def test_stale(spark: SparkSession) -> None:
+    trace = Trace(group_id="simple")
+    trace.commit(0, 10)
+    trace.group_id = "quiet"
+    trace.group(0, 1, ["a"])
+    trace.commit(1, 100)
+    trace.commit(1, 90, partition=1)
+    for group_id, left in (("left", 4.5 * DAY), ("just left", 8 * DAY)):
+        trace.group_id = group_id
+        trace.group(0, 1, ["a"])
+        trace.commit(0, 100)
+        trace.group(left, 2)
+    trace.group_id = "two days left"
+    trace.commit(4.5 * DAY, 100, topic="quiet", expire_time=at(12.5 * DAY))  # a week after it would be too soon
+    trace.group_id = "other topics"
+    join(trace, 0, "a", 1, subscribed_topics=["u"])
+    trace.commit(DAY, 100)
+    trace.group_id = "late"
+    trace.commit(9.8 * DAY, 200, topic="missing")
+    trace.commit(9.8 * DAY, 100, partition=1, topic_id="earlier")
+    kinds = {
+        "simple": ("simple", 0, 0), "quiet": ("classic", 1, 1), "left": ("classic", 0, 0),
+        "just left": ("classic", 0, 0), "other topics": ("consumer", 1, DAY), "late": ("simple", 0, 9.8 * DAY),
+        "two days left": ("simple", 0, 9 * DAY),
+    }  # fmt: skip
+    those = [
+        {
+            "cluster": "c", "group_id": group_id, "group_type": group_type, "members": number,
+            "protocol_type": "" if group_type == "simple" else "consumer", "last_commit_time": at(committed),
+        }
+        for group_id, (group_type, number, committed) in kinds.items()
+    ]  # fmt: skip
+    logs = log_offsets(spark, 10 * DAY, {0: (50, 100), 1: (0, 100)}, topic_id="now").unionByName(
+        log_offsets(spark, 10 * DAY, {0: (0, 0)}, topic="missing", is_deleted=True, log_start_offset=None)
+    )
+    found = stale(
+        frame(spark, CURRENT_OFFSETS, trace.commit_rows),
+        logs,
+        trace.group_records(spark),
+        frame(spark, GROUPS, those),
+        group_facts(trace.group_records(spark), frame(spark, GROUP_EVENTS, [])),
+        StaleLimits(ms(10.6 * DAY), idle_days=5),
+    )
+    assert found.columns == STALE.names
+    rows = found.collect()
+    assert {(row.group_id, row.topic, row.partition, row.reason, row.lost_records) for row in rows} == {
+        ("simple", None, None, "idle", None), ("simple", "t", 0, "idle", None), ("simple", "t", 0, "expiring", None),
+        ("simple", "t", 0, "below_log_start", 40),
+        ("quiet", "t", 1, "idle", None),  # of partition 0 everything is read
+        ("left", None, None, "idle", None), ("left", "t", 0, "idle", None), ("left", "t", 0, "expiring", None),
+        ("just left", "t", 0, "idle", None),
+        ("other topics", "t", 0, "expiring", None),
+        ("two days left", "quiet", 0, "idle", None),  # it does not expire within a day
+        ("late", "missing", 0, "topic_deleted", None), ("late", "t", 1, "topic_deleted", None),
+    }  # fmt: skip
+    by_place = {(row.group_id, row.topic, row.reason): row for row in rows}
+    assert seconds_of(by_place["left", "t", "expiring"].expires_time) == 11.5 * DAY  # a week after it emptied
+    assert by_place["left", None, "idle"].idle_days == pytest.approx(6.1)

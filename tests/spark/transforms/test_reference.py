@@ -1,0 +1,203 @@
+"""Tables of many random histories at once, each a cluster of its own, as a slow replay in Python has them."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.spark.transforms import reference
+from tests.spark.transforms.histories import BEGIN, DAY, MINUTE, TOPICS, History, random_history
+from tests.spark.transforms.traces import frame
+
+from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
+from groupkeeper.pipeline.decode.records import read_record_sets
+from groupkeeper.pipeline.tables import DECODED, LOG_OFFSETS
+from groupkeeper.pipeline.transforms.group_events import group_events
+from groupkeeper.pipeline.transforms.group_facts import group_facts
+from groupkeeper.pipeline.transforms.groups import groups
+from groupkeeper.pipeline.transforms.history import commits, group_records
+from groupkeeper.pipeline.transforms.lag import lag
+from groupkeeper.pipeline.transforms.latest import current_offsets
+from groupkeeper.pipeline.transforms.members import members
+from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
+from groupkeeper.pipeline.transforms.rates import rates
+from groupkeeper.pipeline.transforms.rewinds import moves, rewinds
+from groupkeeper.pipeline.transforms.tombstones import with_causes
+
+COUNT = int(os.environ.get("PIPELINE_HISTORIES", "150"))
+SEED = int(os.environ.get("PIPELINE_SEED", "1"))
+
+
+class Fleet(NamedTuple):
+    """Histories by their clusters: as records, and as tables."""
+
+    records: dict[str, list[reference.Logged]]
+    commits: DataFrame
+    group_records: DataFrame
+    events: DataFrame
+
+
+@pytest.fixture(scope="module")
+def fleet(spark: SparkSession) -> Iterator[Fleet]:
+    yield from fleet_of(spark, COUNT)
+
+
+def fleet_of(spark: SparkSession, count: int) -> Iterator[Fleet]:
+    histories = [random_history(seed) for seed in range(SEED, SEED + count)]
+    decoded = spark.createDataFrame(pa.Table.from_batches(batches(histories), DECODED.arrow)).cache()
+    records = group_records(decoded).cache()
+    history = with_causes(commits(decoded), records).cache()
+    events = group_events(records).cache()
+    yield Fleet({each.cluster: reference.seen(each) for each in histories}, history, records, events)
+    for each in (decoded, records, history, events):
+        each.unpersist()
+
+
+def batches(histories: list[History]) -> list[pa.RecordBatch]:
+    records, _ = read_record_sets([each.record_set() for each in histories])
+    return list(decode(records, places_of([Origin(each.cluster, 0) for each in histories])))
+
+
+def millis(time: Any) -> int | None:
+    return None if time is None else round(time.timestamp() * 1000)
+
+
+def compare(fleet: Fleet, found: list[tuple[str, Any]], wanted: Callable[[list[reference.Logged]], Any]) -> None:
+    """Rows by cluster, without the cluster, each once."""
+    rows: dict[str, list[Any]] = defaultdict(list)
+    for cluster, row in found:
+        rows[cluster].append(row)
+    assert set(rows) <= set(fleet.records)
+    for cluster, records in fleet.records.items():
+        assert sorted(rows[cluster], key=repr) == sorted(wanted(records), key=repr), cluster
+
+
+def test_every_record_is_a_row(fleet: Fleet) -> None:
+    rows = [*fleet.commits.select("cluster", "log_offset").collect()]
+    rows += fleet.group_records.select("cluster", "log_offset").collect()
+    compare(fleet, [tuple(row) for row in rows], lambda records: [one.offset for one in records])
+
+
+def test_current_offsets(fleet: Fleet) -> None:
+    found = [
+        (row.cluster, ((row.group_id, row.topic, row.partition), (
+            row.committed_offset, row.leader_epoch, row.topic_id, row.metadata, millis(row.commit_time),
+            millis(row.expire_time), row.log_offset,
+        )))
+        for row in current_offsets(fleet.commits).collect()
+    ]  # fmt: skip
+    compare(fleet, found, lambda records: reference.current_offsets(records).items())
+
+
+def test_why_offsets_went(fleet: Fleet) -> None:
+    found = fleet.commits.where("is_tombstone").select("cluster", "log_offset", "removed_by").collect()
+    compare(fleet, [(row[0], tuple(row[1:])) for row in found], lambda records: reference.removed_by(records).items())
+    assert {row.removed_by for row in found} == {"expired", "deleted", "unknown"}
+
+
+def test_group_events(fleet: Fleet) -> None:
+    found = [
+        (row.cluster, (row.group_id, millis(row.event_time), row.event, row.member_id, row.members, row.log_offset))
+        for row in fleet.events.collect()
+    ]
+    compare(fleet, found, lambda records: map(tuple, reference.events(records)))
+    kinds = {row[2] for _, row in found}
+    assert kinds == {"created", "joined", "left", "rebalanced", "epoch_bumped", "emptied", "deleted", "migrated"}
+
+
+def test_groups_and_members(fleet: Fleet) -> None:
+    facts = group_facts(fleet.group_records, fleet.events)
+    table = groups(fleet.group_records, facts, current_offsets(fleet.commits))
+    found = [
+        (row.cluster, (row.group_id, (
+            row.group_type, row.group_state, row.members, row.group_epoch if row.generation is None else row.generation,
+            row.partitions, millis(row.last_commit_time), millis(row.last_rebalance_time),
+        )))
+        for row in table.collect()
+    ]  # fmt: skip
+    compare(fleet, found, lambda records: reference.groups(records).items())
+    people = members(fleet.group_records).select("cluster", "group_id", "group_type", "member_id", "member_epoch")
+    compare(fleet, [(row[0], tuple(row[1:])) for row in people.collect()], reference.members)
+
+
+def test_rates(fleet: Fleet) -> None:
+    found = [
+        (row.cluster, ((row.group_id, (millis(row.minute) or 0) // MINUTE), list(row[3:])))
+        for row in rates(fleet.commits, fleet.events).collect()
+    ]
+    compare(fleet, found, lambda records: reference.rates(records).items())
+
+
+def test_rewinds(fleet: Fleet) -> None:
+    names = ("group_id", "topic", "partition", "from_offset", "to_offset", "records", "direction", "was_empty")
+    found = rewinds(moves(fleet.commits, fleet.events)).select("cluster", *names, "log_offset").collect()
+    compare(fleet, [(row[0], tuple(row[1:])) for row in found], reference.rewinds)
+    assert {row.direction for row in found} == {"back", "ahead"}
+
+
+def test_offsets_as_of(fleet: Fleet) -> None:
+    rng = random.Random(SEED)
+    for _ in range(3):
+        then = BEGIN + rng.randrange(60 * DAY)
+        found = [
+            (row.cluster, ((row.group_id, row.topic, row.partition), row.committed_offset))
+            for row in offsets_as_of(fleet.commits, fleet.group_records, then).collect()
+        ]
+        assert found
+        compare(fleet, found, lambda records, then=then: reference.offsets_as_of(records, then).items())  # type: ignore[misc]
+
+
+def random_log(rng: random.Random) -> reference.Log:
+    end = rng.choice((0, 5, 40, 120))
+    there = {
+        offset: rng.choice((None, reference.Unread, BEGIN + rng.randrange(100 * DAY))) for offset in range(-3, end)
+    }
+    committed = {
+        offset: rng.choice((time, None, BEGIN + rng.randrange(100 * DAY)))
+        for offset, time in there.items() if isinstance(time, int)
+    }  # fmt: skip
+    return reference.Log(
+        rng.randrange(end + 1), rng.randrange(end + 1), end, BEGIN + rng.randrange(200 * DAY), there, committed
+    )
+
+
+def test_lag(fleet: Fleet, spark: SparkSession) -> None:
+    rng = random.Random(SEED)
+    logs = {
+        cluster: {(topic, partition): random_log(rng) for topic in TOPICS for partition in (0, 1, 2**31 - 1)}
+        for cluster in fleet.records
+    }
+    rows = [
+        {
+            "cluster": cluster, "topic": topic, "partition": partition, "log_start_offset": log.start,
+            "last_stable_offset": log.stable, "log_end_offset": log.end, "measured_time": moment(log.measured_ms),
+            "is_deleted": False, "records": [
+                {"offset": offset, "is_there": time is not None,
+                 "time": moment(time) if isinstance(time, int) else None,
+                 "is_committed_there": log.committed.get(offset, 0) is not None,
+                 "committed_time": moment(log.committed[offset]) if log.committed.get(offset) is not None else None}
+                for offset, time in log.records.items()
+            ],
+        }
+        for cluster, own in logs.items() for (topic, partition), log in own.items()
+    ]  # fmt: skip
+    table = lag(current_offsets(fleet.commits), frame(spark, LOG_OFFSETS, rows), fleet.commits)
+    found = [
+        (row.cluster, ((row.group_id, row.topic, row.partition), (
+            row.lag, row.committed_lag, row.lag_ms, row.committed_lag_ms, row.lag_basis,
+        )))
+        for row in table.collect()
+    ]  # fmt: skip
+    by_name = {id(records): cluster for cluster, records in fleet.records.items()}
+    compare(fleet, found, lambda records: reference.lag(records, logs[by_name[id(records)]]).items())
+
+
+def moment(time_ms: int) -> datetime:
+    return datetime.fromtimestamp(time_ms / 1000, UTC)

@@ -1,0 +1,264 @@
+"""Status on recorded traces: all of them in one run of the transform, each as a group of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+from tests.spark.transforms.traces import DAY, HOUR, MINUTE, Trace, at, frame, lag_frame, lag_row, seconds_of
+
+from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS, REWINDS, STATUS
+from groupkeeper.pipeline.transforms.group_facts import group_facts
+from groupkeeper.pipeline.transforms.paces import paces
+from groupkeeper.pipeline.transforms.rewinds import moves, rewinds
+from groupkeeper.pipeline.transforms.status import ORDER, status
+
+Verdict = tuple[str, float | None]
+
+
+class Cases:
+    """A trace of each case, what its lag is when the status is asked for, and what must come out."""
+
+    def __init__(self) -> None:
+        self.trace = Trace()
+        self.lags: list[dict[str, Any]] = []
+        self.groups: list[dict[str, Any]] = []
+        self.wanted: dict[str, Verdict] = {}
+        self.events: list[dict[str, Any]] = []
+
+    def reads(self, name: str, until: float, every: float, per_commit: int = 10) -> None:
+        """A group that commits regularly from the beginning on, and moves on each time."""
+        self.trace.group_id = name
+        for number in range(int(until / every) + 1):
+            self.trace.commit(number * every, number * per_commit)
+
+    def rebalances(self, name: str, begin: float, every: float, count: int) -> None:
+        """So many completed rebalances of a group."""
+        for number in range(count):
+            self.events.append(
+                {"cluster": "c", "group_id": name, "event": "rebalanced", "event_time": at(begin + number * every)}
+            )
+
+    def asked(
+        self, seconds: float, committed: int, end: int, waits_s: float | None, committed_at: float, wanted: Verdict,
+        **columns: Any,
+    ) -> None:  # fmt: skip
+        """At that time there are records up to `end`, the oldest of which has waited for so long."""
+        name = self.trace.group_id
+        waits_ms = None if waits_s is None else int(waits_s * 1000)
+        self.lags.append(lag_row(seconds, committed, end, waits_ms, committed_at, group_id=name, **columns))
+        self.wanted[name] = wanted
+
+
+def slow_topics(cases: Cases) -> None:
+    """Burrow calls a group stopped whose topic gets a record an hour: its last commits are long ago."""
+    last, now = 5 * HOUR, 8 * HOUR
+    for name, end, waits_s, wanted in (
+        ("slow topic, nothing to read", 5, 0, ("ok", None)),
+        ("slow topic, markers only", 6, 0, ("ok", None)),
+        ("slow topic, a record just now", 6, 20, ("ok", None)),
+        ("slow topic, a record that nobody reads", 6, 3 * HOUR, ("stopped", last)),
+    ):
+        cases.reads(name, last, HOUR, per_commit=1)
+        cases.asked(now, 5, end, waits_s, last, wanted)
+
+
+def commit_intervals(cases: Cases) -> None:
+    """Burrow's window is ten commits: a second for a fast one, which a pause makes "stopped"; hours for a slow one."""
+    cases.reads("fast commits, a minute's pause", 5, 0.1)
+    cases.asked(65, 500, 900, 60, 5, ("ok", None))
+    cases.reads("fast commits, dead", 5, 0.1)
+    cases.asked(5 + 11 * MINUTE, 500, 900, 11 * MINUTE, 5, ("stopped", 5))
+    cases.reads("a commit an hour", 10 * HOUR, HOUR)
+    now = 10.5 * HOUR
+    cases.asked(now, 100, 900, 30 * MINUTE, 10 * HOUR, ("lagging", now - 25 * MINUTE))
+    cases.reads("a commit an hour, dead", 10 * HOUR, HOUR)
+    cases.asked(14 * HOUR, 100, 900, 4 * HOUR, 10 * HOUR, ("stopped", 10 * HOUR))
+
+
+def frozen_lag(cases: Cases) -> None:
+    """Burrow knows the lag of the last commit only, which stays small when the reader dies while the topic grows."""
+    cases.reads("dead while the topic grows", 600, 5)
+    cases.asked(600 + HOUR, 1200, 900_000, HOUR, 600, ("stopped", 600))
+
+
+def getting_nowhere(cases: Cases) -> None:
+    now = 605 + 20 * MINUTE
+    for name, waits_s, wanted in (
+        ("the same offset again and again", 20 * MINUTE, ("stalled", 605)),
+        ("the same offset, as there was nothing to read", 60, ("ok", None)),
+    ):
+        cases.reads(name, 600, 5)
+        for second in range(605, now, 5):
+            cases.trace.commit(second, 1200)
+        cases.asked(now, 1200, 1300, waits_s, now - 5, wanted)
+    cases.trace.group_id = "the same offset for more than a day"
+    for minute in range(0, 26 * 60, 30):
+        cases.trace.commit(minute * MINUTE, 7)
+    cases.asked(25.9 * HOUR, 7, 9, 25 * HOUR, 25.5 * HOUR, ("stalled", 0.9 * HOUR))
+
+
+def behind(cases: Cases) -> None:
+    cases.reads("behind, and moving", 600, 5)
+    cases.asked(601, 1200, 9000, 8 * MINUTE, 600, ("lagging", 601 - 3 * MINUTE))
+    cases.reads("records of unknown age", 600, 5)
+    cases.asked(601, 1200, 9000, None, 600, ("unknown", None), lag_basis="unknown")
+    cases.reads("a partition without leader", 600, 5)
+    cases.asked(601, 1200, 0, None, 600, ("unknown", None), lag=None, lag_basis="unknown")
+
+
+def put_back(cases: Cases) -> None:
+    cases.reads("put back, on its way", 600, 5)
+    cases.trace.commit(605, 100)
+    cases.trace.commit(610, 200)
+    cases.asked(611, 200, 1200, HOUR, 610, ("rewound", 605))
+    cases.reads("put back, and there again", 600, 5)
+    cases.trace.commit(605, 100)
+    cases.trace.commit(610, 1200)
+    cases.asked(621, 1200, 1210, 1, 610, ("ok", None))
+
+
+def never_there(cases: Cases) -> None:
+    cases.reads("put beyond the log by mistake, and back", 600, 5)
+    cases.trace.commit(605, 50_000)
+    cases.trace.commit(610, 1200)
+    cases.asked(621, 1200, 1210, 1, 610, ("ok", None))
+
+
+def without_members(cases: Cases) -> None:
+    for name, members, wanted in (
+        ("two minutes, members", 1, ("ok", None)),
+        ("two minutes, empty", 0, ("stopped", 601)),
+    ):
+        cases.reads(name, 600, 5)
+        cases.asked(720, 1200, 1300, 119, 600, wanted)
+        cases.groups.append({"cluster": "c", "group_id": name, "group_type": "classic", "members": members})
+
+
+def several_partitions(cases: Cases) -> None:
+    """A group is as its worst partition."""
+    cases.reads("one of two is dead", 600, 5)
+    cases.asked(600 + HOUR, 1200, 1200, 0, 600, ("ok", None), partition=1)
+    cases.asked(600 + HOUR, 1200, 9000, HOUR, 600, ("stopped", 600))
+    cases.reads("both of two are dead", 600, 5)
+    cases.asked(600 + 2 * HOUR, 1200, 90_000, HOUR, 600, ("stopped", 600), partition=1)
+    cases.asked(600 + 2 * HOUR, 1200, 9000, 2 * HOUR, 600, ("stopped", 600))
+
+
+def losing(cases: Cases) -> None:
+    """Records below the log's start are gone: that matters for a group that is in use, not for one that was left."""
+    for name, members, committed_at, wanted in (
+        ("loses records, and commits", 0, 590, ("losing", None)),
+        ("loses records, with members", 1, 600 - 2 * DAY, ("losing", None)),
+        ("has lost records, and was left", 0, 600 - 2 * DAY, ("stopped", 600 - 540)),
+    ):
+        cases.trace.group_id = name
+        cases.trace.commit(committed_at, 1000)
+        cases.asked(600, 1000, 9000, 540, committed_at, wanted, log_start_offset=6000)
+        cases.groups.append({"cluster": "c", "group_id": name, "group_type": "classic", "members": members})
+    cases.reads("begins at the begin, wherever that is", 600, 5)
+    cases.asked(601, -1, 9000, 60, 600, ("ok", None), log_start_offset=6000)
+
+
+def unknown(cases: Cases) -> None:
+    cases.reads("its latest commits are not known", 600, 5)
+    cases.asked(
+        HOUR, 1200, 9000, None, 600, ("unknown", None), lag=None, problem="the latest commits are not known: so"
+    )
+
+
+def without_committing(cases: Cases) -> None:
+    """A reader without a group's members commits seldom: that it moves on is not known."""
+    cases.reads("assigned itself, minutes ago", 600, 5)
+    cases.asked(600 + 6 * MINUTE, 1200, 9000, 14 * MINUTE, 600, ("lagging", 600 - 3 * MINUTE))
+    cases.groups.append(
+        {"cluster": "c", "group_id": "assigned itself, minutes ago", "group_type": "simple", "members": 0}
+    )
+
+
+def at_the_limits(cases: Cases) -> None:
+    for name, waits_s, wanted in (
+        ("just not lagging", 5 * MINUTE - 1, ("ok", None)),
+        ("just lagging", 5 * MINUTE, ("lagging", 601)),
+    ):
+        cases.reads(name, 600, 5)
+        cases.asked(601, 1200, 9000, waits_s, 600, wanted)
+    for name, waits_s, wanted in (
+        ("just not stopped", 10 * MINUTE - 1, ("lagging", 600 + 5 * MINUTE)),
+        ("just stopped", 10 * MINUTE, ("stopped", 600)),
+    ):
+        cases.reads(name, 600, 5)
+        cases.asked(600 + waits_s, 1200, 9000, waits_s, 600, wanted)
+    last = 20 * HOUR
+    for name, waits_s, wanted in (
+        ("a commit every two hours, just not stopped", 3 * HOUR - 1, ("lagging", last + 5 * MINUTE)),
+        ("a commit every two hours, just stopped", 3 * HOUR, ("stopped", last)),
+    ):
+        cases.reads(name, last, 2 * HOUR)
+        cases.asked(last + waits_s, 100, 900, waits_s, last, wanted)
+
+
+def test_status(spark: SparkSession) -> None:
+    cases = Cases()
+    for add in (
+        slow_topics, commit_intervals, frozen_lag, getting_nowhere, behind, put_back, never_there, without_members,
+        several_partitions, losing, unknown, without_committing, at_the_limits,
+    ):  # fmt: skip
+        add(cases)
+    history = cases.trace.commits(spark)
+    back = rewinds(moves(history, frame(spark, GROUP_EVENTS, [])))
+    facts = group_facts(frame(spark, GROUP_RECORDS, []), frame(spark, GROUP_EVENTS, cases.events))
+    lags, groups = lag_frame(spark, *cases.lags), frame(spark, GROUPS, cases.groups)
+    found = status(paces(history), lags, back, groups, facts)
+    assert found.columns == STATUS.names
+    rows = found.collect()
+    verdict = {row.group_id: (row.status, seconds_of(row.since_time)) for row in rows if row.partition == 0}
+    assert verdict == cases.wanted
+    of_groups = {row.group_id: (row.status, seconds_of(row.since_time)) for row in rows if row.topic is None}
+    assert of_groups == cases.wanted
+    assert {status for status, _ in cases.wanted.values()} == set(ORDER) - {"unstable"}
+    rule = {row.group_id: row.rule for row in rows if row.partition == 0}
+    assert rule["slow topic, nothing to read"] == "nothing to read"
+    assert rule["slow topic, markers only"].startswith("no record waits")
+    assert rule["records of unknown age"].endswith("there are records to read, of unknown age")
+    assert rule["two minutes, empty"].endswith("; the group has no members")
+    (worst,) = [row.rule for row in rows if row.group_id == "both of two are dead" and row.topic is None]
+    assert worst.startswith("t-0: the oldest record to read has waited for 2 h")
+    assert rule["put back, on its way"] == "it had been at offset 1200, and is at 200"
+    lost = "5,000 records were deleted before it read them: it is at offset 1000, the log begins at 6000"
+    assert rule["loses records, and commits"] == lost
+    assert rule["its latest commits are not known"] == "the latest commits are not known: so"
+    assert rule["assigned itself, minutes ago"].endswith("has waited for 14 min; its last commit was 6 min before")
+    assert rule["behind, and moving"].endswith("has waited for 8 min; committed recently")
+    assert rule["fast commits, a minute's pause"].endswith("has waited for 1 min")
+
+
+def test_a_group_that_rebalances_all_the_time(spark: SparkSession) -> None:
+    cases = Cases()
+    now = 50 * MINUTE
+    for name, rebalances, begin, every, waits_s in (
+        ("all the time", 46, 40 * MINUTE, 13, 0),
+        ("a rolling restart", 9, 40 * MINUTE, 60, 0),
+        ("earlier", 100, 0, 1, 0),
+        ("and lags", 20, 45 * MINUTE, 1, 8 * MINUTE),
+        ("without offsets", 20, 45 * MINUTE, 1, None),
+    ):
+        cases.rebalances(name, begin, every, rebalances)
+        if waits_s is not None:
+            cases.reads(name, now, 60)
+            cases.asked(now, 500, 500 + waits_s, waits_s, now, ("", None))
+    history, no_moves = cases.trace.commits(spark), frame(spark, REWINDS, [])
+    facts = group_facts(frame(spark, GROUP_RECORDS, []), frame(spark, GROUP_EVENTS, cases.events))
+    lags = lag_frame(spark, *cases.lags)
+    rows = status(paces(history), lags, no_moves, frame(spark, GROUPS, []), facts).collect()
+    assert {row.group_id: row.status for row in rows if row.topic} == {
+        "all the time": "ok", "a rolling restart": "ok", "earlier": "ok", "and lags": "lagging",
+    }  # fmt: skip
+    of_groups = {row.group_id: row for row in rows if row.topic is None}
+    assert {name: (row.status, seconds_of(row.since_time)) for name, row in of_groups.items()} == {
+        "all the time": ("unstable", 40 * MINUTE), "a rolling restart": ("ok", None), "earlier": ("ok", None),
+        "and lags": ("lagging", 47 * MINUTE), "without offsets": ("unstable", 45 * MINUTE),
+    }  # fmt: skip
+    assert of_groups["all the time"].rule == "46 rebalances in the last 10 min"
+    assert of_groups["without offsets"].rule == "20 rebalances in the last 10 min"
+    assert of_groups["and lags"].rule.endswith("; committed recently; 20 rebalances in the last 10 min")

@@ -1,0 +1,332 @@
+"""What measurements tell together: rates, trends and what is kept of them, as a replay in plain Python tells it."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from tests.spark.kafka.test_instant import MINUTE_MS, asked, options_of, rows, write
+from tests.spark.kafka.test_source import commit, new_topic
+from tests.spark.transforms.traces import HOUR, at, frame, lag_row, seconds_of
+
+from groupkeeper.pipeline.jobs.snapshot import snapshot
+from groupkeeper.pipeline.storage.lake import OPEN
+from groupkeeper.pipeline.storage.ledger import Tables
+from groupkeeper.pipeline.storage.output import THIN_DAYS, Output, open_output
+from groupkeeper.pipeline.tables import FRESHNESS, LAG, LAG_HISTORY, LOG_ENDS, LOG_OFFSETS, RATES
+from groupkeeper.pipeline.transforms.trends import (
+    hourly_ends,
+    hourly_lag,
+    lag_history,
+    log_ends,
+    measured_logs,
+    with_trend,
+)
+
+GUIDE = Path(__file__).resolve().parents[3] / "docs/pipeline.md"
+
+Measured = dict[str, Any]
+
+
+_PLACE = "cluster string, group_id string, topic string, partition int"
+_LATER = LAG.names[LAG.names.index("measures") :]
+
+
+def judged(
+    spark: SparkSession, found: Iterable[Measured], then: DataFrame | None = None, jumps: Iterable[int] = ()
+) -> DataFrame:
+    """Rows of tables.LAG, as one refresh after that of `then` has them; those partitions were put ahead since."""
+    given = list(found)
+    kept = [(row["partition"], row.get("retention_ms")) for row in given]
+    retentions = spark.createDataFrame(kept, "partition int, retention_ms bigint")
+    measured = frame(spark, LAG, given).drop(*_LATER).join(retentions, "partition")
+    moved = spark.createDataFrame([("c", "g", "t", number) for number in jumps], _PLACE)
+    return with_trend(measured, then, moved).localCheckpoint()
+
+
+def test_rates_trend_and_what_they_lead_to(spark: SparkSession) -> None:
+    hour_ms = HOUR * 1000
+    first = {
+        0: lag_row(0, 100, 1100, 50_000, 0),  # catches up: 20 come, 60 are read in a second
+        1: lag_row(0, 100, 1100, 50_000, 0),  # falls behind
+        2: lag_row(0, 100, 1100, 50_000, 0),  # stands still with its topic
+        3: lag_row(0, 1000, 1010, 500, 0),  # lag is what came since its last commit
+        4: lag_row(0, 100, 1100, 50_000, 0),  # was put back
+        5: lag_row(0, 100, 1100, 50_000, 0),  # was put ahead by a reset
+        6: lag_row(0, 100, 1100, 50_000, 0),  # the topic was made anew
+        7: lag_row(0, -5, 1000, 50_000, 0),  # before the log
+    }  # fmt: skip
+    now = {
+        0: lag_row(60, 1900, 2300, 20_000, 60, retention_ms=hour_ms),
+        1: lag_row(60, 700, 2300, 90_000, 60, retention_ms=60_000),
+        2: lag_row(60, 100, 1100, 110_000, 0, retention_ms=-1),
+        3: lag_row(60, 2000, 2025, 700, 60),
+        4: lag_row(60, 50, 1200, 110_000, 60),
+        5: lag_row(60, 1000, 1200, 10_000, 60),
+        6: lag_row(60, 100, 500, 10_000, 60),
+        7: lag_row(60, 600, 1000, 0, 60, retention_ms=hour_ms),
+    }
+    then = judged(spark, (row | {"partition": number} for number, row in first.items()))
+    assert {(row.produced_per_s, row.trend, row.catch_up_ms) for row in then.collect()} == {(None, None, None)}
+    found = judged(spark, (row | {"partition": number} for number, row in now.items()), then, jumps=(5,))
+    columns = ("produced_per_s", "consumed_per_s", "trend", "catch_up_ms", "retention_margin_ms")
+    assert {row.partition: tuple(row[name] for name in columns) for row in found.collect()} == {
+        0: (20.0, 30.0, "shrinking", 40_000, hour_ms - 20_000),
+        1: (20.0, 10.0, "growing", None, -30_000),
+        2: (0.0, 0.0, "steady", None, None),
+        3: (pytest.approx(1015 / 60), pytest.approx(1000 / 60), "steady", None, None),
+        4: (None, None, None, None, None),
+        5: (None, None, None, None, None),
+        6: (None, None, None, None, None),
+        7: (0.0, 10.0, "shrinking", 40_000, None),
+    }  # fmt: skip
+    assert found.columns == LAG.names
+
+
+class Replayed:
+    """One group's partition, refresh after refresh, as docs/pipeline-tables.md has it."""
+
+    def __init__(self) -> None:
+        self.measures: list[tuple[int, int | None, int | None]] = []
+        self.history: list[tuple[int, int | None]] = []
+
+    def measure(
+        self, seconds: int, committed: int, end: int, *, is_known: bool, jumped: bool
+    ) -> tuple[float | None, str | None]:
+        """The rate of records that come, and the trend."""
+        known = [each for each in self.measures if each[2] is not None]
+        if jumped or (known and (committed < (known[-1][1] or 0) or end < (known[-1][2] or 0))):
+            self.measures = []
+        if not self.measures or seconds // 60 > self.measures[-1][0] // 60:
+            values = (committed, end) if is_known else (None, None)
+            before = self.measures[-1] if self.measures else None
+            self.measures = [*self.measures, (seconds, *values)][-11:]
+            if before is None or before[1:] != values or before[0] // 3600 < seconds // 3600:
+                self.history.append((seconds, end - committed if is_known else None))
+        known = [each for each in self.measures if each[2] is not None]
+        if not is_known or not known or seconds - known[0][0] < 30:
+            return None, None
+        then, committed_then, end_then = known[0]
+        assert committed_then is not None
+        assert end_then is not None
+        rate = (end - end_then) / (seconds - then)
+        lag, lag_then = end - committed, end_then - committed_then
+        noise = max(10 * rate, max(lag, lag_then) / 20)
+        trend = "steady" if abs(lag - lag_then) <= noise else "growing" if lag > lag_then else "shrinking"
+        return rate, trend
+
+
+@pytest.mark.long
+def test_as_a_replay_of_random_measurements(spark: SparkSession) -> None:
+    rng = random.Random(20)
+    partitions = range(30)
+    ends, committed = [1000] * len(partitions), [500] * len(partitions)
+    replayed = [Replayed() for _ in partitions]
+    seconds = 3000
+    then: DataFrame | None = None
+    kept = []
+    for _ in range(30):
+        seconds += rng.choice((7, 25, 61, 90, 600))
+        given: list[Measured] = []
+        wanted: dict[int, tuple[float | None, str | None]] = {}
+        jumps = []
+        for number in partitions:
+            what = rng.choices(("read", "ahead", "back", "unknown", "not asked"), (80, 5, 5, 5, 5))[0]
+            ends[number] += rng.choice((0, 0, 10, 700))
+            if what in ("read", "unknown"):
+                committed[number] = min(ends[number], committed[number] + rng.choice((0, 0, 10, 700)))
+            elif what == "ahead":
+                jumps.append(number)
+                committed[number] = ends[number]
+            elif what == "back":
+                committed[number] = max(0, committed[number] - 300)
+            place = (committed[number], ends[number])
+            made = lag_row(seconds, *place, None, 0, partition=number)
+            if what == "not asked":
+                wanted[number] = (None, None)
+                made |= {"measured_time": None, "lag": None}
+            else:
+                is_known = what != "unknown"
+                wanted[number] = replayed[number].measure(seconds, *place, is_known=is_known, jumped=what == "ahead")
+                made |= {} if is_known else {"lag": None, "problem": "history is behind"}
+            given.append(made)
+        then = judged(spark, given, then, jumps)
+        for row in then.collect():
+            measures = [(seconds_of(each.time), each.committed_offset, each.log_end_offset) for each in row.measures]
+            assert measures == replayed[row.partition].measures
+            rate, trend = wanted[row.partition]
+            assert (row.produced_per_s, row.trend) == (None if rate is None else pytest.approx(rate), trend)
+        kept += lag_history(then).collect()
+    by_partition = defaultdict(list)
+    for each in kept:
+        by_partition[each.partition].append((seconds_of(each.measured_time), each.lag))
+    assert by_partition == {number: own.history for number, own in enumerate(replayed)}
+
+
+def test_log_ends_hold_until_they_change(spark: SparkSession) -> None:
+    """By partition: where its log ended at each measurement, in seconds, None: it could not be asked."""
+    told: dict[int, dict[int, int | None]] = {
+        0: {0: 10, 30: 11, 65: 12, 130: 12, 200: 12, HOUR: 12, HOUR + 70: 13},
+        1: {0: 5, 65: None, 130: 5, HOUR: None, HOUR + 70: 5},
+        2: {HOUR + 70: 1},
+    }
+    wanted = {
+        (0, 0, 10), (0, 65, 12), (0, HOUR, 12), (0, HOUR + 70, 13),
+        (1, 0, 5), (1, HOUR + 70, 5),
+        (2, HOUR + 70, 1),
+    }  # fmt: skip
+    last, all_rows = frame(spark, LOG_ENDS, []), []
+    for seconds in sorted({each for own in told.values() for each in own}):
+        place = {"cluster": "c", "topic": "t", "measured_time": at(seconds), "log_start_offset": 0}
+        given = [
+            {**place, "partition": number, "last_stable_offset": own[seconds], "log_end_offset": own[seconds]}
+            for number, own in told.items()
+            if seconds in own
+        ]
+        freshness = {"cluster": "c", "log_partition": 9, "measured_time": at(seconds), "log_end_offset": 77}
+        measured = measured_logs(
+            frame(spark, LOG_OFFSETS, given), frame(spark, FRESHNESS, [freshness]), "__consumer_offsets"
+        )
+        found = log_ends(measured, last, "is_last").localCheckpoint()
+        all_rows += found.where("NOT is_last").collect()
+        last = found.where("is_last").drop("is_last")
+    all_rows += last.collect()
+    ends = {(row.partition, seconds_of(row.measured_time), row.log_end_offset) for row in all_rows if row.topic == "t"}
+    assert ends == wanted
+    own = sorted(seconds_of(row.measured_time) or 0 for row in all_rows if row.topic == "__consumer_offsets")
+    assert own == [0, HOUR]
+    assert len(all_rows) == len(wanted) + 2
+
+
+@pytest.mark.long
+def test_what_was_measured_stays_when_tables_are_made_anew(spark: SparkSession, servers: str, tmp_path: Path) -> None:
+    topic = new_topic(servers)
+
+    def measure(minutes: int, committed: int, *, from_start: bool = False) -> Measured:
+        commit(servers, "measured", {(topic, 0): committed})
+        found = asked(servers, minutes * MINUTE_MS)
+        snapshot(spark, options_of(servers), str(tmp_path), found=found, from_start=from_start)
+        (lag,) = rows(tmp_path, "lag", "measured", topic)
+        return lag
+
+    write(servers, topic, 40)
+    first = measure(0, 10)
+    write(servers, topic, 60)
+    lag = measure(2, 70)
+    rate = pytest.approx(60 / (lag["measured_time"] - first["measured_time"]).total_seconds())
+    assert (lag["produced_per_s"], lag["consumed_per_s"], lag["trend"]) == (rate, rate, "steady")
+    assert lag["retention_margin_ms"] is None  # the broker keeps records for ever
+    history = [(30, 40), (30, 100)]
+    assert history_of(tmp_path, topic) == history
+    assert ends_of(tmp_path, topic) == [40, 100]
+    measure(5, 70, from_start=True)
+    assert history_of(tmp_path, topic) == history
+    measure(7, 100)
+    assert history_of(tmp_path, topic) == [*history, (0, 100)]
+    assert ends_of(tmp_path, topic) == [40, 100]
+    for path in (tmp_path / "lag_history").iterdir():
+        path.unlink()
+    measure(9, 90)
+    assert history_of(tmp_path, topic) == [(10, 100)]
+
+
+def history_of(tables: Path, topic: str) -> list[tuple[int, int]]:
+    found = sorted(rows(tables, "lag_history", "measured", topic), key=lambda row: row["measured_time"])
+    return [(row["lag"], row["log_end_offset"]) for row in found]
+
+
+def ends_of(tables: Path, topic: str) -> list[int]:
+    found = [row for row in pq.read_table(tables / "log_ends").to_pylist() if row["topic"] == topic]
+    return [row["log_end_offset"] for row in sorted(found, key=lambda row: row["measured_time"])]
+
+
+def test_after_a_week_an_hour_has_one_row(spark: SparkSession, tmp_path: Path) -> None:
+    measured = [(0, 5), (600, 9), (1200, 7), (HOUR, None), (HOUR + 60, 1), (HOUR + 120, 1)]
+
+    def add(output: Output, begin: float) -> None:
+        place = {"cluster": "c", "group_id": "g", "topic": "t", "partition": 0}
+        given = [{**place, "measured_time": at(begin + seconds), "lag": lag} for seconds, lag in measured]
+        is_open = (F.col("measured_time") == F.lit(at(begin + HOUR + 120))) & F.lit(begin > 0)
+        table = LAG_HISTORY
+        made = frame(spark, table, given).coalesce(1).withColumn(OPEN, is_open)
+        staged, opened = output.stage_parts(made, table, OPEN)
+        output.refresh(Tables({}, {table.name: staged.files}, {table.name: opened}), {})
+
+    day_ms, now_ms = 24 * HOUR * 1000, time.time_ns() // 1_000_000
+    week_ms = now_ms + THIN_DAYS * day_ms
+    with open_output(spark, str(tmp_path)) as output:
+        add(output, 0)
+        add(output, 2 * HOUR)
+        assert output.thin(LAG_HISTORY, hourly_lag, week_ms) == 0  # not for less than a day of rows
+        later_ms = week_ms + day_ms + HOUR * 1000
+        assert output.thin(LAG_HISTORY, hourly_lag, later_ms) == 1  # of an hour the ledger knows the first entry
+        assert output.thin(LAG_HISTORY, hourly_lag, later_ms) == 0
+    with open_output(spark, str(tmp_path)) as output:
+        found = output.read(LAG_HISTORY).collect()
+    assert sorted(((seconds_of(row.measured_time) or 0) / 60, row.lag) for row in found) == [
+        (10, 9), (62, 1), (120, 5), (130, 9), (140, 7), (180, None), (181, 1), (182, 1),
+    ]  # fmt: skip
+
+
+def test_of_an_hour_the_last_ends_are_left(spark: SparkSession) -> None:
+    place = {"cluster": "c", "topic": "t", "partition": 0}
+    given = [{**place, "measured_time": at(seconds), "log_end_offset": seconds} for seconds in (0, 60, HOUR, HOUR + 60)]
+    assert sorted(row.log_end_offset for row in hourly_ends(frame(spark, LOG_ENDS, given)).collect()) == [60, HOUR + 60]
+
+
+@pytest.mark.long
+def test_questions_of_the_guide(spark: SparkSession) -> None:
+    now = datetime.now(UTC)
+    hour = now.replace(minute=0, second=0, microsecond=0)
+
+    def place(topic: str, partition: int, minutes: float) -> Measured:
+        where = {"cluster": "c", "group_id": "g", "topic": topic, "partition": partition}
+        return where | {"measured_time": hour + timedelta(minutes=minutes)}
+
+    late = {"lag": 5, "trend": "growing", "retention_margin_ms": 7_200_000}
+    lags = [
+        place("t", 0, 0) | late,  # it never catches up
+        place("t", 1, 0) | late | {"catch_up_ms": 7_100_000},
+        place("t", 2, 0) | late | {"catch_up_ms": 7_300_000},
+        place("t", 3, 0) | late | {"retention_margin_ms": None},
+        place("t", 4, 0) | late | {"lag": 0, "catch_up_ms": 0},
+    ]
+    # In time for 10 minutes, then for 30 s of 10 minutes, then unknown for as long, then in time again.
+    waits = zip((-40, -30, -20, -10, 0), (0, 30_000, None, 0, 0), strict=True)
+    told = [place("t", 0, minutes) | {"lag_ms": lag_ms} for minutes, lag_ms in waits]
+    logs = [("t", 0, -100, 10), ("t", 0, -65, 40), ("t", 0, 0, 100)]
+    ends = [place(topic, partition, minutes) | {"log_end_offset": end} for topic, partition, minutes, end in logs]
+    offsets = [(7, 200, 1), (7, 20, 5), (7, 10, 25), (8, 10, 3)]
+    ends += [
+        place("__consumer_offsets", number, 0) | {"measured_time": now - timedelta(minutes=ago), "log_end_offset": end}
+        for number, ago, end in offsets
+    ]
+    counts = [("g", 5, 4), ("g", 50, 7), ("g", 60, 9), (None, 5, 40)]
+    minutes = [
+        {"cluster": "c", "group_id": group, "minute": hour + timedelta(minutes=minute), "completed_rebalances": count}
+        for group, minute, count in counts
+    ]
+    for table, given in ((LAG, lags), (LAG_HISTORY, told), (LOG_ENDS, ends), (RATES, minutes)):
+        frame(spark, table, given).createOrReplaceTempView(table.name)
+    (block,) = re.findall(r"^```sql\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    losing, in_time, came, hot, storms = (spark.sql(query).collect() for query in block.split(";") if query.strip())
+    assert [(row.partition, row.hours_left) for row in losing] == [(0, 2.0), (2, 2.0)]
+    assert [row.percent_in_time for row in in_time] == [pytest.approx((20 * 60 + 30) / (30 * 60) * 100, abs=0.01)]
+    hours = {
+        (row.topic, row.partition, row.hour.timestamp() - hour.timestamp()): row.records
+        for row in came
+        if row.topic == "t"
+    }
+    assert hours == {("t", 0, -2 * HOUR): 30, ("t", 0, 0): 60}
+    assert [(row.partition, row.records) for row in hot] == [(7, 20), (8, 0)]
+    assert [(row.hour.timestamp(), row.rebalances) for row in storms] == [(hour.timestamp(), 11)]

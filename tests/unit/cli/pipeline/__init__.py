@@ -1,0 +1,1 @@
+"""Options and progress of `groupkeeper pipeline`, without Spark. Its runs are under `spark/jobs`."""

@@ -1,0 +1,3 @@
+"""Messages, primitives, record batches and compression, beside Apache's own serialiser. Connections are under
+`unit/client` and `tests/broker/network`.
+"""

@@ -1,0 +1,1 @@
+"""Pages, queries and exposition of `groupkeeper serve` on given views. The running server is under `tests/web`."""
