@@ -33,6 +33,7 @@ START_TIMEOUT_S = 90.0
 TOOLS = {
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
     "groups": "org.apache.kafka.tools.GroupsCommand",
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "topics": "org.apache.kafka.tools.TopicCommand",

@@ -14,6 +14,7 @@ from groupkeeper.cli.dropin.kafka_get_offsets import TABLE as GET_OFFSETS
 from groupkeeper.cli.dropin.kafka_groups import TABLE as GROUPS
 from groupkeeper.cli.dropin.options import OptionTable
 from groupkeeper.cli.dropin.share_groups_options import TABLE as SHARE_GROUPS
+from groupkeeper.cli.dropin.streams_groups_options import TABLE as STREAMS_GROUPS
 from groupkeeper.cli.framework.commands import parser
 from groupkeeper.cli.framework.reports import Shape
 from groupkeeper.cli.groups import shapes as groups_shapes
@@ -22,7 +23,7 @@ from groupkeeper.cli.plans import shapes as plan_shapes
 from groupkeeper.cli.spark import shapes as spark_shapes
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
-DROP_INS = (CONSUMER_GROUPS, SHARE_GROUPS, GROUPS, GET_OFFSETS)
+DROP_INS = (CONSUMER_GROUPS, SHARE_GROUPS, STREAMS_GROUPS, GROUPS, GET_OFFSETS)
 
 INTRODUCTION = """\
 # Command lines
@@ -54,6 +55,19 @@ The defects of the official tool are kept under its name, and done right by `gro
 | `--to-current` keeps an offset that the log doesn't hold | moves it into the log |
 | `--shift-by` can overflow | doesn't |
 | a reset of several groups stops at the first failure | goes on with the other groups, and lists what failed |
+"""
+
+STREAMS_DEFECTS = """\
+Exits with 1 when something failed, unlike the other two. Of its habits, `groupkeeper groups` shares none of these:
+
+| `kafka-streams-groups` | `groupkeeper groups` |
+|---|---|
+| `--describe` shows nothing but the state of a group without members | shows its committed offsets and their lag |
+| ends at the first group that cannot be described | shows the others, and the problem beside them |
+| `--list --state NotReady` finds no group | finds them |
+| `--delete-internal-topic` deletes any topic; `--delete-all-internal-topics` fails without any | leaves topics |
+
+Offsets that it resets or deletes are restored by `groupkeeper undo`; topics that it deletes are not.
 """
 
 
@@ -100,8 +114,8 @@ list`). Durations are written as `500ms`, `30s`, `2m`, `1h30m` or `7d`, or as in
 character `*` itself. Put globs in quotes, or the shell takes them for files. With `--regex` they are regular
 expressions (Python's), for the whole name. Put names that start with `-` after `--`. An unknown name is
 an error, a pattern without a match is a note. `--state` and `--type` choose among the groups that the cluster lists.
-Commands that plan or make changes take classic and consumer groups by patterns; a streams group is named for them,
-and share groups are changed with `kafka-share-groups`.
+Commands that plan or make changes take classic and consumer groups by patterns; a streams group is named for them
+and deleted with `kafka-streams-groups`, and share groups are changed with `kafka-share-groups`.
 
 What you may not see is an error that names the missing ACL, beside everything else. Brokers silently leave out some
 things: groups that you may not describe, unless an ACL allows you to describe the cluster (a note says so), and in a
@@ -172,6 +186,8 @@ def document() -> str:
         parts.append(f"## {table.tool}\n\n{table.summary}\n\n{_options(table)}")
         if table is CONSUMER_GROUPS:
             parts.append(DEFECTS)
+        if table is STREAMS_GROUPS:
+            parts.append(STREAMS_DEFECTS)
     parts.append(f"## {GROUP_RESET.tool}\n\n{GROUP_RESET.summary} {GROUP_RESET_IS_OURS}\n\n{_options(GROUP_RESET)}")
     parts.append(GROUPKEEPER)
     parts += [_shape(name, shape, more) for name, shape, more in SHAPES]

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from tests.cli import golden
 from tests.cli.golden import Output
-from tests.cli.stages import GOLDENS, SETTINGS, STAGES, Stage, arguments, put_back, set_up, tool_of
+from tests.cli.recorded import STAGES
+from tests.cli.stages import GOLDENS, SETTINGS, Stage, arguments, put_back, set_up, tool_of
 
 from tools.apache_kafka import ApacheKafka, run_tool
 

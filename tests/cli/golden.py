@@ -10,6 +10,7 @@ UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TRACE = re.compile(r"^(?:\s+at .*|\s+\.\.\. \d+ more|\s*Caused by: .*|(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error)\b.*)$")
 HELP = re.compile(r"^Option(?: \(\* = required\))? +Description *$")
 STATES = re.compile(r"(Valid states are: )(.*)$", re.MULTILINE)
+SCENARIOS = re.compile(r"(one of the following scenarios: \[)(.*)(\])$", re.MULTILINE)
 LOG = re.compile(r"^\[\d{4}-\d\d-\d\d [\d:,]+\] (\w+) (.*)$")
 
 
@@ -26,8 +27,9 @@ class Output(NamedTuple):
 
         def same(text: str) -> str:
             text = text.replace(f"{host}:{port}", f"{host}:" + "p" * len(port)).replace(str(folder), "{folder}")
-            # The official share tool has the states in another order in each run.
+            # The official tools have the states, and some have the scenarios, in another order in each run.
             text = STATES.sub(lambda match: match[1] + ", ".join(sorted(match[2].split(", "))), text)
+            text = SCENARIOS.sub(lambda match: match[1] + ", ".join(sorted(match[2].split(", "))) + match[3], text)
             return UUID.sub("u" * 36, text)
 
         return Output(self.status, same(self.output), _without_java(same(self.errors)))

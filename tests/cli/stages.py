@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.cli import share_members
+from tests.cli import share_members, streams_members
 from tests.cli.share_members import ShareMember
+from tests.cli.streams_members import StreamsMember
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
@@ -47,6 +48,10 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.share.max.session.timeout.ms": "600000",
     "group.share.session.timeout.ms": "600000",
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.max.session.timeout.ms": "600000",
+    "group.streams.session.timeout.ms": "600000",
     "offsets.topic.num.partitions": "4",
 }
 """Of the brokers, Apache's and ours."""
@@ -89,6 +94,14 @@ class Stage(NamedTuple):
     files: Mapping[str, str] = {}
     share_starts: Mapping[str, Mapping[tuple[str, int], int]] = {}
     share_members: Sequence[ShareMember] = ()
+    streams_members: Sequence[StreamsMember] = ()
+
+    def live_groups(self) -> set[str]:
+        """The groups with members, or that had some."""
+        classic = {live.group_id for live in self.live}
+        return (
+            classic | {each.group_id for each in self.share_members} | {each.group_id for each in self.streams_members}
+        )
 
 
 def tool_of(command: str) -> str:
@@ -108,36 +121,50 @@ async def set_up(stage: Stage, servers: str, folder: Path) -> None:
     for name, text in stage.files.items():
         (folder / name).write_bytes(text.encode())
     async with Admin(servers, default_timeout_ms=int(PATIENCE_S * 1000)) as admin:
-        topics = [NewTopic(name, len(counts), 1, configs=FOREVER) for name, counts in stage.records.items()]
-        if topics:
-            (await admin.create_topics(topics)).all()
+        await _make_topics(stage, admin, servers)
         connection = await connect(servers, "stage")
-        for topic, counts in stage.records.items():
-            for partition, count in enumerate(counts):
-                await _produce(connection, topic, partition, count)
         for (topic, partition), offset in stage.starts.items():
             await _delete_records(connection, topic, partition, offset)
         connection.abort()
         await commit(stage, admin)
         for live in stage.live:
             await _join(admin, live, servers)
-        await _join_share_groups(admin, stage.share_members, servers)
+        await _join_groups(admin, stage, stage.live_groups(), servers)
 
 
 async def put_back(stage: Stage, servers: str) -> None:
-    """The committed offsets as they were at the beginning, after a command has changed them."""
-    live = {live.group_id for live in stage.live} | {member.group_id for member in stage.share_members}
+    """The topics and committed offsets as they were at the beginning, after a command has changed them."""
+    live = stage.live_groups()
     async with Admin(servers) as admin:
         listed = (await admin.list_groups()).all()
-        (await admin.delete_consumer_groups(set(listed) - live)).all()
+        left = {member.group_id for member in stage.streams_members if member.leaves}
+        (await admin.delete_consumer_groups((set(listed) - live) | (left & listed.keys()))).all()
+        await _make_topics(stage, admin, servers)
         await commit(stage, admin, live)
-        gone = {group_id for group_id in live if group_id not in listed}
-        await _join_share_groups(admin, [each for each in stage.share_members if each.group_id in gone], servers)
+        await _join_groups(admin, stage, left | (live - listed.keys()), servers)
 
 
-async def _join_share_groups(admin: Admin, members: Sequence[ShareMember], servers: str) -> None:
-    for member in members:
-        await share_members.join(admin, await connect(servers, member.client_id), member, PATIENCE_S)
+async def _make_topics(stage: Stage, admin: Admin, servers: str) -> None:
+    """Make those topics that there are not, with their records."""
+    there = {topic.name for topic in await admin.list_topics()}
+    missing = {name: counts for name, counts in stage.records.items() if name not in there}
+    if not missing:
+        return
+    (await admin.create_topics([NewTopic(name, len(each), 1, configs=FOREVER) for name, each in missing.items()])).all()
+    connection = await connect(servers, "stage")
+    for topic, counts in missing.items():
+        for partition, count in enumerate(counts):
+            await _produce(connection, topic, partition, count)
+    connection.abort()
+
+
+async def _join_groups(admin: Admin, stage: Stage, group_ids: Collection[str], servers: str) -> None:
+    for share in stage.share_members:
+        if share.group_id in group_ids:
+            await share_members.join(admin, await connect(servers, share.client_id), share, PATIENCE_S)
+    for streams in stage.streams_members:
+        if streams.group_id in group_ids:
+            await streams_members.join(admin, await connect(servers, streams.client_id), streams, PATIENCE_S)
 
 
 async def commit(stage: Stage, admin: Admin, but_for: Collection[str] = ()) -> None:
@@ -565,5 +592,3 @@ SHARE = Stage(
         ShareMember("waiting", "w", "client", ["not-made-yet"], 0),
     ],
 )
-
-STAGES = (EMPTY, INACTIVE, ACTIVE, SHARE_EMPTY, SHARE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from groupkeeper.coordinator.kernel.group import Group
 from groupkeeper.coordinator.kernel.group_state import GroupState
@@ -18,25 +18,24 @@ from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupR
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
+_LOOKED_FOR = {each: each.value.lower() for each in GroupState} | {GroupState.NOT_READY: "not_ready"}
+"""What the states are looked for by, as in Apache Kafka, which answers NotReady all the same."""
+
 
 def list_groups(state: StateView, request: ListGroupsRequest) -> Result:
     """All groups that match both filters; an empty filter matches all, an unknown name none."""
     states = {text.strip().lower() for text in request.states_filter}
     types = {text.lower() for text in request.types_filter}
-    listed = (_list(state.groups[group_id]) for group_id in in_hash_order(state.groups))
-    return Result(
-        ListGroupsResponse(
-            groups=[
-                group
-                for group in listed
-                if (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
-            ]
-        )
-    )
+    found = (_in_states(state.groups[group_id], states) for group_id in in_hash_order(state.groups))
+    listed = [group for group in found if group is not None and (not types or group.group_type in types)]
+    return Result(ListGroupsResponse(groups=listed))
 
 
-def _list(group: Group) -> ListedGroup:
-    return ListedGroup(group.group_id, group.protocol_type, group.state.value, group.group_type.value)
+def _in_states(group: Group, states: Set[str]) -> ListedGroup | None:
+    state = group.state
+    if states and _LOOKED_FOR[state] not in states:
+        return None
+    return ListedGroup(group.group_id, group.protocol_type, state.value, group.group_type.value)
 
 
 def delete_groups(state: StateView, call: Call, request: DeleteGroupsRequest) -> Result:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
@@ -11,7 +13,10 @@ from groupkeeper.client.admin.types import (
     Failure,
     GroupState,
     GroupType,
+    ListedOffset,
     MemberDescription,
+    OffsetAndMetadata,
+    OffsetSpec,
     StreamsGroupDescription,
     StreamsTask,
     TopicPartition,
@@ -57,13 +62,77 @@ async def as_readers(
     admin: Admin, found: Mapping[str, StreamsGroupDescription], *, timeout_ms: int | None = None
 ) -> dict[str, ConsumerGroupDescription]:
     """Streams groups as groups of consumers, whose members have what their active tasks read."""
-    names = sorted({name for group in found.values() for some in _topics_of(group).values() for name in some})
+    names = sorted({name for group in found.values() for some in topics_of(group).values() for name in some})
     topics = (await describe_topics(admin, names, timeout_ms=timeout_ms)).done if names else {}
     counts = {name: len(topic.partitions) for name, topic in topics.items()}
     return {group_id: _as_readers(group, counts) for group_id, group in found.items()}
 
 
-def _topics_of(group: StreamsGroupDescription) -> dict[str, list[str]]:
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Progress(NamedTuple):
+    """How far a group has come in a partition. ``commit`` None: nothing is committed, ``lag`` is all that there is."""
+
+    commit: OffsetAndMetadata | None
+    end: int
+    lag: int
+
+
+class StreamsProgress(NamedTuple):
+    """Where logs begin and end that active tasks of groups read, and what the groups have committed."""
+
+    begins: Batch[TopicPartition, ListedOffset]
+    ends: Batch[TopicPartition, ListedOffset]
+    commits: Batch[str, Batch[TopicPartition, OffsetAndMetadata | None]]
+
+    def of(self, group_id: str, partition: TopicPartition) -> Progress:
+        """Of a partition whose log's ends are known, and a group whose offsets are."""
+        begin, end = self.begins.done[partition].offset, self.ends.done[partition].offset
+        commit = self.commits.done[group_id].done.get(partition)
+        return Progress(commit, end, end - (begin if commit is None else commit.offset))
+
+
+async def streams_progress(
+    admin: Admin, groups: Collection[StreamsGroupDescription], *, timeout_ms: int | None = None
+) -> StreamsProgress:
+    """How far groups have come in what their active tasks read, asked for of all groups at once."""
+    partitions = {partition for group in groups for partition in read_by_tasks(group)}
+
+    async def listed(spec: OffsetSpec) -> Batch[TopicPartition, ListedOffset]:
+        return await _or_failed(
+            admin.list_offsets(dict.fromkeys(partitions, spec), timeout_ms=timeout_ms), tuple(partitions)
+        )
+
+    group_ids = [group.group_id for group in groups]
+    return StreamsProgress(
+        *await asyncio.gather(
+            listed(OffsetSpec.earliest()),
+            listed(OffsetSpec.latest()),
+            _or_failed(admin.list_consumer_group_offsets(dict.fromkeys(group_ids), timeout_ms=timeout_ms), group_ids),
+        )
+    )
+
+
+async def _or_failed(call: Awaitable[Batch[K, V]], keys: Sequence[K]) -> Batch[K, V]:
+    """What the call answers; when no broker could be asked, that failure for each key."""
+    try:
+        return await call
+    except (KafkaError, ClientError) as failure:
+        return Batch({}, dict.fromkeys(keys, failure))
+
+
+def read_by_tasks(group: StreamsGroupDescription) -> list[TopicPartition]:
+    """What the active tasks of all members read, whether there are such partitions or not."""
+    topics = topics_of(group)
+    tasks = {task for member in group.members for task in member.assignment.active}
+    return [
+        TopicPartition(name, task.partition) for task in sorted(tasks) for name in topics.get(task.subtopology_id, ())
+    ]
+
+
+def topics_of(group: StreamsGroupDescription) -> dict[str, list[str]]:
     """What the tasks of each subtopology read."""
     return {
         one.subtopology_id: [*one.source_topics, *(topic.name for topic in one.repartition_source_topics)]
@@ -72,7 +141,7 @@ def _topics_of(group: StreamsGroupDescription) -> dict[str, list[str]]:
 
 
 def _as_readers(group: StreamsGroupDescription, counts: Mapping[str, int]) -> ConsumerGroupDescription:
-    topics = _topics_of(group)
+    topics = topics_of(group)
 
     def read_by(tasks: Iterable[StreamsTask]) -> tuple[TopicPartition, ...]:
         return tuple(

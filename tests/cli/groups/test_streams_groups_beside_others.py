@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,19 @@ import pytest
 from tests.cli.groups.test_groups_watch import end, until, watching
 from tests.differential.wire import Pool
 
+from groupkeeper.cli.dropin import kafka_streams_groups
 from groupkeeper.cli.main import main
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator
 from groupkeeper.protocol.messages import offset_commit_request
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
     StreamsGroupHeartbeatRequest,
     Subtopology,
     Topology,
 )
+from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 from groupkeeper.testing.background import BackgroundBroker
 
 LEAVES = -1
@@ -33,15 +36,20 @@ def servers() -> Iterator[str]:
         pool = Pool(broker.bootstrap_servers)
         pool.ask(CreateTopicsRequest([CreatableTopic("t", 1, 1)], 10_000), 7)
         commit(pool, "plain", "", -1)
-        topology = Topology(0, [Subtopology("0", ["t"])])
-        joining = StreamsGroupHeartbeatRequest(
-            "app", "m", 0, rebalance_timeout_ms=1000, topology=topology, process_id="p",
-            active_tasks=[], standby_tasks=[], warmup_tasks=[],
-        )  # fmt: skip
-        epoch = pool.ask(joining, 0).member_epoch  # type: ignore[attr-defined]
-        commit(pool, "app", "m", epoch)
+        commit(pool, "app", "m", beat(pool, "app", ["t"]))
         yield broker.bootstrap_servers
         pool.close()
+
+
+def beat(pool: Pool, group_id: str, topics: Sequence[str]) -> int:
+    """Join as `m`; the epoch."""
+    joining = StreamsGroupHeartbeatRequest(
+        group_id, "m", 0, rebalance_timeout_ms=1000, topology=Topology(0, [Subtopology("0", topics)]), process_id="p",
+        active_tasks=[], standby_tasks=[], warmup_tasks=[],
+    )  # fmt: skip
+    answer = pool.ask(joining, 0)
+    assert isinstance(answer, StreamsGroupHeartbeatResponse)
+    return answer.member_epoch
 
 
 def commit(pool: Pool, group_id: str, member_id: str, epoch: int) -> None:
@@ -53,6 +61,18 @@ def commit(pool: Pool, group_id: str, member_id: str, epoch: int) -> None:
         answer = pool.ask(module.OffsetCommitRequest(group_id, epoch, member_id, topics=topics), 9)
         code = answer.topics[0].partitions[0].error_code  # type: ignore[attr-defined]
     assert code == 0
+
+
+@pytest.fixture
+def waiting(servers: str) -> Iterator[str]:
+    """A group whose topic does not exist, gone at the end."""
+    pool = Pool(servers)
+    pool.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["waiting"]), 6)
+    beat(pool, "waiting", ["not-made-yet"])
+    yield "waiting"
+    pool.ask(StreamsGroupHeartbeatRequest("waiting", "m", LEAVES), 0)
+    pool.ask(DeleteGroupsRequest(["waiting"]), 2)
+    pool.close()
 
 
 @pytest.fixture
@@ -79,6 +99,34 @@ def test_the_list_is_narrowed_to_it(run: Any) -> None:
     for words in (["--type", "streams"], ["--state", "stable,notready"]):
         status, report = run("list", *words)
         assert (status, [row["group"] for row in report["groups"]]) == (0, ["app"])
+
+
+def test_groups_that_are_not_ready_are_found_by_that_state(run: Any, waiting: str) -> None:
+    status, report = run("list", "--state", "NotReady")
+    assert (status, [row["group"] for row in report["groups"]]) == (0, [waiting])
+
+
+def test_the_official_name_of_that_state_finds_none(
+    servers: str, waiting: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["--bootstrap-server", servers, "--list"]
+    assert kafka_streams_groups.main(command) == 0
+    assert capsys.readouterr() == (f"app\n{waiting}\n", "")
+    assert kafka_streams_groups.main([*command, "--state", "notready"]) == 0
+    assert capsys.readouterr() == ("GROUP           STATE\n", "")
+
+
+def test_a_task_that_reads_topics_of_unequal_sizes(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pool = Pool(servers)
+    pool.ask(CreateTopicsRequest([CreatableTopic("u", 2, 1)], 10_000), 7)
+    pool.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["unequal"]), 6)
+    beat(pool, "unequal", ["t", "u"])
+    assert kafka_streams_groups.main(["--bootstrap-server", servers, "--describe", "--group", "unequal"]) == 1
+    said = capsys.readouterr().out
+    pool.ask(StreamsGroupHeartbeatRequest("unequal", "m", LEAVES), 0)
+    pool.ask(DeleteGroupsRequest(["unequal"]), 2)
+    pool.close()
+    assert said.endswith("UnknownTopicOrPartitionException: Partition t-1 does not exist\n")
 
 
 def test_its_offsets_are_shown(run: Any) -> None:

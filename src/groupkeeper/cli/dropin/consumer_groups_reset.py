@@ -16,6 +16,7 @@ from groupkeeper.cli.dropin.reset_steps import (
     not_altered,
     nothing_later,
     refuse_duplicates,
+    refuse_unlistable,
 )
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import Batch, ConsumerGroupDescription, OffsetAndMetadata, TopicPartition
@@ -38,8 +39,6 @@ from groupkeeper.operations.reset import (
     resolve,
 )
 from groupkeeper.operations.times import BadDuration, parse_duration
-from groupkeeper.operations.topics import describe_topics
-from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from groupkeeper.cli.dropin.consumer_groups_options import Converted
@@ -80,8 +79,11 @@ class GroupReset:
         except GroupIsActive as problem:
             say(f"\nError: {problem}\n")
             return {}
-        partitions = await self._partitions(group_id)
-        await check_partitions(self.admin, partitions, self.timeout_ms)
+        return await self.reset(group_id)
+
+    async def reset(self, group_id: str) -> NewOffsets:
+        """The new offsets of a group without members, committed if so asked."""
+        partitions = await self.partitions(group_id)
         try:
             plan = await self._plan(group_id, partitions)
         except NoPlan as problem:
@@ -101,30 +103,41 @@ class GroupReset:
         offsets = [(group_id, {tp: offset.offset for tp, offset in plan.items()}) for group_id, plan in plans.items()]
         return plan_csv.write(offsets, with_group=len(self.options.texts("group")) != 1) + "\n"
 
-    async def _partitions(self, group_id: str) -> Sequence[TopicPartition]:
+    async def partitions(self, group_id: str) -> Sequence[TopicPartition]:
+        """Those to reset, which exist and have leaders."""
+        partitions: Sequence[TopicPartition] = ()
         if self.options.has("all-topics"):
-            return list(await self._committed(group_id))
-        if self.options.has("topic"):
-            return await named_partitions(self.admin, self.options, self.timeout_ms)
+            partitions = list(await self.committed(group_id))
+        elif self.options.has("topic"):
+            partitions = await named_partitions(self.admin, self.options, self.timeout_ms)
+        else:
+            self.refuse_no_scope()
+        await check_partitions(self.admin, partitions, self.timeout_ms)
+        return partitions
+
+    def refuse_no_scope(self) -> None:
+        """Without topics there must be a file."""
         if not self.options.has("from-file"):
             raise UsageProblem("One of the reset scopes should be defined: --all-topics, --topic.")
-        return []
 
-    async def _committed(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+    async def committed(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group has committed, in partitions that may be reset."""
         with failing(java.wrapped):
             return await committed_offsets(self.admin, group_id, timeout_ms=self.timeout_ms)
 
     async def _plan(self, group_id: str, partitions: Sequence[TopicPartition]) -> Plan:
-        scenario = await self._scenario(group_id, partitions)
+        scenario = await self.scenario(group_id, partitions)
         if isinstance(scenario, ToPlan):
-            await self._refuse_unlistable(scenario.offsets)
+            # A plan's partitions are not checked before; the lookup of their log ends says what is wrong with them.
+            await refuse_unlistable(self.admin, scenario.offsets, self.timeout_ms, java.wrapped)
             partitions = list(scenario.offsets)
         else:
             refuse_duplicates(partitions)
         with failing(java.wrapped):
             return await resolve(self.admin, group_id, partitions, scenario, timeout_ms=self.timeout_ms)
 
-    async def _scenario(self, group_id: str, partitions: Sequence[TopicPartition]) -> Scenario:
+    async def scenario(self, group_id: str, partitions: Sequence[TopicPartition]) -> Scenario:
+        """Where to, as the options say."""
         options = self.options
         if options.has("to-offset"):
             return ToOffset(self.values.to_offsets[0])
@@ -133,7 +146,7 @@ class GroupReset:
         if options.has("to-latest"):
             return ToLatest()
         if options.has("shift-by"):
-            return self._shift(partitions, await self._committed(group_id))
+            return self._shift(partitions, await self.committed(group_id))
         if options.has("to-datetime") or options.has("by-duration"):
             return ToTime(self._time_ms())
         if options.has("from-file"):
@@ -180,26 +193,6 @@ class GroupReset:
         if group_id not in plans:
             raise NoPlan(group_id)
         return ToPlan(plans[group_id])
-
-    async def _refuse_unlistable(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """A plan's partitions are not checked before; the lookup of their log ends says what is wrong with them."""
-        topics = list(dict.fromkeys(partition.topic for partition in offsets))
-        if not topics:
-            return
-        described = await describe_topics(self.admin, topics, timeout_ms=self.timeout_ms)
-        for partition in offsets:
-            failure = described.failed.get(partition.topic)
-            if failure is None:
-                continue
-            if isinstance(failure, InvalidTopicException):
-                why = f"due to invalid topic `{partition.topic}`"
-            elif isinstance(failure, UnknownTopicOrPartition):
-                why = f"because metadata for topic `{partition.topic}` could not be found"
-            else:
-                raise ExecutionFailure(java.wrapped(failure))
-            raise ExecutionFailure(
-                java.wrapped(type(failure)(f"Failed to fetch metadata for partition {partition} {why}"))
-            )
 
     async def _commit(self, plan: Plan) -> None:
         with failing(java.message):

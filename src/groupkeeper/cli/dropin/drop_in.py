@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from groupkeeper.cli.dropin.options import Options, OptionTable, UsageProblem
+from groupkeeper.cli.dropin.options import OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework.output import complain, complain_and_say, say, written
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import GroupState
@@ -23,6 +23,7 @@ __all__ = [
     "complain_and_say",
     "failing",
     "log_warning",
+    "read_options",
     "refuse_usage",
     "run_tool",
     "say",
@@ -85,6 +86,28 @@ def run_tool(run: Callable[[Sequence[str]], int], arguments: Sequence[str] | Non
     if arguments is None:
         gc.freeze()  # at its end Python would look through all that there is once more
     return status
+
+
+def read_options(table: OptionTable, arguments: Sequence[str], check: Callable[[Options], None]) -> Options | int:
+    """The options, or the exit status where nothing is left to do.
+
+    What the parser refuses is said without the help, what ``check`` refuses with it.
+    """
+    if not arguments:
+        return refuse_usage(table, table.purpose)
+    try:
+        options = table.parse(arguments)
+    except OptionProblem as problem:
+        complain(f"{problem}\n")
+        return 1
+    status = show_help_or_version(table, options)
+    if status is not None:
+        return status
+    try:
+        check(options)
+    except (UsageProblem, OptionProblem) as problem:
+        return refuse_usage(table, str(problem))
+    return options
 
 
 def show_help_or_version(table: OptionTable, options: Options) -> int | None:

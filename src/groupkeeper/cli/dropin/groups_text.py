@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.java.values import kafka_name, width
+from groupkeeper.cli.java.values import described, kafka_name, width
 from groupkeeper.client.admin.types import (
     ConsumerGroupDescription,
     Failure,
@@ -28,6 +28,7 @@ from groupkeeper.protocol.errors import (
 )
 
 if TYPE_CHECKING:
+    from groupkeeper.operations.delete import DeletedOffsets
     from groupkeeper.operations.describe import GroupOffsets, Places
 
 MISSING = "-"
@@ -234,6 +235,14 @@ def deletion_verdict(group_id: str, failure: Failure | None) -> str:
     if isinstance(failure, GroupSubscribedToTopic | TopicAuthorizationFailed | UnknownTopicOrPartition):
         return "\nError: Encountered some partition-level error, see the follow-up details.\n"
     return f"\nError: Encountered some unknown error: {kafka_name(failure)}\n"
+
+
+def deletion_outcomes(deleted: DeletedOffsets) -> dict[tuple[str, int], str | None]:
+    """What became of each partition, and of topics that cannot be described (partition −1), for `deleted_offsets`."""
+    outcomes: dict[tuple[str, int], str | None] = {(topic, -1): described(e) for topic, e in deleted.topics.items()}
+    for partition, why in deleted.partitions.items():
+        outcomes[partition] = None if why is None else described(why)
+    return outcomes
 
 
 def deleted_offsets(outcomes: Mapping[tuple[str, int], str | None]) -> str:

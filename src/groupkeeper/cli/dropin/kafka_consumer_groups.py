@@ -242,12 +242,7 @@ class ConsumerGroups:
         topics = self.options.texts("topic")
         deleted = await delete_offsets(self.admin, group_id, topics, self.recorder, timeout_ms=self.timeout_ms)
         say(groups_text.deletion_verdict(group_id, deleted.failure))
-        outcomes: dict[tuple[str, int], str | None] = {
-            (topic, -1): java.described(e) for topic, e in deleted.topics.items()
-        }
-        for partition, why in deleted.partitions.items():
-            outcomes[partition] = None if why is None else java.described(why)
-        say(groups_text.deleted_offsets(outcomes))
+        say(groups_text.deleted_offsets(groups_text.deletion_outcomes(deleted)))
 
     async def reset_offsets(self) -> None:
         """--reset-offsets: the groups one after the other; a failure leaves those done before as they are."""

@@ -15,10 +15,10 @@ from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
     complain,
     failing,
+    read_options,
     refuse_usage,
     run_tool,
     say,
-    show_help_or_version,
     states_of,
 )
 from groupkeeper.cli.dropin.options import OptionProblem, Options, UsageProblem
@@ -64,20 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """Read the arguments, check them and execute. Errors of the parser come without the help, other ones with it."""
-    if not arguments:
-        return refuse_usage(TABLE, TABLE.purpose)
-    try:
-        options = TABLE.parse(arguments)
-    except OptionProblem as problem:
-        complain(f"{problem}\n")
-        return 1
-    status = show_help_or_version(TABLE, options)
-    if status is not None:
-        return status
-    try:
-        check(options)
-    except (UsageProblem, OptionProblem) as problem:
-        return refuse_usage(TABLE, str(problem))
+    options = read_options(TABLE, arguments, check)
+    if isinstance(options, int):
+        return options
     try:
         asyncio.run(_execute(options))
     except (UsageProblem, BadTopicArgument) as problem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing
 from groupkeeper.cli.dropin.options import Options
@@ -12,11 +12,14 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.reset import partitions_of, refuse_unusable
 from groupkeeper.operations.times import BadDatetime, parse_datetime
 from groupkeeper.operations.topics import describe_topics
+from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPartition
 
 
-async def named_partitions(admin: Admin, options: Options, timeout_ms: int) -> Sequence[TopicPartition]:
-    """The partitions that --topic names. Raises BadTopicArgument, ExecutionFailure."""
-    arguments = options.texts("topic")
+async def named_partitions(
+    admin: Admin, options: Options, timeout_ms: int, option: str = "topic"
+) -> Sequence[TopicPartition]:
+    """The partitions that --topic, or the other option, names. Raises BadTopicArgument, ExecutionFailure."""
+    arguments = options.texts(option)
     whole = [argument for argument in arguments if ":" not in argument]
     numbered = [argument for argument in arguments if ":" in argument]
     with failing(java.message):
@@ -32,6 +35,28 @@ async def check_partitions(admin: Admin, partitions: Sequence[TopicPartition], t
     topics = java.asked_topics(java.hash_order((partition.topic for partition in partitions), java.string_hash))
     with failing(java.wrapped):
         refuse_unusable(partitions, (await describe_topics(admin, topics, timeout_ms=timeout_ms)).all())
+
+
+async def refuse_unlistable(
+    admin: Admin, partitions: Iterable[TopicPartition], timeout_ms: int, text_of: Callable[[Exception], str]
+) -> None:
+    """Say of which topic a lookup of log ends finds no metadata. Raises ExecutionFailure."""
+    wanted = list(partitions)
+    topics = list(dict.fromkeys(partition.topic for partition in wanted))
+    if not topics:
+        return
+    described = await describe_topics(admin, topics, timeout_ms=timeout_ms)
+    for partition in wanted:
+        failure = described.failed.get(partition.topic)
+        if failure is None:
+            continue
+        if isinstance(failure, InvalidTopicException):
+            why = f"due to invalid topic `{partition.topic}`"
+        elif isinstance(failure, UnknownTopicOrPartition):
+            why = f"because metadata for topic `{partition.topic}` could not be found"
+        else:
+            raise ExecutionFailure(text_of(failure))
+        raise ExecutionFailure(text_of(type(failure)(f"Failed to fetch metadata for partition {partition} {why}")))
 
 
 def refuse_duplicates(partitions: Sequence[TopicPartition]) -> None:

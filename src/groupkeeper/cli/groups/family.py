@@ -26,7 +26,7 @@ FAMILY = Family(
         "delete-offsets": Entry("delete committed offsets of a group", "groupkeeper.cli.groups.delete:DELETE_OFFSETS"),
         "delete": Entry("delete groups without members, with their offsets", "groupkeeper.cli.groups.delete:DELETE"),
     },
-    "List, describe, watch, reset and delete consumer groups; list, describe and watch share groups, which "
-    "kafka-share-groups resets and deletes. Exits with 1 when something failed (the rest is shown), and with 2 for a "
-    "wrong usage, before a broker is asked.",
+    "List, describe, watch, reset and delete consumer groups; list, describe and watch streams groups, which "
+    "kafka-streams-groups deletes, and share groups, which kafka-share-groups resets and deletes. Exits with 1 when "
+    "something failed (the rest is shown), and with 2 for a wrong usage, before a broker is asked.",
 )

@@ -25,8 +25,7 @@ async def list_groups(
 ) -> GroupListings:
     """Admin.list_groups."""
     deadline = cluster.deadline("listGroups", timeout_ms)
-    # Sent as their names.
-    state_names = [str(state) for state in states]
+    state_names = [name for state in states for name in _names(state)]
     type_names = [str(each) for each in types]
     wanted = None if protocol_types is None else frozenset(protocol_types)
     try:
@@ -49,6 +48,11 @@ async def list_groups(
             del cluster.coordinators[gone]
         cluster.classic_groups &= listings.groups.keys()
     return listings
+
+
+def _names(state: GroupState | str) -> tuple[str, ...]:
+    """What a state is asked for by. Apache Kafka's brokers look for NotReady under another name than they answer."""
+    return (str(state), "not_ready") if state is GroupState.NOT_READY else (str(state),)
 
 
 async def _list_groups_of(

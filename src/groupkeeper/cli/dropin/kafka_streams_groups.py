@@ -1,0 +1,282 @@
+"""kafka-streams-groups, equal to the official tool of Kafka 4.3.1 in output, exit status and effect.
+
+Its defects are kept: a group that cannot be described hides those after it, and nothing is shown of a group without
+members. ``groupkeeper groups`` is the better form.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.dropin import groups_text, streams_groups_text
+from groupkeeper.cli.dropin.bootstrap import open_admin
+from groupkeeper.cli.dropin.consumer_groups_options import converted
+from groupkeeper.cli.dropin.drop_in import (
+    ExecutionFailure,
+    failing,
+    read_options,
+    refuse_usage,
+    run_tool,
+    say,
+    states_of,
+)
+from groupkeeper.cli.dropin.options import OptionProblem, Options, UsageProblem
+from groupkeeper.cli.dropin.share_groups_text import listing
+from groupkeeper.cli.dropin.streams_groups_options import TABLE, check
+from groupkeeper.cli.java import values as java
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    Batch,
+    GroupListing,
+    GroupState,
+    GroupType,
+    OffsetAndMetadata,
+    StreamsGroupDescription,
+    TopicPartition,
+)
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.errors import BadTopicArgument, GroupIsActive, NothingCommitted, OperationRefused
+from groupkeeper.operations.reset import INACTIVE
+from groupkeeper.operations.streams_groups import StreamsProgress, read_by_tasks, streams_progress, topics_of
+from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.dropin.streams_groups_reset import StreamsReset
+
+STATES = (
+    GroupState.STABLE,
+    GroupState.DEAD,
+    GroupState.EMPTY,
+    GroupState.ASSIGNING,
+    GroupState.RECONCILING,
+    GroupState.NOT_READY,
+)
+TOPICS_TO_DELETE = ("delete-all-internal-topics", "delete-internal-topic")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; the result is the exit status."""
+    return run_tool(run, arguments)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Read the arguments, check them and execute. Errors of the parser come without the help, other ones with it."""
+    options = read_options(TABLE, arguments, check)
+    if isinstance(options, int):
+        return options
+    try:
+        asyncio.run(_execute(options))
+    except (UsageProblem, OptionProblem, BadTopicArgument, NothingCommitted) as problem:
+        return refuse_usage(TABLE, str(problem))
+    except (ExecutionFailure, OperationRefused) as problem:
+        say(f"\nError: Executing streams group command failed due to {problem}\n")
+        return 1
+    return 0
+
+
+async def _execute(options: Options) -> None:
+    admin = open_admin(options)
+    try:
+        tool = StreamsGroups(admin, options)
+        if options.has("list"):
+            await tool.list()
+        elif options.has("describe"):
+            await tool.describe()
+        elif options.has("reset-offsets"):
+            await tool.reset_offsets()
+        elif options.has("delete"):
+            await tool.delete()
+        else:
+            await tool.delete_offsets()
+    finally:
+        await admin.close()
+
+
+class StreamsGroups:
+    """The actions. Each prints its result, or raises ExecutionFailure or UsageProblem."""
+
+    def __init__(self, admin: Admin, options: Options) -> None:
+        self.admin = admin
+        self.options = options
+        self.values = converted(options)
+        self.timeout_ms = self.values.timeout_ms
+
+    async def list(self) -> None:
+        """--list, with or without --state."""
+        if not self.options.has("state"):
+            say("".join(f"{group_id}\n" for group_id in await self._all_group_ids()))
+            return
+        states = states_of(self.options.text("state") or "", STATES)
+        with failing(java.described):
+            groups = await self._listings(states)
+        say(listing(groups))
+
+    async def _listings(self, states: Sequence[GroupState] = ()) -> Sequence[GroupListing]:
+        # As texts they are asked for by the name that the official tool sends, NotReady, which finds no group.
+        names = [state.value for state in states]
+        listings = await self.admin.list_groups(states=names, types=(GroupType.STREAMS,), timeout_ms=self.timeout_ms)
+        return list(listings.all().values())
+
+    async def _all_group_ids(self) -> Sequence[str]:
+        with failing(java.wrapped):
+            return [group.group_id for group in await self._listings()]
+
+    async def _group_ids(self) -> Sequence[str]:
+        """The groups to act on."""
+        return await self._all_group_ids() if self.options.has("all-groups") else self.options.texts("group")
+
+    async def _describe(self, group_ids: Sequence[str]) -> Batch[str, StreamsGroupDescription]:
+        """The groups' descriptions; when no broker could be asked, that failure for each of them."""
+        try:
+            return await self.admin.describe_streams_groups(group_ids, timeout_ms=self.timeout_ms)
+        except (KafkaError, ClientError) as failure:
+            return Batch({}, dict.fromkeys(group_ids, failure))
+
+    @cached_property
+    def reset(self) -> StreamsReset:
+        """What changes offsets and deletes topics, with the journal."""
+        from groupkeeper.cli.dropin.streams_groups_reset import StreamsReset
+        from groupkeeper.cli.framework.journalling import drop_in_recorder
+
+        return StreamsReset(self.admin, self.options, self.values, drop_in_recorder("kafka-streams-groups"))
+
+    async def reset_offsets(self) -> None:
+        """--reset-offsets: the groups one after the other; a failure leaves those done before as they are."""
+        from groupkeeper.cli.dropin.streams_groups_reset import in_hash_order
+
+        group_ids = await self._group_ids()
+        described = await self._describe(group_ids)
+        plans: dict[str, Mapping[TopicPartition, OffsetAndMetadata]] = {}
+        for group_id in java.group_order(group_ids):
+            plans[group_id] = await self._reset(group_id, described)
+        if self.options.has("export"):
+            say(self.reset.csv(in_hash_order(plans)))
+        else:
+            say(streams_groups_text.new_offsets(in_hash_order(plans)))
+
+    async def _reset(
+        self, group_id: str, described: Batch[str, StreamsGroupDescription]
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        if isinstance(described.failed.get(group_id), GroupIdNotFound):
+            return await self.reset.reset(group_id)
+        with failing(java.wrapped):
+            group = described.result(group_id)
+        if group.group_state not in INACTIVE:
+            say(f"\nError: {GroupIsActive(group_id, group.group_state)}\n")
+            return {}
+        offsets = await self.reset.reset(group_id)
+        if self.options.has("execute") and self.options.given(TOPICS_TO_DELETE):
+            await self.reset.delete_topics(group_id)
+        return offsets
+
+    async def delete(self) -> None:
+        """--delete: groups that aren't streams groups, or aren't empty, are not even tried."""
+        from groupkeeper.cli.dropin.streams_groups_reset import internal_topics
+        from groupkeeper.operations.delete import delete_any_groups
+
+        with failing(java.wrapped):
+            state_by_group = {group.group_id: group.group_state for group in await self._listings()}
+        group_ids = list(dict.fromkeys(await self._group_ids()))
+        failed = {
+            group_id: why for group_id in group_ids if (why := _undeletable(group_id, state_by_group)) is not None
+        }
+        wanted = [group_id for group_id in group_ids if group_id not in failed]
+        topics: Mapping[str, Sequence[str]] = {}
+        if wanted and self.options.has("delete-all-internal-topics"):
+            topics = internal_topics(await self.reset.described_all(wanted))
+        outcome: Batch[str, None] = Batch()
+        if wanted:
+            try:
+                outcome = await delete_any_groups(self.admin, wanted, self.reset.recorder, timeout_ms=self.timeout_ms)
+            except (KafkaError, ClientError) as failure:
+                outcome = Batch({}, dict.fromkeys(wanted, failure))
+        failed |= {group_id: java.described(why) for group_id, why in outcome.failed.items()}
+        deleted = java.hash_order(outcome.done, java.string_hash)
+        undeleted: dict[str, str] = {}
+        for group_id in deleted:
+            refused = (await self.reset.deleted(topics.get(group_id, ()))).failed
+            for topic in java.hash_order(refused, java.string_hash):
+                say(f"Failed to delete internal topic: {topic}\n")
+                undeleted.setdefault(group_id, java.described(refused[topic]))
+        in_order = {group_id: failed[group_id] for group_id in java.hash_order(failed, java.string_hash)}
+        say(streams_groups_text.deleted_groups(deleted, in_order))
+        if topics and deleted:
+            say(streams_groups_text.deleted_topics([each for each in deleted if each in topics], undeleted))
+
+    async def delete_offsets(self) -> None:
+        """--delete-offsets: a verdict on the whole, then a table of the partitions."""
+        from groupkeeper.operations.delete import delete_offsets
+
+        group_id = self.options.text("group") or ""
+        arguments = self.options.texts("input-topic")
+        if self.options.has("all-input-topics"):
+            arguments = [f"{topic}:{partition}" for topic, partition in await self.reset.input_offsets(group_id)]
+        deleted = await delete_offsets(self.admin, group_id, arguments, self.reset.recorder, timeout_ms=self.timeout_ms)
+        say(groups_text.deletion_verdict(group_id, deleted.failure))
+        say(groups_text.deleted_offsets(groups_text.deletion_outcomes(deleted)))
+
+    async def describe(self) -> None:
+        """--describe: the groups in the order given, up to the first that cannot be described."""
+        group_ids = await self._group_ids()
+        described = await self._describe(group_ids)
+        has_offsets = not self.options.given(("members", "state"))
+        groups = list(described.done.values()) if has_offsets else []
+        progress = await streams_progress(self.admin, groups, timeout_ms=self.timeout_ms)
+        for group_id in group_ids:
+            with failing(java.described):
+                group = described.result(group_id)
+            if group.topology_epoch is None:
+                raise ExecutionFailure("java.lang.IllegalStateException: Topology information is missing")
+            say(await self._offsets(group, progress) if has_offsets else self._members_or_state(group))
+
+    def _members_or_state(self, group: StreamsGroupDescription) -> str:
+        verbose = self.options.has("verbose")
+        if self.options.has("state"):
+            return streams_groups_text.remark(group) + streams_groups_text.state(group, verbose=verbose)
+        return streams_groups_text.members(group, verbose=verbose) if group.members else ""
+
+    async def _offsets(self, group: StreamsGroupDescription, progress: StreamsProgress) -> str:
+        """The table of offsets. That those of a group without members cannot be had fails all the same."""
+        topics = topics_of(group)
+        for member in group.members:
+            for task in member.assignment.active:
+                if task.subtopology_id not in topics:
+                    raise UsageProblem(f"Subtopology {task.subtopology_id} not found in group description!")
+        partitions = java.hash_order(read_by_tasks(group), java.partition_hash)
+        if progress.begins.failed.keys() & set(partitions):
+            await self._refuse_unread(partitions, progress)
+        with failing(java.described):
+            for partition in partitions:
+                progress.ends.result(partition)
+        with failing(java.wrapped):
+            progress.commits.result(group.group_id)
+        if not group.members:
+            return ""
+        found = {partition: progress.of(group.group_id, partition) for partition in partitions}
+        return streams_groups_text.offsets(group.group_id, found, verbose=self.options.has("verbose"))
+
+    async def _refuse_unread(self, partitions: Sequence[TopicPartition], progress: StreamsProgress) -> None:
+        """Tasks may read topics of unequal sizes; where the official tool's time is up, the partition is named."""
+        from groupkeeper.cli.dropin.reset_steps import refuse_unlistable
+
+        await refuse_unlistable(self.admin, partitions, self.timeout_ms, java.described)
+        with failing(java.described):
+            for partition in partitions:
+                if isinstance(progress.begins.failed.get(partition), UnknownTopicOrPartition):
+                    raise UnknownTopicOrPartition(f"Partition {partition} does not exist")
+                progress.begins.result(partition)
+
+
+def _undeletable(group_id: str, state_by_group: Mapping[str, GroupState | None]) -> str | None:
+    """Why a group isn't to be deleted, in the official tool's words; None when it may be."""
+    if group_id not in state_by_group:
+        return f"java.lang.IllegalArgumentException: Group '{group_id}' does not exist or is not a streams group."
+    state = state_by_group[group_id]
+    if state is GroupState.DEAD:
+        return f"java.lang.IllegalStateException: Streams group '{group_id}' group state is DEAD."
+    if state not in (GroupState.EMPTY, None):
+        return f"{java.ERRORS}GroupNotEmptyException: Streams group '{group_id}' is not EMPTY."
+    return None

@@ -1,0 +1,144 @@
+"""The options of kafka-streams-groups, and which of them go together, checked in the official tool's order."""
+
+from __future__ import annotations
+
+from groupkeeper.cli.dropin.consumer_groups_options import SCENARIOS, check_views
+from groupkeeper.cli.dropin.consumer_groups_options import TABLE as CONSUMER_GROUPS
+from groupkeeper.cli.dropin.options import Option, Options, OptionTable, UsageProblem, in_hash_order, refuse
+
+ACTIONS = ("list", "describe", "reset-offsets", "delete", "delete-offsets")
+GROUPS = ("all-groups", "group")
+
+_SAME = (
+    "command-config",
+    "timeout",
+    "dry-run",
+    "execute",
+    "export",
+    *SCENARIOS,
+    "members",
+    "offsets",
+    "state",
+    "help",
+    "version",
+)
+
+TABLE = OptionTable(
+    "kafka-streams-groups",
+    # The official tool's words, as they are also what it says when it is called without arguments.
+    "This tool helps to list, or describe streams groups.",
+    [
+        Option("bootstrap-server", "Brokers to connect to first. Always needed.", "server to connect to"),
+        *(CONSUMER_GROUPS[name] for name in _SAME),
+        Option(
+            "group",
+            "The group to act on. Give it again for several groups, where the action takes several.",
+            "streams group",
+        ),
+        Option(
+            "input-topic",
+            "The input topic whose offsets to reset or delete. Give it again for several topics; `orders:0,1,2` stands "
+            "for those partitions of the topic `orders` only.",
+            "topic",
+        ),
+        Option("all-input-topics", "Reset or delete the offsets of all source topics of the group's topology."),
+        Option("list", "List the streams groups of the cluster."),
+        Option("describe", "Show the lag of the partitions that a group's active tasks read, or its members or state."),
+        Option("all-groups", "Act on all streams groups."),
+        Option("delete", "Delete groups that have no members, with all their committed offsets."),
+        Option("delete-offsets", "Delete committed offsets of one group for the input topics given."),
+        Option(
+            "reset-offsets",
+            "Set the committed offsets of groups that have no members. Name the partitions by --all-input-topics, "
+            "--input-topic or --from-file, and the offsets by one of --to-offset, --to-earliest, --to-latest, "
+            "--to-current, --to-datetime, --by-duration, --shift-by and --from-file. --dry-run shows the new offsets, "
+            "--execute commits them, and --export prints them as CSV.",
+        ),
+        Option(
+            "delete-internal-topic",
+            "With --reset-offsets --execute: delete this internal topic. Give it again for several topics.",
+            "",
+        ),
+        Option(
+            "delete-all-internal-topics",
+            "With --delete, or --reset-offsets --execute: delete the group's topics for repartitioning and for the "
+            "changes of its state stores.",
+        ),
+        Option(
+            "verbose",
+            "With --describe: show committed offsets and log ends, epochs and target assignments too.",
+            available_with=("describe",),
+        ),
+    ],
+    summary="Lists, describes and deletes the groups of Kafka Streams applications, and resets or deletes their "
+    "committed offsets and internal topics.",
+)
+
+
+def check(options: Options) -> None:
+    """Refuse what doesn't go together, by raising UsageProblem; SeveralArguments for a state given twice."""
+    if not options.has("bootstrap-server"):
+        raise UsageProblem('Missing required argument "[bootstrap-server]"')
+    if options.has("describe"):
+        _need_groups(options, "describe")
+        check_views(options)
+    if options.has("delete"):
+        _need_groups(options, "delete")
+        if options.given(("input-topic", "all-input-topics")):
+            raise UsageProblem("Kafka Streams does not support topic-specific offset deletion from a streams group.")
+    if options.has("delete-offsets"):
+        _check_delete_offsets(options)
+    if options.has("reset-offsets"):
+        _check_reset(options)
+    _check_internal_topics(options)
+    if options.given(("dry-run", "execute")) and not options.has("reset-offsets"):
+        raise UsageProblem("Only Option [reset-offsets] accepts [execute] or [dry-run]")
+    refuse(options, "list", ("members", "offsets"))
+    refuse(options, "group", ("all-groups",))
+    refuse(options, "group", ("list",))
+    refuse(options, "input-topic", in_hash_order(("list", "describe", "delete")))
+    if len(options.given(ACTIONS)) != 1:
+        raise UsageProblem(
+            "Command must include exactly one action: --list, --describe, --delete, --reset-offsets, or "
+            "--delete-offsets."
+        )
+
+
+def _need_groups(options: Options, action: str) -> None:
+    if not options.given(GROUPS):
+        raise UsageProblem(f"Option [{action}] takes one of these options: [all-groups], [group]")
+
+
+def _check_delete_offsets(options: Options) -> None:
+    if not options.given(("input-topic", "all-input-topics")) or not options.has("group"):
+        raise UsageProblem(
+            "Option [delete-offsets] takes the [group] and one of these options: [all-input-topics], [input-topic]"
+        )
+    groups = options.texts("group")
+    if len(groups) > 1:
+        raise UsageProblem(
+            f"Option [delete-offsets] supports only one [group] at a time, but found: [{', '.join(groups)}]"
+        )
+
+
+def _check_reset(options: Options) -> None:
+    if options.has("dry-run") and options.has("execute"):
+        raise UsageProblem("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    if not options.has("dry-run") and not options.has("execute"):
+        raise UsageProblem("Option [reset-offsets] takes the option: [execute] or [dry-run]")
+    _need_groups(options, "reset-offsets")
+    for scenario in SCENARIOS:
+        refuse(options, scenario, [name for name in in_hash_order(SCENARIOS) if name != scenario])
+
+
+def _check_internal_topics(options: Options) -> None:
+    resets = options.has("reset-offsets")
+    if options.has("delete-all-internal-topics"):
+        if not resets and not options.has("delete"):
+            raise UsageProblem(
+                "Option [delete-all-internal-topics] takes one of these options: [delete], [reset-offsets]"
+            )
+        if resets and not options.has("execute"):
+            raise UsageProblem("Option [delete-all-internal-topics] takes [execute] when [reset-offsets] is used.")
+    elif options.has("delete-internal-topic") and not (resets and options.has("execute")):
+        raise UsageProblem("Option [delete-internal-topic] takes [reset-offsets] when [execute] is used.")

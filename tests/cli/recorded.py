@@ -1,0 +1,56 @@
+"""The stages that the official tools' output is recorded of, and the comparison with what is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.cli import golden
+from tests.cli.golden import Output
+from tests.cli.stages import (
+    ACTIVE,
+    EMPTY,
+    GOLDENS,
+    INACTIVE,
+    SHARE,
+    SHARE_EMPTY,
+    Stage,
+    arguments,
+    put_back,
+    tool_of,
+)
+from tests.cli.streams_stages import STREAMS, STREAMS_CHANGES, STREAMS_EMPTY
+
+STAGES = (EMPTY, INACTIVE, ACTIVE, SHARE_EMPTY, SHARE, STREAMS_EMPTY, STREAMS, STREAMS_CHANGES)
+
+Run = Callable[[str, Sequence[str]], Output]
+"""Runs a tool with its arguments."""
+
+
+def differing(stage: Stage, servers: str, folder: Path, run: Run) -> dict[str, tuple[Output, Output]]:
+    """Of a stage that is set up, the commands that print something else than is recorded: what is, and theirs."""
+    recorded = golden.read((GOLDENS / f"{stage.name}.txt").read_text())
+    assert list(recorded) == list(stage.commands), "record the stage again"
+    found = {}
+    for command in stage.commands:
+        ours = run(tool_of(command), arguments(command, servers, folder)).comparable(servers, folder)
+        if not _same(command, ours, recorded[command]):
+            found[command] = (recorded[command], ours)
+        if command.startswith("!"):
+            asyncio.run(put_back(stage, servers))
+    return found
+
+
+def _same(command: str, ours: Output, theirs: Output) -> bool:
+    return _sorted_lines(ours) == _sorted_lines(theirs) if _has_hash_order(command) else ours == theirs
+
+
+def _has_hash_order(command: str) -> bool:
+    """Whether the official tool prints rows in the order of a hash table."""
+    changes = "--reset-offsets" in command or "--delete " in command
+    return changes or "--list" in command or command.startswith("kafka-streams-groups --describe")
+
+
+def _sorted_lines(run: Output) -> tuple[int, list[str], list[str]]:
+    return run.status, sorted(run.output.split("\n")), sorted(run.errors.split("\n"))

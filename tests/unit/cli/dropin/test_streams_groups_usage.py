@@ -1,0 +1,46 @@
+"""Usage of kafka-streams-groups beside what is recorded: brokers that don't answer, and files."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupkeeper.cli.dropin.kafka_streams_groups import main
+
+SERVER = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "100"]
+FAILED = "\nError: Executing streams group command failed due to "
+
+
+def test_a_server_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 1
+    assert capsys.readouterr().err.startswith('Missing required argument "[bootstrap-server]"\nOption ')
+
+
+def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 1
+    assert capsys.readouterr().err.startswith("This tool helps to list, or describe streams groups.\nOption ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--list",
+        "--list --state",
+        "--describe --group g",
+        "--describe --group g --members",
+        "--describe --all-groups",
+        "--delete --group g",
+        "--delete-offsets --group g --all-input-topics",
+        "--reset-offsets --group g --all-input-topics --to-latest --execute",
+    ],
+)
+def test_nobody_answers(capsys: pytest.CaptureFixture[str], arguments: str) -> None:
+    assert main([*SERVER, *arguments.split()]) == 1
+    output, errors = capsys.readouterr()
+    assert output.startswith(FAILED)
+    assert errors == ""
+
+
+def test_a_file_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SERVER, "--list", "--command-config", "/nowhere.properties"]) == 1
+    said = f"{FAILED}java.nio.file.NoSuchFileException: /nowhere.properties\n"
+    assert capsys.readouterr() == (said, "")
