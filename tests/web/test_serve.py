@@ -18,6 +18,7 @@ from tests.live.stage import arrange
 from tests.web.serving import COMMAND, Served, serving
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
+from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -220,3 +221,34 @@ def test_wrong_usage_is_said_before_anything_is_asked(tmp_path: Path) -> None:
         port = str(taken.getsockname()[1])
         failed = run("--bootstrap-server", "h:1", "--history", "off", "--port", port)
         assert (failed.returncode, f"cannot listen at 127.0.0.1:{port}" in failed.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--user-header", "X-User"], "--trusted-proxy is missing"),
+        (["--trusted-proxy", "10.0.0.1"], "--user-header is missing"),
+        (["--trusted-proxy", "10.0.0.1/8", "--user-header", "X-User"], "argument --trusted-proxy: "),
+        (["--user-header", "X: y"], "is no name of a header"),
+        (["--roles", "roles.toml"], "nobody is known by name without --token-file or --user-header"),
+        (["--token-file", "nowhere"], "argument --token-file: nowhere: No such file"),
+        (["--host", "0.0.0.0", "--allow-changes"], "--token-file or --user-header says who may"),
+    ],
+)
+def test_what_does_not_go_together(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(["serve", "--port", "0", "--history", "off", "--bootstrap-server", "127.0.0.1:1", *words])
+    assert refused.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_peer_is_not_who_it_says_and_a_token_is_made_for_changes(broker: BackgroundBroker) -> None:
+    where = ("--bootstrap-server", broker.bootstrap_servers)
+    with serving(*where, "--user-header", "X-User", "--trusted-proxy", "10.0.0.0/8") as served:
+        for header in ({"X_Forwarded_For": "10.0.0.1"}, {"Forwarded": "for=10.0.0.1"}):
+            assert served.get("/", X_User="alice", **header).status == 401
+    with serving(*where, "--allow-changes") as served:
+        assert served.process.stderr is not None
+        said = served.process.stderr.readline()
+        assert said.startswith(f"to change something, log in at http://{served.address}/login with ")
+        assert "log in" in served.get("/").text

@@ -8,7 +8,7 @@ import signal
 import socket
 import time
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from groupkeeper.cli.framework.clusters import Cluster, UsageMistake, admin_of
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, clusters_of
+from groupkeeper.cli.serve_access import Admission, add_access, admission_of
 from groupkeeper.client.admin import Admin
 from groupkeeper.live.alerts import Alerts
 from groupkeeper.live.archive import Archive
@@ -64,6 +65,7 @@ def _add_arguments(command: ArgumentParser) -> None:
         help="read no records: the lag in seconds is interpolated between the ends of logs at earlier polls",
     )
     _add_served(command)
+    add_access(command)
     _add_history(command)
 
 
@@ -162,7 +164,7 @@ def _age_ms(text: str) -> int:
 
 def _run(options: Namespace) -> int:
     try:
-        from groupkeeper.web.app import LOOPBACK_NAMES, application
+        from groupkeeper.web.app import LOOPBACK_NAMES, Site, application
         from groupkeeper.web.serving import serve
     except ImportError as missing:
         complain(f"error: groupkeeper serve needs {missing.name}: pip install 'groupkeeper[serve]' brings it\n")
@@ -186,21 +188,20 @@ def _run(options: Namespace) -> int:
     except (HistoryFailed, OSError) as problem:
         complain(f"error: {problem}\n")
         return 1
+    openers = {name: _opener(cluster, options.timeout) for name, cluster in clusters.items()}
+    admission = _admission(options, openers, listening)
     archive = Archive(history)
     schedule = Schedule(options.interval / 1000, wanted)
-    collectors = [
-        Collector(name, _opener(cluster, options.timeout), schedule, archive) for name, cluster in clusters.items()
-    ]
+    collectors = [Collector(name, opener, schedule, archive) for name, opener in openers.items()]
     rules = options.rules or Rules((), (), {})
     watch = _Watch(archive, Alerts(rules, kept), Courier(rules.webhooks, _say))
     exporter = Exporter(Choices(options.metric_names, options.series, options.max_series), watch.samples)
-
     for collector in collectors:
         exporter.take(collector.snapshot)
     # On this machine only: a page in a browser must not reach it by a name that leads here.
-    is_open = not ip_address(listening.getsockname()[0]).is_loopback
-    hosts = None if is_open and not options.allowed_host else LOOPBACK_NAMES.union(map(str.lower, options.allowed_host))
-    app = application(exporter, lambda: [each.snapshot for each in collectors], archive, hosts=hosts)
+    is_any = not _is_local(listening) and not options.allowed_host
+    hosts = None if is_any else LOOPBACK_NAMES.union(map(str.lower, options.allowed_host))
+    site = Site(exporter, lambda: [each.snapshot for each in collectors], archive, admission.access, admission.desk)
 
     async def take(snapshot: ClusterSnapshot) -> None:
         watch.take(snapshot)
@@ -208,18 +209,33 @@ def _run(options: Namespace) -> int:
 
     async def run() -> None:
         stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
         complain(f"serving {', '.join(clusters)} at http://{_address(listening)}/\n")
+        if admission.token:
+            complain(f"to change something, log in at http://{_address(listening)}/login with {admission.token}\n")
         beside = [watch.courier.run()] if rules.webhooks else []
-        await serve(collectors, app, listening, stop, take, *beside)
+        await serve(collectors, application(site, hosts), listening, stop, take, *beside)
 
     try:
         asyncio.run(run())
     finally:
         archive.close()
     return 0
+
+
+def _admission(options: Namespace, openers: Mapping[str, Callable[[], Admin]], listening: socket.socket) -> Admission:
+    try:
+        return admission_of(options, openers, is_local=_is_local(listening))
+    except UsageMistake as mistake:
+        listening.close()
+        options.refuse(str(mistake))
+        raise
+
+
+def _is_local(listening: socket.socket) -> bool:
+    """Whether only this machine reaches it."""
+    return ip_address(listening.getsockname()[0]).is_loopback
 
 
 def _history(options: Namespace) -> History | None:

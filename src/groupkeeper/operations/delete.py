@@ -8,8 +8,10 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, Failure, GroupState, GroupType, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.errors import GroupIsActive, NotOfConsumers
-from groupkeeper.operations.plans.model import Kind
+from groupkeeper.operations.errors import GroupIsActive, NotAsCommitted, NotOfConsumers
+from groupkeeper.operations.plans.applying import Applied
+from groupkeeper.operations.plans.guard import Verdict
+from groupkeeper.operations.plans.model import Kind, Trouble
 from groupkeeper.operations.plans.recording import (
     Begun,
     Outcome,
@@ -111,6 +113,25 @@ async def delete_any_groups(
         raise
     _end(recorder, begun, Batch({group_id: Batch() for group_id in deleted.done}, deleted.failed))
     return deleted
+
+
+async def delete_compared(
+    admin: Admin,
+    group_ids: Sequence[str],
+    verdict: Verdict,
+    recorder: Recorder | None,
+    *,
+    timeout_ms: int | None = None,
+) -> Applied:
+    """Delete groups whose offsets were compared with a plan just now, and see that they are gone."""
+    deleted = await delete_any_groups(admin, group_ids, recorder, timeout_ms=timeout_ms)
+    left = await describe(admin, list(deleted.done), timeout_ms=timeout_ms) if deleted.done else Batch()
+    failed = dict(deleted.failed)
+    for group_id, group in left.done.items():
+        if group.group_state is not GroupState.DEAD:
+            failed[group_id] = NotAsCommitted("deleted, and there again: another client uses it")
+    done = tuple(group for group in verdict.ready if group.group_id not in failed)
+    return Applied(done, (), tuple(Trouble(group_id, None, why) for group_id, why in failed.items()))
 
 
 async def _begin(

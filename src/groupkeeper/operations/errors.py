@@ -5,7 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from groupkeeper.client.admin.types import GroupState, GroupType, MemberDescription, TopicPartition
+from groupkeeper.client.admin.types import (
+    GroupState,
+    GroupType,
+    MemberDescription,
+    ShareMemberDescription,
+    TopicPartition,
+)
 from groupkeeper.client.errors import ClientError
 
 
@@ -122,7 +128,7 @@ class NotAsCommitted(OperationRefused):
 _NAMED_MEMBERS = 5
 
 
-def named(members: Sequence[MemberDescription]) -> str:
+def named(members: Sequence[MemberDescription | ShareMemberDescription]) -> str:
     """Members with their hosts, the first few of them."""
     texts = [f"{member.client_id or member.member_id} on {member.client_host}" for member in members[:_NAMED_MEMBERS]]
     more = len(members) - len(texts)

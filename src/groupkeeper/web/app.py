@@ -1,4 +1,4 @@
-"""What is answered over HTTP. Everything is there before it is asked for: no request makes a cluster be asked.
+"""What is answered over HTTP. Everything is there before it is asked for: no look at a page makes a cluster be asked.
 
 Pages have no scripts, and their policy lets none run.
 """
@@ -12,30 +12,23 @@ from importlib import resources
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
+from groupkeeper.web.answers import HEADERS, Chunked, html_answer
+from groupkeeper.web.change_routes import Answer, Changes, Refused, read_form, viewer_of
+from groupkeeper.web.changes.asked import first
+from groupkeeper.web.changes.desk import Desk
 from groupkeeper.web.exporter import Exporter
 from groupkeeper.web.exposition import wanted_format
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.group import group_page
-
-_CHUNK = 65536
-_LONGEST_S = 60.0
-"""A client that doesn't take its answer within that is hung up on."""
-
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -48,28 +41,91 @@ FILES = {"grafana-dashboard.json": "application/json", "prometheus-rules.yaml": 
 _HISTORY_MS = 24 * 3600 * 1000
 
 
-class Chunked(Response):
-    """A long answer, sent as fast as its reader takes it: what isn't sent yet is held once for all readers."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        body = memoryview(self.body)
-        async with asyncio.timeout(_LONGEST_S):
-            for start in range(0, len(body), _CHUNK):
-                chunk = bytes(body[start : start + _CHUNK])
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
-
-
 class Site:
-    """What the routes answer."""
+    """What the routes answer. ``desk`` None: nothing can be changed here."""
 
-    def __init__(self, exporter: Exporter, snapshots: Snapshots, archive: Archive) -> None:
+    def __init__(
+        self, exporter: Exporter, snapshots: Snapshots, archive: Archive, access: Access, desk: Desk | None
+    ) -> None:
         self._exporter = exporter
         self._snapshots = snapshots
         self._archive = archive
+        self._access = access
+        self._changes = Changes(access, snapshots, desk)
+
+    def routes(self) -> list[Route]:
+        """All of them; most are for those only who may see something."""
+        pages = {
+            "/": self.fleet,
+            "/cluster": self.cluster,
+            "/groups.csv": self.csv,
+            "/group": self.group,
+            "/metrics": self.metrics,
+            **{f"/{name}": self.file for name in FILES},
+        }
+        return [
+            *(Route(path, self._for_known(answer)) for path, answer in pages.items()),
+            Route("/style.css", self.style),
+            Route("/healthz", self.health),
+            Route("/readyz", self.readiness),
+            Route("/login", self.login, methods=["GET", "POST"]),
+            Route("/logout", self.logout, methods=["POST"]),
+            *(
+                Route(path, self._for_known(answer), methods=[method])
+                for method, path, answer in self._changes.answers()
+            ),
+        ]
+
+    def _for_known(self, answer: Answer) -> Answer:
+        async def answered(request: Request) -> Response:
+            if self._access.person(request) is not None:
+                return await answer(request)
+            headers = {"WWW-Authenticate": "Bearer"}
+            if not self._access.has_login:
+                said = "The proxy in front of this server did not say who you are."
+                return html_answer(parts.refusal_page(said), 401, headers)
+            target = f"{request.url.path}?{request.url.query}" if request.method == "GET" else "/"
+            return html_answer(parts.login_page("", target), 401, headers)
+
+        return answered
+
+    async def login(self, request: Request) -> Response:
+        if not self._access.has_login:
+            return self._nowhere(request, "There is no login here.")
+        if request.method != "POST":
+            return html_answer(parts.login_page("", "/"))
+        try:
+            form = await read_form(request)
+        except Refused as refused:
+            return html_answer(parts.login_page(refused.said, "/"), refused.status)
+        target = first(form, "target")
+        session = self._access.log_in(first(form, "token").strip())
+        if session is None:
+            return html_answer(parts.login_page("That is no token of this server.", target), 403)
+        is_own = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
+        answer = RedirectResponse(target if is_own else "/", 303, HEADERS)
+        secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
+        name = cookie_name(request)
+        answer.set_cookie(name, session, max_age=SESSION_S, httponly=True, samesite="strict", secure=secure)
+        return answer
+
+    async def logout(self, request: Request) -> Response:
+        try:
+            form = await read_form(request)
+        except Refused as refused:
+            return html_answer(parts.refusal_page(refused.said), refused.status)
+        person = self._access.person(request)
+        if person is not None and self._access.is_sealed(person, first(form, "seal")):
+            self._access.log_out(person)
+        answer = RedirectResponse("/", 303, HEADERS)
+        answer.delete_cookie(cookie_name(request))
+        return answer
 
     async def metrics(self, request: Request) -> Response:
+        person = self._access.person(request)
+        if person is None or not person.rights.sees_all:
+            said = "All metrics are for those only who may see all groups of all clusters.\n"
+            return PlainTextResponse(said, 403, HEADERS)
         form = wanted_format(request.headers.get("accept", ""))
         is_compressed = takes_gzip(request.headers.get("accept-encoding", ""))
         headers = {**HEADERS, "Content-Type": form.value, "Vary": "Accept, Accept-Encoding"}
@@ -84,8 +140,10 @@ class Site:
     async def readiness(self, request: Request) -> Response:
         found = self._snapshots()
         is_ready = all(snapshot.polls.done for snapshot in found)
-        lines = "".join(f"{each.cluster}: {state_of(each)}\n" for each in found)
-        return PlainTextResponse(lines, 200 if is_ready else 503, HEADERS)
+        person = self._access.person(request)
+        sees_all = person is not None and person.rights.sees_all
+        lines = "".join(f"{each.cluster}: {state_of(each)}\n" for each in found) if sees_all else ""
+        return PlainTextResponse(lines or f"{'' if is_ready else 'not '}ready\n", 200 if is_ready else 503, HEADERS)
 
     async def file(self, request: Request) -> Response:
         name = request.url.path.removeprefix("/")
@@ -96,18 +154,20 @@ class Site:
         return Response(parts.STYLE, media_type="text/css", headers=HEADERS)
 
     async def fleet(self, request: Request) -> Response:
-        return _page(fleet_page(self._snapshots(), _now_ms()))
+        viewer = viewer_of(request, self._access)
+        return html_answer(fleet_page(viewer.seen(self._snapshots()), _now_ms(), viewer))
 
     async def cluster(self, request: Request) -> Response:
         snapshot = self._asked_for(request)
         if snapshot is None:
-            return _nowhere("There is no such cluster here.")
-        return _page(cluster_page(snapshot, Wish.of(request.query_params), _now_ms()))
+            return self._nowhere(request, "There is no such cluster here.")
+        viewer = viewer_of(request, self._access)
+        return html_answer(cluster_page(snapshot, Wish.of(request.query_params), _now_ms(), viewer))
 
     async def csv(self, request: Request) -> Response:
         snapshot = self._asked_for(request)
         if snapshot is None:
-            return _nowhere("There is no such cluster here.")
+            return self._nowhere(request, "There is no such cluster here.")
         text = groups_csv(snapshot, Wish.of(request.query_params), _now_ms())
         headers = {**HEADERS, "Content-Type": "text/csv; charset=utf-8"}
         headers["Content-Disposition"] = 'attachment; filename="groups.csv"'
@@ -117,36 +177,26 @@ class Site:
         snapshot = self._asked_for(request)
         group = None if snapshot is None else snapshot.groups.get(request.query_params.get("group", ""))
         if snapshot is None or group is None:
-            return _nowhere("There is no such group now, or its cluster cannot be asked.")
+            return self._nowhere(request, "There is no such group now, or its cluster cannot be asked.")
         now_ms = _now_ms()
         samples, changes = await self._archive.of_group(snapshot.cluster, group.group_id, now_ms - _HISTORY_MS)
-        return _page(group_page(snapshot, group, samples, changes, now_ms))
+        viewer = viewer_of(request, self._access)
+        return html_answer(group_page(snapshot, group, samples, changes, now_ms, viewer))
 
     def _asked_for(self, request: Request) -> ClusterSnapshot | None:
         name = request.query_params.get("cluster", "")
-        return next((each for each in self._snapshots() if each.cluster == name), None)
+        seen = viewer_of(request, self._access).seen([each for each in self._snapshots() if each.cluster == name])
+        return seen[0] if seen else None
+
+    def _nowhere(self, request: Request, said: str) -> Response:
+        return html_answer(parts.refusal_page(said, viewer_of(request, self._access)), 404)
 
 
-def application(
-    exporter: Exporter, snapshots: Snapshots, archive: Archive, *, hosts: frozenset[str] | None = None
-) -> ASGIApp:
+def application(site: Site, hosts: frozenset[str] | None = None) -> ASGIApp:
     """The application, for any server. ``hosts``: names by which it may be asked for; None: any. A page in somebody's
     browser could otherwise reach a server on the same machine by a name of its own.
     """
-    site = Site(exporter, snapshots, archive)
-    routed = Starlette(
-        routes=[
-            Route("/", site.fleet),
-            Route("/cluster", site.cluster),
-            Route("/groups.csv", site.csv),
-            Route("/group", site.group),
-            Route("/style.css", site.style),
-            Route("/metrics", site.metrics),
-            Route("/healthz", site.health),
-            Route("/readyz", site.readiness),
-            *(Route(f"/{name}", site.file) for name in FILES),
-        ]
-    )
+    routed = Starlette(routes=site.routes())
     if hosts is None:
         return routed
     allowed = hosts
@@ -161,15 +211,6 @@ def application(
             await routed(scope, receive, send)
 
     return guarded
-
-
-def _page(html: str) -> Response:
-    return Chunked(html.encode("utf-8", "replace"), headers={**HEADERS, "Content-Type": "text/html; charset=utf-8"})
-
-
-def _nowhere(said: str) -> Response:
-    html = parts.page("Not found", f'<p class="soft">{said}</p>', [("Consumer groups", "/")])
-    return Response(html, 404, HEADERS, "text/html")
 
 
 def _now_ms() -> int:

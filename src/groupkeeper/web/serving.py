@@ -49,6 +49,7 @@ async def serve(
         lifespan="off",
         ws="none",
         server_header=False,
+        proxy_headers=False,  # whose address a peer has is decided by nothing that it sends
         limit_concurrency=_MOST_CONNECTIONS,
         h11_max_incomplete_event_size=_LARGEST_HEADER,
         timeout_graceful_shutdown=_GRACE_S,

@@ -13,7 +13,7 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.status import Judged, Status, judge_status
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.parts import Cell, Column
+from groupkeeper.web.pages.parts import NOBODY, Cell, Column, Viewer
 
 _ROWS = 100
 _WORST = list(Status)
@@ -133,12 +133,12 @@ def chosen(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> list[Row]:
     return rows
 
 
-def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> str:
+def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Viewer = NOBODY) -> str:
     """A page of the list."""
     crumbs = [("Consumer groups", "/")]
     when = f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(snapshot.problems)}'
     if not snapshot.is_up:
-        return parts.page(snapshot.cluster, when, crumbs)
+        return parts.page(snapshot.cluster, when, crumbs, viewer)
     rows = chosen(snapshot, wish, now_ms)
     pages = max(1, -(-len(rows) // _ROWS))
     number = min(wish.page, pages)
@@ -154,7 +154,7 @@ def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> str:
         f'{when}{_form(snapshot, wish)}<p class="soft">{said} · <a href="{csv_link}">CSV</a></p>{table}'
         f"{_turning(snapshot.cluster, wish, number, pages)}"
     )
-    return parts.page(snapshot.cluster, body, crumbs)
+    return parts.page(snapshot.cluster, body, crumbs, viewer)
 
 
 def _head(column: Column, cluster: str, wish: Wish) -> str:

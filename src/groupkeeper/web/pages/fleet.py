@@ -9,17 +9,19 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.status import Status, judge_status
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.web.pages import parts
+from groupkeeper.web.pages.parts import NOBODY, Viewer
 
 _MOST_URGENT = 12
 _WORST = list(Status)
 
 
-def fleet_page(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
+def fleet_page(snapshots: Sequence[ClusterSnapshot], now_ms: int, viewer: Viewer = NOBODY) -> str:
     """All clusters."""
     cards = "".join(_cluster(each, now_ms) for each in snapshots)
     return parts.page(
         "Consumer groups",
         f'{_verdict(snapshots, now_ms)}{_urgent(snapshots, now_ms)}<h2>Clusters</h2><div class="cards">{cards}</div>',
+        viewer=viewer,
     )
 
 
@@ -44,6 +46,8 @@ def _troubled(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> list[tuple[S
 def _verdict(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
     down = [each.cluster for each in snapshots if not each.is_up and each.polls.done]
     waiting = [each.cluster for each in snapshots if not each.polls.done]
+    if not snapshots:
+        return '<p class="verdict none">There is nothing here that you have a role for.</p>'
     total = sum(len(each.groups) for each in snapshots)
     troubled = len(_troubled(snapshots, now_ms))
     texts = (

@@ -13,7 +13,7 @@ from groupkeeper.operations.lag import AnyMember, LagStatus
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import LagLine
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.parts import Cell
+from groupkeeper.web.pages.parts import NOBODY, Cell, Viewer
 
 _MOST_ROWS = 2000
 _MOST_EVENTS = 200
@@ -22,16 +22,23 @@ _MOST_PLACES = 40
 
 
 def group_page(
-    snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[Sample], changes: Sequence[Noted], now_ms: int
+    snapshot: ClusterSnapshot,
+    group: GroupView,
+    samples: Sequence[Sample],
+    changes: Sequence[Noted],
+    now_ms: int,
+    viewer: Viewer = NOBODY,
 ) -> str:
     """The whole page."""
-    crumbs = [("Consumer groups", "/"), (snapshot.cluster, parts.url("/cluster", cluster=snapshot.cluster))]
+    link = parts.url("/change", cluster=snapshot.cluster, group=group.group_id)
+    change = f'<p class="actions"><a href="{link}">Reset, delete …</a></p>'
     body = (
-        f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(group.problems)}{_facts(group, now_ms)}'
+        f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(group.problems)}'
+        f"{_facts(group, now_ms)}{change}"
         f"<h2>Lag</h2>{_lag(snapshot, group, samples)}<h2>Partitions</h2>{_partitions(group)}"
         f"<h2>Members</h2>{_members(group)}<h2>Changes</h2>{_changes(changes)}"
     )
-    return parts.page(group.group_id, body, crumbs)
+    return parts.page(group.group_id, body, parts.way_to(snapshot.cluster), viewer)
 
 
 def _facts(group: GroupView, now_ms: int) -> str:

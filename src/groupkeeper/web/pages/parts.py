@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from groupkeeper.live.status import Status
 from groupkeeper.operations.problems import Problem
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.look import STYLE as REPORT_STYLE
+from groupkeeper.web.access.people import Person
 
 STYLE = (
     REPORT_STYLE
@@ -28,6 +29,21 @@ th a:hover{text-decoration:underline}
 .crumbs{margin:0 0 14px;font-size:14px}
 .problems{margin:0 0 12px;padding:0 0 0 18px}
 .skip{position:absolute;left:-9999px}
+button.main{background:var(--accent);border-color:var(--accent);color:var(--page);font-weight:600}
+button:disabled{cursor:not-allowed;opacity:.55}
+form.tall{display:block}
+form.tall label,.who form{display:inline}
+form.tall .within label,form.tall fieldset>label{display:grid;margin-top:8px}
+form.tall input[type=text]{max-width:100%}
+fieldset{border:1px solid var(--line);border-radius:6px;margin:0 0 12px;padding:8px 12px;min-width:0}
+.choice{display:flex;flex-wrap:wrap;gap:4px 8px;align-items:center;min-height:34px}
+.choice label{font-size:15px;color:var(--ink);min-width:0}
+.within{padding:0 0 4px 26px}
+.actions{display:flex;flex-wrap:wrap;gap:8px 16px;align-items:end;margin:14px 0 0}
+.actions form{margin:0}
+.top{display:flex;flex-wrap:wrap;gap:4px 16px;justify-content:space-between}
+.who{font-size:14px;color:var(--soft);overflow-wrap:anywhere}
+code{overflow-wrap:anywhere}
 .skip:focus{left:8px;top:8px;background:var(--card);padding:6px 10px}
 """
 )
@@ -46,18 +62,93 @@ def url(path: str, **parameters: str | int | None) -> str:
     return escape(path + ("?" + urlencode(given, errors="replace") if given else ""))
 
 
-def page(title: str, body: str, crumbs: Sequence[tuple[str, str]] = ()) -> str:
+class Viewer(NamedTuple):
+    """Who looks at a page. ``person`` None: nobody is asked for. ``seal``: what their forms carry. ``has_login``:
+    whether one can log in here. ``changes``: whether anything can be changed here.
+    """
+
+    person: Person | None = None
+    seal: str = ""
+    has_login: bool = False
+    changes: bool = False
+
+    @property
+    def name(self) -> str:
+        """What they are called, "" when they aren't known."""
+        return "" if self.person is None else self.person.name
+
+    @property
+    def can_log_in(self) -> bool:
+        """Whether there is a login, and they aren't known yet."""
+        return self.has_login and not self.name
+
+    def seen(self, snapshots: Sequence[ClusterSnapshot]) -> list[ClusterSnapshot]:
+        """As much of the clusters as they may see."""
+        if self.person is None:
+            return list(snapshots)
+        return [seen for each in snapshots if (seen := self.person.rights.seen(each)) is not None]
+
+    def sealed(self, fields: Mapping[str, str]) -> str:
+        """Hidden fields of a form, with the seal."""
+        return "".join(
+            f'<input type="hidden" name="{name}" value="{escape(value)}"/>'
+            for name, value in {**fields, "seal": self.seal}.items()
+        )
+
+    def line(self) -> str:
+        """Who they are, at the top of a page."""
+        if self.can_log_in:
+            return '<div class="who"><a href="/login">log in</a></div>'
+        if not self.name:
+            return ""
+        is_session = self.person is not None and self.person.session
+        fields = self.sealed({})
+        out = f'<form method="post" action="/logout">{fields}<button type="submit">log out</button></form>'
+        return f'<div class="who">{text(self.name)} {out if is_session else ""}</div>'
+
+
+NOBODY = Viewer()
+
+
+def way_to(cluster: str) -> list[tuple[str, str]]:
+    """The way to a cluster, for ``page``."""
+    return [("Consumer groups", "/"), (cluster, url("/cluster", cluster=cluster))]
+
+
+def refusal_page(said: str, viewer: Viewer = NOBODY) -> str:
+    """Why something is not done, or not there."""
+    return page("Not done", f'<p class="verdict bad">{sentence(said)}</p>', [("Consumer groups", "/")], viewer)
+
+
+def login_page(said: str, target: str) -> str:
+    """A form for a token. ``target``: where it leads to then."""
+    why = f'<p class="verdict bad" role="alert">{sentence(said)}</p>' if said else ""
+    form = (
+        f'<form method="post" action="/login"><input type="hidden" name="target" value="{escape(target)}"/>'
+        '<label>token<input type="password" name="token" autocomplete="current-password" required autofocus/></label>'
+        '<button type="submit">Log in</button></form>'
+    )
+    return page("Log in", why + form)
+
+
+def sentence(said: str) -> str:
+    """Words with names that others chose."""
+    return escape(words.reason(said))
+
+
+def page(title: str, body: str, crumbs: Sequence[tuple[str, str]] = (), viewer: Viewer = NOBODY) -> str:
     """A whole page. ``crumbs``: the way to it, as texts with links."""
     way = " › ".join(f'<a href="{link}">{text(name)}</a>' for name, link in crumbs)
+    nav = f'<nav class="crumbs" aria-label="where">{way}</nav>' if way else ""
+    what = "groupkeeper serve" if viewer.changes else "groupkeeper serve, read only"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
         '<meta name="viewport" content="width=device-width,initial-scale=1"/>'
         f'<title>{text(title)}</title><link rel="stylesheet" href="/style.css"/></head>\n<body>'
         '<a class="skip" href="#content">to the content</a><main id="content">'
-        + (f'<nav class="crumbs" aria-label="where">{way}</nav>' if way else "")
-        + f"<h1>{text(title)}</h1>{body}"
-        "<footer>groupkeeper serve, read only. All times are UTC. What the words mean: docs/glossary.md and "
-        "docs/serve.md.</footer></main></body></html>\n"
+        f'<div class="top">{nav}{viewer.line()}</div><h1>{text(title)}</h1>{body}'
+        f"<footer>{what}. All times are UTC. What the words mean: docs/glossary.md and docs/serve.md.</footer>"
+        "</main></body></html>\n"
     )
 
 
@@ -95,9 +186,10 @@ def problems(found: Sequence[Problem]) -> str:
     return f'<ul class="problems">{items}{more}</ul>'
 
 
-def problem(of: Problem) -> str:
+def problem(of: Problem, *, with_group: bool = False) -> str:
     """One of them, with the permission that is missing."""
-    where = [f"broker {of.broker}"] if of.broker is not None else []
+    where = [of.group] if with_group and of.group is not None else []
+    where += [f"broker {of.broker}"] if of.broker is not None else []
     if of.topic is not None:
         where.append(of.topic if of.partition is None else f"{of.topic}-{of.partition}")
     said = f"missing ACL: {of.acl}" if of.acl is not None else of.message

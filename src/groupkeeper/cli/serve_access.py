@@ -1,0 +1,133 @@
+"""Who may see and change what in ``groupkeeper serve``: its arguments."""
+
+from __future__ import annotations
+
+import secrets
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from groupkeeper.cli.framework.clusters import UsageMistake
+from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
+from groupkeeper.client.admin import Admin
+from groupkeeper.live.toml_tables import BadTable
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+    from groupkeeper.web.access.people import Access, Tokens
+    from groupkeeper.web.access.roles import Grant
+    from groupkeeper.web.changes.desk import Desk
+
+_TOKEN_BYTES = 24
+
+
+class Admission(NamedTuple):
+    """``desk`` None: nothing can be changed. ``token``: one that was made for this run, "" for none."""
+
+    access: Access
+    desk: Desk | None
+    token: str
+
+
+def add_access(command: ArgumentParser) -> None:
+    """The arguments."""
+    who = command.add_argument_group("who may see and change something")
+    who.add_argument(
+        "--allow-changes",
+        action="store_true",
+        help="let groups be reset and deleted from pages, by plans; default: pages only show",
+    )
+    who.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="a name and a token in each row: only who has one sees something; default: everybody does who reaches the "
+        "server, and for --allow-changes a token is made at each start",
+    )
+    who.add_argument(
+        "--user-header",
+        type=_header,
+        metavar="NAME",
+        help="the header in which a trusted proxy says who asks, for example X-Forwarded-User",
+    )
+    who.add_argument(
+        "--trusted-proxy",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="the address or network of a proxy that --user-header is believed of; repeat for several",
+    )
+    who.add_argument(
+        "--roles", metavar="FILE", help="who may see and who may change which groups (docs/serve.md); default: all may"
+    )
+
+
+def _header(text: str) -> str:
+    if not (text.isascii() and text.replace("-", "").replace("_", "").isalnum()):
+        raise ArgumentTypeError(f"{text!r} is no name of a header; for example X-Forwarded-User")
+    return text
+
+
+def admission_of(options: Namespace, openers: Mapping[str, Callable[[], Admin]], *, is_local: bool) -> Admission:
+    """What the options say. ``is_local``: only this machine reaches the server. Raises UsageMistake, OSError."""
+    from groupkeeper.web.access.people import Access, Proxy, networks_of
+    from groupkeeper.web.access.roles import Roles
+    from groupkeeper.web.changes.desk import Desk
+
+    _check(options, is_local=is_local)
+    kept = journal()
+    if options.allow_changes and kept is None:
+        raise UsageMistake(f"argument --allow-changes: changes need the journal, which is turned off: {VARIABLE}={OFF}")
+    tokens, token = _tokens(options)
+    try:
+        networks = networks_of(options.trusted_proxy)
+    except ValueError as problem:
+        raise UsageMistake(f"argument --trusted-proxy: {problem}") from None
+    proxy = None if options.user_header is None else Proxy(options.user_header, networks)
+    is_open = options.token_file is None and proxy is None
+    access = Access(Roles(_grants(options), changes=options.allow_changes), tokens, proxy, is_open=is_open)
+    desk = Desk(openers, kept) if options.allow_changes and kept is not None else None
+    return Admission(access, desk, token)
+
+
+def _check(options: Namespace, *, is_local: bool) -> None:
+    if bool(options.user_header) != bool(options.trusted_proxy):
+        missing = "--trusted-proxy" if options.user_header else "--user-header"
+        raise UsageMistake(f"arguments --user-header and --trusted-proxy go together: {missing} is missing")
+    is_known = options.token_file is not None or options.user_header is not None
+    if options.roles is not None and not is_known:
+        raise UsageMistake("argument --roles: nobody is known by name without --token-file or --user-header")
+    if options.allow_changes and not is_known and not is_local:
+        raise UsageMistake(
+            "argument --allow-changes: other machines reach the server: --token-file or --user-header says who may"
+        )
+
+
+def _tokens(options: Namespace) -> tuple[Tokens | None, str]:
+    """Whose tokens hold, and one that was made just now."""
+    from groupkeeper.operations.plans.recording import user
+    from groupkeeper.web.access.people import BadTokens, Tokens, read_tokens
+
+    if options.token_file is not None:
+        try:
+            return read_tokens(options.token_file), ""
+        except BadTokens as problem:
+            raise UsageMistake(f"argument --token-file: {problem}") from None
+        except OSError as problem:
+            raise UsageMistake(f"argument --token-file: {options.token_file}: {problem.strerror}") from None
+    if options.user_header is not None or not options.allow_changes:
+        return None, ""
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    return Tokens({token: user() or "somebody"}), token
+
+
+def _grants(options: Namespace) -> list[Grant] | None:
+    from groupkeeper.web.access.roles import read_grants
+
+    if options.roles is None:
+        return None
+    try:
+        return read_grants(options.roles)
+    except BadTable as problem:
+        raise UsageMistake(f"argument --roles: {problem}") from None
+    except OSError as problem:
+        raise UsageMistake(f"argument --roles: {options.roles}: {problem.strerror}") from None

@@ -1,0 +1,170 @@
+"""Who asks: by a token, by a session that a token began, or by the header of a proxy that is trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import NamedTuple
+
+from starlette.requests import Request
+
+from groupkeeper.operations.plans.recording import user as system_user
+from groupkeeper.web.access.roles import Rights, Roles
+
+LEAST_TOKEN = 16
+"""Characters of a token; a shorter one could be guessed."""
+
+_LONGEST_NAME = 200
+SESSION_S = 12 * 3600
+_MOST_SESSIONS = 1000
+_COOKIE = "groupkeeper"
+
+
+class BadTokens(ValueError):
+    """The file is none of tokens. The text never has one of them."""
+
+
+class Person(NamedTuple):
+    """Who asks. ``session``: by which of the sessions, "" for none. ``is_known`` False: anybody."""
+
+    name: str
+    rights: Rights
+    session: str = ""
+    is_known: bool = True
+
+
+class Tokens:
+    """Tokens, of which only the hashes are held, with the names of their owners."""
+
+    def __init__(self, names_by_token: Mapping[str, str]) -> None:
+        self._names = [(_digest(token), name) for token, name in names_by_token.items()]
+
+    def owner(self, token: str) -> str | None:
+        """Whose token it is. Takes as long whichever it is."""
+        given = _digest(token)
+        found = [name for digest, name in self._names if hmac.compare_digest(digest, given)]
+        return found[0] if found else None
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def read_tokens(path: str) -> Tokens:
+    """The tokens of a file: each in a row of its own, after the name of its owner; one alone is the system user's.
+
+    Raises BadTokens, OSError.
+    """
+    with open(path, encoding="utf-8") as file:
+        try:
+            rows = [(number, text.split()) for number, text in enumerate(file, 1)]
+        except UnicodeDecodeError:
+            raise BadTokens(f"{path}: expected text in UTF-8") from None
+    found: dict[str, str] = {}
+    for number, words in rows:
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) > 2:
+            raise BadTokens(f"{path}, row {number}: expected a name and a token")
+        if len(words[-1]) < LEAST_TOKEN:
+            raise BadTokens(f"{path}, row {number}: the token is too short: expected {LEAST_TOKEN} characters or more")
+        if words[-1] in found:
+            raise BadTokens(f"{path}, row {number}: the token is there twice")
+        found[words[-1]] = words[0] if len(words) == 2 else system_user()
+    if not found:
+        raise BadTokens(f"{path}: there is no token")
+    return Tokens(found)
+
+
+class Proxy(NamedTuple):
+    """Whose ``header`` says who asks: peers of these networks."""
+
+    header: str
+    networks: Sequence[IPv4Network | IPv6Network]
+
+    def user(self, request: Request) -> str | None:
+        """The name that the header gives; None when it isn't trusted, isn't there once, or is no name."""
+        given = request.headers.getlist(self.header)
+        if len(given) != 1 or request.client is None or not self._trusts(request.client.host):
+            return None
+        name = given[0].encode("latin-1").decode("utf-8", "replace").strip()
+        return name if 0 < len(name) <= _LONGEST_NAME and name.isprintable() and "\ufffd" not in name else None
+
+    def _trusts(self, host: str) -> bool:
+        try:
+            address = ip_address(host)
+        except ValueError:
+            return False
+        mapped = getattr(address, "ipv4_mapped", None)
+        return any((mapped or address) in network for network in self.networks)
+
+
+def networks_of(texts: Sequence[str]) -> list[IPv4Network | IPv6Network]:
+    """Addresses and networks. Raises ValueError."""
+    return [ip_network(text) for text in texts]
+
+
+class Access:
+    """Finds out who asks. Without ``tokens`` and ``proxy`` nobody is known. ``is_open``: everybody may see all."""
+
+    def __init__(
+        self, roles: Roles, tokens: Tokens | None = None, proxy: Proxy | None = None, *, is_open: bool
+    ) -> None:
+        self.has_login = tokens is not None
+        self.is_open = is_open
+        self.changes = roles.changes
+        self._roles = roles
+        self._tokens = tokens
+        self._proxy = proxy
+        self._sessions: dict[str, tuple[str, float]] = {}
+        self._key = secrets.token_bytes(32)
+
+    def person(self, request: Request) -> Person | None:
+        """Who asks, None: nobody who may see anything."""
+        name, session = self._name(request)
+        if name is not None:
+            return Person(name, self._roles.of(name), session)
+        return Person("", self._roles.only_seeing(), is_known=False) if self.is_open else None
+
+    def _name(self, request: Request) -> tuple[str | None, str]:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self._tokens is not None:
+            return self._tokens.owner(token.strip()), ""
+        if self._proxy is not None and (name := self._proxy.user(request)) is not None:
+            return name, ""
+        session = request.cookies.get(cookie_name(request), "")
+        name, until = self._sessions.get(session, ("", 0.0))
+        return (name, session) if time.monotonic() < until else (None, "")
+
+    def log_in(self, token: str) -> str | None:
+        """A new session of a token's owner, None when it is none."""
+        owner = None if self._tokens is None else self._tokens.owner(token)
+        if owner is None:
+            return None
+        if len(self._sessions) >= _MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        session = secrets.token_urlsafe(32)
+        self._sessions[session] = (owner, time.monotonic() + SESSION_S)
+        return session
+
+    def log_out(self, person: Person) -> None:
+        """End the session."""
+        self._sessions.pop(person.session, None)
+
+    def seal(self, person: Person) -> str:
+        """What forms of a person's pages have, and those of other sites can't."""
+        return hmac.new(self._key, f"{person.session}\n{person.name}".encode(), hashlib.sha256).hexdigest()
+
+    def is_sealed(self, person: Person, seal: str) -> bool:
+        """Whether a form is from a page of this person."""
+        return hmac.compare_digest(self.seal(person).encode(), seal.encode("utf-8", "surrogatepass"))
+
+
+def cookie_name(request: Request) -> str:
+    """Browsers send cookies to all ports of a host: servers must not end each other's sessions."""
+    server = request.scope.get("server")
+    return f"{_COOKIE}-{server[1]}" if server and server[1] else _COOKIE

@@ -1,0 +1,128 @@
+"""Roles: who may see and who may change which groups of which clusters. A file of TOML, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.live.toml_tables import BadTable, Table, as_names, as_tables, as_text, read_toml
+from groupkeeper.operations.selection import Choice, Names
+
+_EVERY = Names(())
+
+
+class Role(StrEnum):
+    """What one may do. Who may change may see."""
+
+    VIEW = "view"
+    CHANGE = "change"
+
+
+class Grant(NamedTuple):
+    """A role of some users, for some groups of some clusters."""
+
+    users: Names
+    role: Role
+    clusters: Names
+    groups: Choice
+
+    def is_for(self, cluster: str, group_id: str, role: Role) -> bool:
+        """Whether it lets do that."""
+        return role in (self.role, Role.VIEW) and self.clusters.matches(cluster) and self.groups.matches(group_id)
+
+
+class Rights(NamedTuple):
+    """What somebody may do: what one of the grants lets, everything when ``grants`` is None.
+
+    ``changes``: whether anybody may change anything here.
+    """
+
+    grants: tuple[Grant, ...] | None
+    changes: bool = False
+
+    def may(self, role: Role, cluster: str, group_id: str) -> bool:
+        """Whether a group may be seen or changed."""
+        if role is Role.CHANGE and not self.changes:
+            return False
+        return self.grants is None or any(grant.is_for(cluster, group_id, role) for grant in self.grants)
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether there is nothing here that may not be seen."""
+        return self.grants is None or any(not grant.clusters and not grant.groups for grant in self.grants)
+
+    def seen(self, snapshot: ClusterSnapshot) -> ClusterSnapshot | None:
+        """As much of a cluster as may be seen, None when that is nothing."""
+        if self.sees_all:
+            return snapshot
+        own = [grant.groups for grant in self.grants or () if grant.clusters.matches(snapshot.cluster)]
+        if not own:
+            return None
+        if not all(own):  # a choice without names is every name
+            return snapshot
+        groups = {
+            group_id: group
+            for group_id, group in snapshot.groups.items()
+            if any(choice.matches(group_id) for choice in own)
+        }
+        return snapshot._replace(groups=groups, listed=len(groups))
+
+
+class Roles:
+    """What is granted. ``grants`` None: whoever is known may do everything. ``changes``: as in Rights."""
+
+    def __init__(self, grants: Sequence[Grant] | None, *, changes: bool) -> None:
+        self.changes = changes
+        self._grants = grants
+
+    def of(self, user: str) -> Rights:
+        """What a user may do."""
+        if self._grants is None:
+            return Rights(None, self.changes)
+        return Rights(tuple(grant for grant in self._grants if grant.users.matches(user)), self.changes)
+
+    def only_seeing(self) -> Rights:
+        """What somebody may do who isn't known, where everybody may see everything."""
+        return Rights(None, changes=False)
+
+
+def read_grants(path: str) -> list[Grant]:
+    """The grants in a file. Raises BadTable, OSError."""
+    return read_toml(path, grants_of)
+
+
+def grants_of(document: Mapping[str, Any]) -> list[Grant]:
+    """The grants of a TOML document. Raises BadTable."""
+    top = Table("the file", document)
+    grants = [_grant(Table(f"role {number}", table)) for number, table in enumerate(top.take("role", as_tables, []), 1)]
+    top.end()
+    if not grants:
+        raise BadTable("there is no [[role]]")
+    return grants
+
+
+def _grant(table: Table) -> Grant:
+    grant = Grant(
+        table.take("users", _some),
+        table.take("may", _role),
+        table.take("clusters", _some, _EVERY),
+        Choice(table.take("groups", _some, _EVERY), table.take("except_groups", _some, _EVERY)),
+    )
+    table.end()
+    return grant
+
+
+def _some(value: Any) -> Names:
+    """An empty list would stand for everything."""
+    if value == []:
+        raise ValueError('expected names; "*" stands for all')
+    return as_names(value)
+
+
+def _role(value: Any) -> Role:
+    try:
+        return Role(as_text(value))
+    except ValueError:
+        raise ValueError(f"expected one of {', '.join(Role)}") from None

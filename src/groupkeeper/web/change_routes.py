@@ -1,0 +1,212 @@
+"""What is answered about changes. Only here, and only when a form is sent, is a cluster asked because of a request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from urllib.parse import parse_qs, urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.operations.plans import document
+from groupkeeper.web.access.people import Access, Person
+from groupkeeper.web.access.roles import Role
+from groupkeeper.web.answers import HEADERS, html_answer
+from groupkeeper.web.changes.asked import BadForm, Form, asked_of, first
+from groupkeeper.web.changes.desk import Desk, Entry, NotDone
+from groupkeeper.web.pages.change import change_page
+from groupkeeper.web.pages.parts import Viewer, refusal_page
+from groupkeeper.web.pages.plan import plan_page
+
+_LARGEST_FORM = 64 * 1024
+_MOST_FIELDS = 1000
+_SLOWEST_FORM_S = 10.0
+
+Snapshots = Callable[[], Sequence[ClusterSnapshot]]
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+class Refused(Exception):
+    """What is asked for is not done. ``said``: why, for a page."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(said)
+        self.status = status
+        self.said = said
+
+
+class Changes:
+    """The routes. ``desk`` None: nothing can be changed here, and pages say so."""
+
+    def __init__(self, access: Access, snapshots: Snapshots, desk: Desk | None) -> None:
+        self._access = access
+        self._snapshots = snapshots
+        self._desk = desk
+
+    def answers(self) -> list[tuple[str, str, Answer]]:
+        """All of them, with their methods and paths."""
+        return [
+            (method, path, self._answering(answer))
+            for method, path, answer in (
+                ("GET", "/change", self.choose),
+                ("GET", "/plan", self.show),
+                ("GET", "/plan.json", self.file),
+                ("POST", "/plan", self.make),
+                ("POST", "/plan/compare", self.compare),
+                ("POST", "/plan/apply", self.apply),
+                ("POST", "/undo", self.undo),
+            )
+        ]
+
+    def _answering(self, answer: Answer) -> Answer:
+        async def answered(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except Refused as refused:
+                status, said = refused.status, refused.said
+            except BadForm as problem:
+                status, said = 400, str(problem)
+            except NotDone as problem:
+                status, said = 502, str(problem)
+            return html_answer(refusal_page(said, viewer_of(request, self._access)), status)
+
+        return answered
+
+    async def choose(self, request: Request) -> Response:
+        wanted = request.query_params
+        snapshot, group = self._group(wanted.get("cluster", ""), wanted.get("group", ""), request)
+        viewer = viewer_of(request, self._access)
+        return html_answer(change_page(snapshot, group, viewer, self.why_not(viewer, snapshot.cluster, group)))
+
+    def why_not(self, viewer: Viewer, cluster: str, group: GroupView) -> str:
+        """Why a person cannot plan a change of a group, "" when that is possible."""
+        if self._desk is None:
+            return "This server only shows: it was started without --allow-changes."
+        if viewer.person is None or not viewer.person.is_known:
+            return "Log in to change something."
+        if not viewer.person.rights.may(Role.CHANGE, cluster, group.group_id):
+            return f"{viewer.person.name} has no role that may change this group (change, in the file of --roles)."
+        return ""
+
+    async def make(self, request: Request) -> Response:
+        desk, person, form = await self._posted(request)
+        snapshot, group = self._group(first(form, "cluster"), first(form, "group"), request)
+        self._may_change(person, snapshot.cluster, (group.group_id,))
+        entry = await desk.make(snapshot.cluster, asked_of(form, snapshot.cluster, group.group_id), person)
+        return _seen_at("/plan", id=entry.id)
+
+    async def show(self, request: Request) -> Response:
+        entry = self._entry(request.query_params.get("id", ""), request)
+        viewer = viewer_of(request, self._access)
+        assert viewer.person is not None
+        may = self._is_allowed(viewer.person, entry.cluster, entry.group_ids)
+        return html_answer(plan_page(entry, viewer, may_change=may))
+
+    async def file(self, request: Request) -> Response:
+        entry = self._entry(request.query_params.get("id", ""), request)
+        if entry.is_deletion_of_group or entry.is_of_share_groups:
+            raise Refused(404, "A plan of this kind has no file.")
+        headers = {**HEADERS, "Content-Disposition": 'attachment; filename="plan.json"'}
+        return Response("".join(document.write(entry.plan)), 200, headers, "application/json")
+
+    async def compare(self, request: Request) -> Response:
+        desk, person, form = await self._posted(request)
+        entry = self._entry(first(form, "id"), request)
+        self._may_change(person, entry.cluster, entry.group_ids)
+        await desk.compare(entry)
+        return _seen_at("/plan", id=entry.id)
+
+    async def apply(self, request: Request) -> Response:
+        desk, person, form = await self._posted(request)
+        entry = self._entry(first(form, "id"), request)
+        self._may_change(person, entry.cluster, entry.group_ids)
+        if len(entry.group_ids) > 1 and first(form, "confirm").strip() != str(len(entry.group_ids)):
+            raise Refused(400, f"Nothing was changed: type the number of groups, {len(entry.group_ids)}, to confirm.")
+        await desk.apply(entry, person)
+        return _seen_at("/plan", id=entry.id)
+
+    async def undo(self, request: Request) -> Response:
+        desk, person, form = await self._posted(request)
+        change_id = first(form, "change")
+        recorded = await desk.recorded(change_id)
+        if recorded is None:
+            raise Refused(404, "The journal has no such change.")
+        cluster = first(form, "cluster")
+        self._may_change(person, cluster, tuple(recorded.groups))
+        if cluster not in (each.cluster for each in self._snapshots()):
+            raise Refused(404, "There is no such cluster here.")
+        entry = await desk.undo(cluster, change_id, recorded, person)
+        return _seen_at("/plan", id=entry.id)
+
+    async def _posted(self, request: Request) -> tuple[Desk, Person, Form]:
+        """Who sent a form, and what is in it. Raises Refused unless it is from one of their own pages."""
+        if self._desk is None:
+            raise Refused(403, "This server only shows: it was started without --allow-changes.")
+        form = await read_form(request)
+        person = self._access.person(request)
+        if person is None or not person.is_known:
+            raise Refused(403, "Nothing was changed: log in first.")
+        if not self._access.is_sealed(person, first(form, "seal")):
+            raise Refused(403, "Nothing was changed: the form is not from a page of this session. Load it again.")
+        return self._desk, person, form
+
+    def _group(self, cluster: str, group_id: str, request: Request) -> tuple[ClusterSnapshot, GroupView]:
+        viewer = viewer_of(request, self._access)
+        for snapshot in viewer.seen(self._snapshots()):
+            if snapshot.cluster == cluster and group_id in snapshot.groups:
+                return snapshot, snapshot.groups[group_id]
+        raise Refused(404, "There is no such group now, or its cluster cannot be asked.")
+
+    def _entry(self, entry_id: str, request: Request) -> Entry:
+        entry = None if self._desk is None else self._desk.entry(entry_id)
+        person = self._access.person(request)
+        if entry is None or person is None or not self._sees(person, entry):
+            raise Refused(404, "There is no such plan (any more).")
+        return entry
+
+    @staticmethod
+    def _sees(person: Person, entry: Entry) -> bool:
+        return all(person.rights.may(Role.VIEW, entry.cluster, group_id) for group_id in entry.group_ids)
+
+    @staticmethod
+    def _is_allowed(person: Person, cluster: str, group_ids: Sequence[str]) -> bool:
+        return person.is_known and all(person.rights.may(Role.CHANGE, cluster, group_id) for group_id in group_ids)
+
+    def _may_change(self, person: Person, cluster: str, group_ids: Sequence[str]) -> None:
+        if not self._is_allowed(person, cluster, group_ids):
+            raise Refused(403, f"Nothing was changed: {person.name} has no role that may change all of these groups.")
+
+
+def viewer_of(request: Request, access: Access) -> Viewer:
+    """Who looks at a page, and what the page has for that."""
+    person = access.person(request)
+    seal = "" if person is None or not person.is_known else access.seal(person)
+    return Viewer(person, seal, has_login=access.has_login, changes=access.changes)
+
+
+async def read_form(request: Request) -> Form:
+    """The fields of a form that was sent. Raises Refused for what no page of this server sends."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise Refused(403, "Nothing was changed: the form is from another site.")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise Refused(415, "Expected a form.")
+    body = b""
+    try:
+        async with asyncio.timeout(_SLOWEST_FORM_S):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > _LARGEST_FORM:
+                    raise Refused(413, "The form is too large.")
+    except TimeoutError:
+        raise Refused(408, "The form came too slowly.") from None
+    try:
+        return parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
+    except ValueError:
+        raise Refused(400, "That is no form.") from None
+
+
+def _seen_at(path: str, **parameters: str) -> Response:
+    return RedirectResponse(f"{path}?{urlencode(parameters)}", 303, HEADERS)

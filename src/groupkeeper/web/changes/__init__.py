@@ -1,0 +1,1 @@
+"""Changes from pages: asked for in forms, planned, compared, applied and undone."""

@@ -1,0 +1,233 @@
+"""Plans that were made from pages, and what became of them. How plans are made and carried out is in `operations`.
+
+Every one is of one cluster, and has a client of its own while it is made, compared or applied. Changes of a cluster are
+applied one after the other. What is here is forgotten with the program; the journal is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from enum import StrEnum
+from typing import TypeVar
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.delete import delete_compared, look_at_deletion
+from groupkeeper.operations.plans.applying import Applied, apply_plan
+from groupkeeper.operations.plans.deleting import make_deletion
+from groupkeeper.operations.plans.guard import Verdict, check
+from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, JournalUnwritable, Recorded
+from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, Request, make_reset, with_times
+from groupkeeper.operations.plans.model import Kind, Plan, Trouble
+from groupkeeper.operations.plans.recording import Recorder
+from groupkeeper.operations.plans.undoing import make_undo
+from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
+from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.web.access.people import Person
+from groupkeeper.web.changes.asked import Asked, Deed
+
+MOST_PLANS = 200
+"""The oldest go."""
+
+THROUGH = "groupkeeper serve"
+
+T = TypeVar("T")
+
+
+class NotDone(Exception):
+    """The cluster or the journal could not be asked. The text says why."""
+
+
+class Stage(StrEnum):
+    """How far a plan is."""
+
+    PLANNED = "planned"
+    APPLYING = "being applied"
+    APPLIED = "applied"
+
+
+class Entry:
+    """A plan on the desk.
+
+    Attributes:
+        group_ids: the groups that it is about.
+        verdict: how it fitted when it was compared last.
+        applied: what was done of it; None: nothing yet.
+        change_id: in the journal, "" before it is applied and when there was nothing to do.
+        remarks: for people, of its making and of its outcome.
+    """
+
+    def __init__(self, cluster: str, made_by: str, made: Made, verdict: Verdict, group_ids: tuple[str, ...]) -> None:
+        self.id = secrets.token_urlsafe(9)
+        self.cluster = cluster
+        self.made_by = made_by
+        self.made = made
+        self.verdict = verdict
+        self.compared_ms = _now_ms()
+        self.group_ids = group_ids
+        self.stage = Stage.PLANNED
+        self.applied: Applied | None = None
+        self.applied_by = ""
+        self.change_id = ""
+        self.remarks = list(made.remarks)
+        self.is_of_share_groups = False
+
+    @property
+    def plan(self) -> Plan:
+        return self.made.plan
+
+    @property
+    def troubles(self) -> tuple[Trouble, ...]:
+        """Why it cannot be applied now, all or nothing of it."""
+        return self.verdict.troubles
+
+    @property
+    def is_deletion_of_group(self) -> bool:
+        return self.plan.kind is Kind.DELETE_GROUPS
+
+    @property
+    def can_be_applied(self) -> bool:
+        """Whether there is something to do that fits."""
+        has_work = bool(self.verdict.ready) or self.is_deletion_of_group
+        return self.stage is Stage.PLANNED and has_work and not self.troubles and not self.made.is_refused
+
+
+class Desk:
+    """``open_admins`` make clients that aren't connected yet, by cluster."""
+
+    def __init__(self, open_admins: Mapping[str, Callable[[], Admin]], journal: Journal) -> None:
+        self.journal = journal
+        self._open_admins = open_admins
+        self._entries: dict[str, Entry] = {}
+        self._applying = {cluster: asyncio.Lock() for cluster in open_admins}
+
+    def entry(self, entry_id: str) -> Entry | None:
+        """A plan, None when there is none of this id (any more)."""
+        return self._entries.get(entry_id)
+
+    def entries(self) -> list[Entry]:
+        """All of them, the latest first."""
+        return list(self._entries.values())[::-1]
+
+    async def make(self, cluster: str, asked: Asked, person: Person) -> Entry:
+        """Plan what is asked for, and compare it. Nothing is changed. Raises NotDone."""
+
+        async def work(admin: Admin) -> Entry:
+            made = await _made(admin, asked)
+            verdict = await _compared(admin, made.plan, (asked.group_id,))
+            return Entry(cluster, person.name, made, verdict, (asked.group_id,))
+
+        return self._put(await self._with(cluster, work))
+
+    async def undo(self, cluster: str, change_id: str, recorded: Recorded, person: Person) -> Entry:
+        """Plan what takes a change back. Nothing is changed. Raises NotDone."""
+        is_share = await self._ask_journal(lambda: is_of_share_groups(self.journal, recorded))
+        command = ("groupkeeper", "undo", change_id, "--context", cluster)
+
+        async def work(admin: Admin) -> Entry:
+            used = ShareAdmin(admin) if is_share else admin
+            plan, verdict = await make_undo(used, recorded, command, _now_ms(), if_out_of_range=Otherwise.FAIL)
+            timed, remarks = await with_times(admin, plan)
+            entry = Entry(cluster, person.name, Made(timed, (), tuple(remarks)), verdict, tuple(recorded.groups))
+            entry.is_of_share_groups = is_share
+            return entry
+
+        return self._put(await self._with(cluster, work))
+
+    async def compare(self, entry: Entry) -> None:
+        """See how a plan fits now. Raises NotDone."""
+
+        async def work(admin: Admin) -> Verdict:
+            used = ShareAdmin(admin) if entry.is_of_share_groups else admin
+            return await _compared(used, entry.plan, entry.group_ids)
+
+        verdict = await self._with(entry.cluster, work)
+        if entry.stage is Stage.PLANNED:
+            entry.verdict, entry.compared_ms = verdict, _now_ms()
+
+    async def apply(self, entry: Entry, person: Person) -> None:
+        """Compare a plan, and carry it out if all of it fits; once, however often it is asked for. Raises NotDone."""
+        if entry.stage is not Stage.PLANNED:
+            return
+        entry.stage = Stage.APPLYING
+        recorder = Recorder(self.journal, entry.plan.command, None, made_by=person.name, through=THROUGH)
+
+        async def work(admin: Admin) -> Applied | None:
+            used = ShareAdmin(admin) if entry.is_of_share_groups else admin
+            entry.verdict, entry.compared_ms = await _compared(used, entry.plan, entry.group_ids), _now_ms()
+            if entry.verdict.troubles:
+                return None
+            if entry.is_deletion_of_group:
+                return await delete_compared(used, entry.group_ids, entry.verdict, recorder)
+            return await apply_plan(used, entry.plan, recorder, verdict=entry.verdict)
+
+        try:
+            async with self._applying[entry.cluster]:
+                applied = await self._with(entry.cluster, work)
+        except JournalUnwritable as problem:
+            entry.stage = Stage.PLANNED
+            raise NotDone(f"nothing was changed, as the journal cannot be written: {problem}") from None
+        except BaseException:
+            entry.stage = Stage.APPLIED if recorder.id else Stage.PLANNED
+            entry.change_id = recorder.id
+            raise
+        if applied is None:
+            entry.stage = Stage.PLANNED
+            return
+        entry.stage, entry.applied, entry.applied_by, entry.change_id = Stage.APPLIED, applied, person.name, recorder.id
+        if recorder.failure:
+            entry.remarks.append(f"the journal lacks the outcome, so the change looks unfinished: {recorder.failure}")
+
+    async def recorded(self, change_id: str) -> Recorded | None:
+        """A change of the journal. Raises NotDone."""
+        return await self._ask_journal(lambda: self.journal.load(change_id))
+
+    async def _ask_journal(self, question: Callable[[], T]) -> T:
+        try:
+            return await asyncio.to_thread(question)
+        except JournalUnreadable as problem:
+            raise NotDone(str(problem)) from None
+
+    async def _with(self, cluster: str, work: Callable[[Admin], Awaitable[T]]) -> T:
+        try:
+            async with self._open_admins[cluster]() as admin:
+                return await work(admin)
+        except (KafkaError, ClientError) as failure:
+            raise NotDone(f"{type(failure).__name__}: {failure}") from failure
+
+    def _put(self, entry: Entry) -> Entry:
+        self._entries[entry.id] = entry
+        idle = [each for each in self._entries.values() if each.stage is not Stage.APPLYING]
+        for old in idle[: max(0, len(self._entries) - MOST_PLANS)]:
+            del self._entries[old.id]
+        return entry
+
+
+async def _made(admin: Admin, asked: Asked) -> Made:
+    now_ms = _now_ms()
+    if asked.deed is Deed.RESET:
+        request = Request(
+            [asked.group_id], asked.topics, asked.scenario, asked.policies, command=asked.command, made_ms=now_ms,
+            creates=False,
+        )  # fmt: skip
+        return await make_reset(admin, request)
+    if asked.deed is Deed.DELETE_OFFSETS:
+        return await make_deletion(admin, [asked.group_id], asked.topics, now_ms, asked.command)
+    made = await make_deletion(admin, [asked.group_id], ALL_COMMITTED, now_ms, asked.command)
+    return made._replace(plan=made.plan._replace(kind=Kind.DELETE_GROUPS))
+
+
+async def _compared(admin: Admin, plan: Plan, group_ids: tuple[str, ...]) -> Verdict:
+    if plan.kind is not Kind.DELETE_GROUPS:
+        return await check(admin, plan, creates=plan.kind is Kind.UNDO)
+    verdict = await check(admin, plan)
+    found = await look_at_deletion(admin, group_ids)
+    stale = tuple(each for each in verdict.troubles if each.place is not None)
+    return verdict._replace(troubles=(*(Trouble(key, None, why) for key, why in found.failed.items()), *stale))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

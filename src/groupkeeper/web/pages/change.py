@@ -1,0 +1,143 @@
+"""What can be done to a group: forms that make plans, or why there are none."""
+
+from __future__ import annotations
+
+from html import escape
+
+from groupkeeper.client.admin.types import GroupType
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.operations.errors import NotOfConsumers, named
+from groupkeeper.operations.reset import INACTIVE
+from groupkeeper.web.pages import parts
+from groupkeeper.web.pages.parts import Viewer
+
+_MOST_TOPICS = 50
+
+
+def change_page(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, why_not: str) -> str:
+    """``why_not``: why this person cannot change this group, "" when that is possible."""
+    crumbs = [
+        *parts.way_to(snapshot.cluster),
+        (group.group_id, parts.url("/group", cluster=snapshot.cluster, group=group.group_id)),
+    ]
+    title = f"Change {group.group_id}"
+    if why_not:
+        login = ' <a href="/login">Log in</a>' if viewer.can_log_in else ""
+        body = f'<p class="verdict none">{parts.sentence(why_not)}{login}</p>'
+        return parts.page(title, body, crumbs, viewer)
+    front = (
+        '<p class="soft">A form makes a plan: what is committed before and after, partition by partition. Nothing is '
+        f"changed before you apply it.</p>{_activity(group)}"
+    )
+    body = f"{front}<h2>Reset</h2>{_reset(snapshot, group, viewer)}"
+    body += f"<h2>Delete offsets</h2>{_delete_offsets(snapshot, group, viewer)}"
+    body += f"<h2>Delete the group</h2>{_delete(snapshot, group, viewer)}"
+    return parts.page(title, body, crumbs, viewer)
+
+
+def _activity(group: GroupView) -> str:
+    """Who would keep a plan from being applied."""
+    if group.group_state in (None, *INACTIVE):
+        return ""
+    return (
+        f'<p class="verdict none">{parts.sentence(f"The group is active ({group.group_state}){_held_by(group)}. ")}'
+        "A plan can be made now, and applied when it has no members.</p>"
+    )
+
+
+def _held_by(group: GroupView) -> str:
+    members = () if group.description is None else group.description.members
+    return f", held by {named(members)}" if members else ""
+
+
+def _disabled(why: str) -> str:
+    return f'<p class="card soft">{parts.sentence(why)}</p>'
+
+
+def _form(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, deed: str, fields: str, button: str) -> str:
+    hidden = {"cluster": snapshot.cluster, "group": group.group_id, "deed": deed}
+    return (
+        f'<form method="post" action="/plan" class="card tall">{viewer.sealed(hidden)}{fields}'
+        f'<p><button type="submit">{button}</button></p></form>'
+    )
+
+
+def _reset(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer) -> str:
+    if group.group_type is GroupType.SHARE:
+        return _disabled(str(NotOfConsumers(group.group_id)))
+    fields = (
+        f"<fieldset><legend>Where to</legend>{''.join(_WHERE)}</fieldset>{_scope(group, 'reset')}"
+        "<fieldset><legend>Where it cannot be done as asked</legend>"
+        f"{_select('if-no-record', 'no record is from that time on', _NO_RECORD)}"
+        f"{_select('if-out-of-range', 'the log does not hold the offset', _OUT_OF_RANGE)}</fieldset>"
+    )
+    return _form(snapshot, group, viewer, "reset", fields, "Plan the reset")
+
+
+_NO_RECORD = {"end": "go to the end of the log", "skip": "leave the partition as it is", "fail": "make no plan"}
+_OUT_OF_RANGE = {"clamp": "go to its nearer end", "skip": "leave the partition as it is", "fail": "make no plan"}
+
+
+def _select(name: str, label: str, choices: dict[str, str]) -> str:
+    options = "".join(f'<option value="{value}">{text}</option>' for value, text in choices.items())
+    return f'<label>{label}<select name="{name}">{options}</select></label>'
+
+
+def _radio(value: str, text: str, field: str = "", after: str = "") -> str:
+    return (
+        f'<div class="choice"><input type="radio" name="to" id="to-{value}" value="{value}" required/>'
+        f'<label for="to-{value}">{text}</label>{field}{after}</div>'
+    )
+
+
+_WHERE = (
+    _radio("earliest", "the oldest record"),
+    _radio("latest", "the end of the log"),
+    _radio("current", "the committed offset, moved into the log"),
+    _radio("time", "the first record from this time on", '<input type="datetime-local" name="time" step="1" '
+           'aria-label="time, in UTC"/>', " UTC"),
+    _radio("ago", "the first record from so long ago on", '<input type="text" name="ago" size="10" placeholder="1h" '
+           'aria-label="how long ago"/>'),
+    _radio("shift", "records on, or back when negative", '<input type="text" name="shift" size="10" '
+           'inputmode="numeric" placeholder="-100" aria-label="by how many records"/>'),
+    _radio("offset", "this offset", '<input type="text" name="offset" size="14" inputmode="numeric" '
+           'aria-label="offset"/>'),
+)  # fmt: skip
+
+
+def _scope(group: GroupView, prefix: str) -> str:
+    topics = list(group.topics)[:_MOST_TOPICS]
+    boxes = "".join(
+        f'<div class="choice"><input type="checkbox" name="topic" id="{prefix}-{number}" value="{escape(topic)}"/>'
+        f'<label for="{prefix}-{number}" class="name">{parts.text(topic)}</label></div>'
+        for number, topic in enumerate(topics)
+    )
+    return (
+        "<fieldset><legend>Which partitions</legend>"
+        f'<div class="choice"><input type="radio" name="scope" id="{prefix}-all" value="all" checked/>'
+        f'<label for="{prefix}-all">all with a committed offset</label></div>'
+        f'<div class="choice"><input type="radio" name="scope" id="{prefix}-some" value="some"/>'
+        f'<label for="{prefix}-some">only these</label></div><div class="within">{boxes}'
+        '<label>others, or single partitions, as in orders:0,1 payments<input type="text" name="more"/></label>'
+        "</div></fieldset>"
+    )
+
+
+def _delete_offsets(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer) -> str:
+    if group.group_type is GroupType.SHARE:
+        return _disabled(str(NotOfConsumers(group.group_id)))
+    note = (
+        '<p class="note">Where no offset is committed, consumers begin where their auto.offset.reset says. While the '
+        "group has members, only offsets of topics that none of them reads can be deleted.</p>"
+    )
+    return _form(snapshot, group, viewer, "delete-offsets", note + _scope(group, "delete"), "Plan the deletion")
+
+
+def _delete(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer) -> str:
+    if group.group_type in (GroupType.SHARE, GroupType.STREAMS):
+        return _disabled(str(NotOfConsumers(group.group_id, deletes=group.group_type)))
+    if group.group_state not in (None, *INACTIVE):
+        return _disabled(f"The group is active ({group.group_state}){_held_by(group)}: a group with members is not "
+                         "deleted.")  # fmt: skip
+    note = '<p class="note">It goes with its committed offsets; an undo brings these back.</p>'
+    return _form(snapshot, group, viewer, "delete", note, "Plan the deletion of the group")

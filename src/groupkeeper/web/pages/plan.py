@@ -1,0 +1,187 @@
+"""A plan: before and after for each partition, what keeps it from being applied, and what became of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.authorization import Deed
+from groupkeeper.operations.plans.model import Change, Kind, Trouble
+from groupkeeper.operations.plans.telling import consequences, trouble_problem
+from groupkeeper.operations.problems import Problem
+from groupkeeper.pipeline.report import words
+from groupkeeper.web.changes.desk import Entry, Stage
+from groupkeeper.web.pages import parts
+from groupkeeper.web.pages.parts import Cell, Viewer
+
+_MOST_ROWS = 2000
+_DEEDS = {Kind.DELETE: Deed.DELETE_OFFSETS, Kind.DELETE_GROUPS: Deed.DELETE}
+_TITLES = {
+    Kind.DELETE: "delete offsets of",
+    Kind.DELETE_GROUPS: "delete",
+    Kind.UNDO: "undo a change of",
+}
+
+
+def plan_page(entry: Entry, viewer: Viewer, *, may_change: bool) -> str:
+    """The whole page. ``may_change``: whether this person may apply it."""
+    groups = entry.group_ids
+    of = groups[0] if len(groups) == 1 else words.counted(len(groups), "group")
+    crumbs = parts.way_to(entry.cluster)
+    if len(groups) == 1:
+        crumbs.append((of, parts.url("/group", cluster=entry.cluster, group=of)))
+    problems = [trouble_problem(each, _DEEDS.get(entry.plan.kind, Deed.COMMIT)) for each in _troubles(entry)]
+    remarks = [*consequences(entry.plan.groups), *entry.remarks]
+    body = (
+        f"{_verdict(entry, problems)}{_problems(problems)}{_facts(entry)}"
+        f"{_list(remarks)}{_actions(entry, viewer, may_change=may_change)}<h2>Partitions</h2>{_table(entry)}"
+    )
+    return parts.page(f"Plan: {_TITLES.get(entry.plan.kind, str(entry.plan.kind))} {of}", body, crumbs, viewer)
+
+
+def _troubles(entry: Entry) -> Sequence[Trouble]:
+    if entry.applied is not None:
+        return entry.applied.troubles
+    return (*entry.made.troubles, *entry.verdict.troubles)
+
+
+def _verdict(entry: Entry, problems: Sequence[Problem]) -> str:
+    tone, said = _said(entry, problems)
+    return f'<p class="verdict {tone}" role="status">{parts.sentence(said)}</p>'
+
+
+def _said(entry: Entry, problems: Sequence[Problem]) -> tuple[str, str]:
+    applied = entry.applied
+    if entry.stage is Stage.APPLYING:
+        return "none", "It is being applied. Load the page again to see what became of it."
+    if entry.stage is Stage.APPLIED and applied is None:
+        return "bad", "It is not known what became of it: some, all or none of it may be done. The journal has it."
+    if applied is not None:
+        done = sum(len(group.changes) for group in applied.done)
+        what = f"Applied by {entry.applied_by} and read back: {words.counted(done, 'partition')}"
+        what += f"; {len(applied.already)} were so already" if applied.already else ""
+        if entry.is_deletion_of_group and not applied.troubles:
+            return "good", f"Deleted by {entry.applied_by}, and gone: {words.counted(done, 'offset')} went with it."
+        return ("bad", f"{what}. Not all of it came about.") if applied.troubles else ("good", f"{what}.")
+    if entry.made.is_refused:
+        return "bad", "No plan is made, as it was to fail in this case."
+    if entry.can_be_applied:
+        return ("none" if problems else "good"), "Nothing is changed yet. It fits the cluster as it was just now."
+    if entry.verdict.troubles:
+        return "bad", "Nothing is changed, and it cannot be applied as things are."
+    return "none", "There is nothing to do."
+
+
+def _problems(problems: Sequence[Problem]) -> str:
+    if not problems:
+        return ""
+    items = "".join(f"<li>{parts.problem(each, with_group=True)}</li>" for each in problems[:50])
+    left = len(problems) - 50
+    return f'<ul class="problems" id="why">{items}{f"<li>and {left:,} more</li>" if left > 0 else ""}</ul>'
+
+
+def _list(remarks: Iterable[str]) -> str:
+    items = "".join(f"<li>{parts.sentence(remark)}</li>" for remark in remarks)
+    return f'<ul class="problems">{items}</ul>' if items else ""
+
+
+def _facts(entry: Entry) -> str:
+    pairs = [
+        ("kind", str(entry.plan.kind)),
+        ("made by", parts.text(entry.made_by)),
+        ("made", parts.moment(entry.plan.made_ms)),
+        ("compared", parts.moment(entry.compared_ms)),
+    ]
+    if entry.change_id:
+        pairs.append(("change in the journal", parts.text(entry.change_id)))
+    command = shlex.join(entry.plan.command)
+    shown = f'<p class="note">As a command: <code>{parts.sentence(command)}</code></p>'
+    return f'<div class="card">{parts.numbers(pairs)}{shown}</div>'
+
+
+def _actions(entry: Entry, viewer: Viewer, *, may_change: bool) -> str:
+    file = ""
+    if not entry.is_deletion_of_group and not entry.is_of_share_groups and entry.plan.groups:
+        file = f'<a href="{parts.url("/plan.json", id=entry.id)}">the plan as a file</a>'
+    if not may_change:
+        who = viewer.name or "You"
+        return f'<p class="soft">{parts.text(who)} may not apply it. {file}</p>'
+    hidden = {"id": entry.id}
+    if entry.stage is not Stage.PLANNED:
+        undo = ""
+        if entry.change_id and entry.stage is Stage.APPLIED:
+            fields = viewer.sealed({"cluster": entry.cluster, "change": entry.change_id})
+            undo = f'<form method="post" action="/undo">{fields}<button type="submit">Plan the undo</button></form>'
+        return f'<div class="actions">{undo}{file}</div>'
+    confirm = ""
+    if len(entry.group_ids) > 1:
+        label = f"how many groups are changed ({len(entry.group_ids)})"
+        confirm = f'<label>{label}<input type="text" name="confirm" inputmode="numeric" size="6" required/></label>'
+    state = "" if entry.can_be_applied else ' disabled aria-describedby="why"'
+    name = "Delete the group" if entry.is_deletion_of_group else "Apply"
+    return (
+        f'<div class="actions"><form method="post" action="/plan/apply">{viewer.sealed(hidden)}{confirm}'
+        f'<button type="submit" class="main"{state}>{name}</button></form>'
+        f'<form method="post" action="/plan/compare">{viewer.sealed(hidden)}'
+        f'<button type="submit">Compare again</button></form>{file}</div>'
+    )
+
+
+def _table(entry: Entry) -> str:
+    if not entry.plan.groups:
+        return '<p class="soft">No partition has a committed offset that is concerned.</p>'
+    several = len(entry.group_ids) > 1
+    heads = [
+        *map(parts.head, [*(["group"] if several else []), "topic", "partition"]),
+        *(parts.head(name, "n") for name in ("before", "after", "skipped", "read again")),
+        *map(parts.head, ("record before", "record after")),
+        *(parts.head(name, "n") for name in ("log start", "log end")),
+        *map(parts.head, ("why", "result")),
+    ]
+    results = _results(entry)
+    rows = [
+        [
+            *([Cell(parts.text(group.group_id), "name")] if several else []),
+            *_cells(place, change),
+            Cell(parts.sentence(change.why), "why"),
+            Cell(results.get((group.group_id, place), ""), "t"),
+        ]
+        for group in entry.plan.groups
+        for place, change in group.changes.items()
+    ]
+    left = len(rows) - _MOST_ROWS
+    more = f'<p class="note">The first {_MOST_ROWS:,} of {len(rows):,}; the file has all.</p>' if left > 0 else ""
+    return more + parts.table(heads, rows[:_MOST_ROWS], "partitions")
+
+
+def _results(entry: Entry) -> dict[tuple[str, TopicPartition], str]:
+    """What became of each place, or how it is when nothing was done yet."""
+    applied = entry.applied
+    already = entry.verdict.already if applied is None else applied.already
+    found = dict.fromkeys(already, "is so already")
+    for trouble in _troubles(entry):
+        if trouble.group_id is not None and isinstance(trouble.place, TopicPartition):
+            found[(trouble.group_id, trouble.place)] = "not done" if applied else "does not fit"
+    for group in () if applied is None else applied.done:
+        found |= {(group.group_id, place): "applied" for place in group.changes}
+    return found
+
+
+def _cells(place: TopicPartition, change: Change) -> Sequence[Cell]:
+    return (
+        Cell(parts.text(place.topic), "name"),
+        Cell(str(place.partition), "n"),
+        _offset(change.before, "none"),
+        _offset(change.after, "deleted"),
+        parts.number(change.skipped),
+        parts.number(change.replayed),
+        Cell(parts.moment(change.before_ms), "t"),
+        Cell(parts.moment(change.after_ms), "t"),
+        parts.number(change.oldest),
+        parts.number(change.latest),
+    )
+
+
+def _offset(commit: OffsetAndMetadata | None, otherwise: str) -> Cell:
+    return Cell(otherwise if commit is None else words.number(commit.offset), "n")

@@ -1,0 +1,49 @@
+"""What forms ask for: anything may be in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupkeeper.web.changes.asked import BadForm, Deed, asked_of
+
+RESET = {"deed": ["reset"], "scope": ["all"]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"deed": ["burn"]}, "deed: 'burn' is none of reset, delete-offsets, delete"),
+        ({}, "where to: nothing is chosen"),
+        ({"to": ["moon"]}, "where to: nothing is chosen"),
+        ({"to": ["time"], "time": ["tomorrow"]}, "time: 'tomorrow' is no date and time"),
+        ({"to": ["time"], "time": ["1969-01-01T00:00"]}, "before 1970"),
+        ({"to": ["time"]}, "time: '' is no date and time"),
+        ({"to": ["ago"], "ago": ["a while"]}, "how long ago: 'a while' is no duration"),
+        ({"to": ["ago"], "ago": ["P99999D"]}, "before 1970"),
+        ({"to": ["offset"], "offset": ["-1"]}, "offset: expected a number from 0 on"),
+        ({"to": ["offset"], "offset": ["9" * 30]}, "is no number"),
+        ({"to": ["offset"], "offset": ["１"]}, "is no number"),
+        ({"to": ["shift"], "shift": ["1e3"]}, "shift: '1e3' is no number"),
+        ({"to": ["latest"], "scope": ["some"]}, "no topic is chosen"),
+        ({"to": ["latest"], "scope": ["some"], "more": [" , "]}, "no topic is chosen"),
+        ({"to": ["latest"], "scope": ["some"], "more": ["orders:x"]}, "Invalid partition 'x'"),
+        ({"to": ["latest"], "scope": ["some"], "more": ["a:b:c"]}, "Invalid topic arg"),
+        ({"to": ["latest"], "if-no-record": ["clamp"]}, "that is no choice"),
+    ],
+)
+def test_what_cannot_be_done_is_said(fields: dict[str, list[str]], said: str) -> None:
+    with pytest.raises(BadForm) as refused:
+        asked_of({**RESET, **fields}, "prod", "g")
+    assert said in str(refused.value)
+
+
+def test_the_command_names_the_group_and_no_pattern() -> None:
+    asked = asked_of({**RESET, "to": ["latest"]}, "prod", "all*[1]?")
+    assert asked.command[:4] == ("groupkeeper", "plan", "reset", "all[*][[]1][?]")
+    asked = asked_of({"deed": ["delete-offsets"]}, "prod", "all*")  # which takes no patterns
+    assert (asked.deed, asked.command[:4]) == (Deed.DELETE_OFFSETS, ("groupkeeper", "groups", "delete-offsets", "all*"))
+
+
+def test_a_whole_topic_makes_its_partitions_needless() -> None:
+    asked = asked_of({**RESET, "to": ["latest"], "scope": ["some"], "topic": ["a"], "more": ["a:1 b:2"]}, "prod", "g")
+    assert (asked.topics.names, [tuple(place) for place in asked.topics.partitions]) == (["a"], [("b", 2)])

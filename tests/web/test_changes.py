@@ -1,0 +1,307 @@
+"""Changes from pages: planned, applied, read back and undone on a broker, by whom they may be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from tests.live.stage import NOW_MS, ORDERS, arrange, collector, commit
+from tests.web.asking import Answer, Browser
+
+from groupkeeper.cli.main import main
+from groupkeeper.client.admin import Admin
+from groupkeeper.live.collector import Collector
+from groupkeeper.operations.plans.journal import Journal, Result
+from groupkeeper.testing.background import BackgroundBroker
+from groupkeeper.web.access.people import Access, Proxy, Tokens, networks_of
+from groupkeeper.web.access.roles import Roles, grants_of
+from groupkeeper.web.app import Site as Served
+from groupkeeper.web.app import application
+from groupkeeper.web.changes.desk import Desk
+from groupkeeper.web.exporter import Choices, Exporter
+
+ALICE, BOB, EVE = (f"token-of-{name}-0123456789" for name in ("alice", "bob", "eve"))
+TOKENS = Tokens({ALICE: "alice", BOB: "bob", EVE: "eve"})
+GRANTS = [
+    {"users": ["alice"], "may": "change"},
+    {"users": ["bob"], "may": "view", "groups": ["b*"]},
+    {"users": ["bob"], "may": "change", "clusters": ["prod"], "groups": ["billing"]},
+]
+
+
+@pytest.fixture
+def broker() -> Iterator[BackgroundBroker]:
+    with BackgroundBroker(properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
+        arrange(broker.bootstrap_servers)
+        yield broker
+
+
+class Site:
+    """The application on a broker, polled once."""
+
+    def __init__(self, servers: str, watched: Collector, access: Access, journal: Journal, *, changes: bool) -> None:
+        self.servers = servers
+        self.journal = journal
+        self.watched = watched
+        desk = Desk({"prod": lambda: Admin(servers)}, journal) if changes else None
+        exporter = Exporter(Choices(), lambda: iter(()))
+        exporter.take(watched.snapshot)
+        self.app = application(Served(exporter, lambda: [watched.snapshot], watched._archive, access, desk))
+
+    async def of(self, token: str) -> Browser:
+        browser = Browser(self.app)
+        assert (await browser.log_in(token)).status == 200
+        return browser
+
+    async def plan(self, browser: Browser, group: str = "search", **fields: str | list[str]) -> Answer:
+        seal = await browser.seal(f"/change?cluster=prod&group={group}")
+        return await browser.post("/plan", {"seal": seal, "cluster": "prod", "group": group, **fields})
+
+    async def committed(self, group: str) -> Mapping[str, int]:
+        async with Admin(self.servers) as admin:
+            found = (await admin.list_consumer_group_offsets({group: None})).result(group).done
+        return {f"{place.topic}-{place.partition}": one.offset for place, one in found.items() if one is not None}
+
+
+async def site_of(
+    broker: BackgroundBroker, folder: Path, access: Access | None = None, *, changes: bool = True
+) -> Site:
+    watched = collector(broker.bootstrap_servers)
+    await watched.poll()
+    await watched.close()
+    access = access or Access(Roles(None, changes=changes), TOKENS, None, is_open=False)
+    return Site(broker.bootstrap_servers, watched, access, Journal(folder / "journal.jsonl"), changes=changes)
+
+
+async def apply(browser: Browser, page: Answer) -> Answer:
+    return await browser.post("/plan/apply", {"seal": page.field("seal"), "id": page.parameter("id")})
+
+
+async def test_a_reset_is_planned_applied_and_undone(broker: BackgroundBroker, tmp_path: Path) -> None:
+    site = await site_of(broker, tmp_path)
+    alice = await site.of(ALICE)
+    planned = await site.plan(alice, deed="reset", to="ago", ago="4h30m", scope="all")
+    assert "Nothing is changed yet" in planned.words
+    after = next(number for number, time_ms in enumerate(ORDERS) if time_ms >= NOW_MS - 4.5 * 3600_000)
+    assert f"orders 0 0 {after} {after} 0 " in planned.words  # before, after, skipped, read again
+    assert time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(ORDERS[after] / 1000)) in planned.words
+    assert await site.committed("search") == {"orders-0": 0}
+
+    done = await apply(alice, planned)
+    assert "Applied by alice and read back: 1 partition" in done.words
+    assert await site.committed("search") == {"orders-0": after}
+    recorded = site.journal.load(done.field("change"))
+    assert recorded is not None
+    assert (recorded.head.user, recorded.head.through, recorded.result) == ("alice", "groupkeeper serve", "applied")
+
+    undo = await alice.post("/undo", {name: done.field(name) for name in ("seal", "cluster", "change")})
+    assert f"orders 0 {after} 0 0 {after} " in undo.words
+    assert "Applied by alice" in (await apply(alice, undo)).words
+    assert await site.committed("search") == {"orders-0": 0}
+    assert [one.undone_by is not None for one in site.journal.summaries()[0]] == [True, False]
+
+
+async def test_the_plan_is_that_of_the_command_it_names(
+    broker: BackgroundBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = await site_of(broker, tmp_path)
+    alice = await site.of(ALICE)
+    wishes: list[Mapping[str, str | list[str]]] = [
+        {"to": "time", "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ORDERS[4] / 1000))},
+        {"to": "shift", "shift": "-2", "scope": "some", "topic": ["orders"]},
+        {"to": "offset", "offset": "7", "scope": "some", "more": "orders:0, payments"},
+        {"to": "offset", "offset": "99", "if-out-of-range": "skip"},
+        {"to": "earliest"},
+        {"to": "latest"},
+        {"to": "current"},
+    ]
+    for wish in wishes:
+        page = await site.plan(alice, "billing", deed="reset", **{"scope": "all", **wish})
+        own = json.loads((await alice.get(f"/plan.json?id={page.parameter('id')}")).text)
+        words = own["command"][1:-2]
+        where = ["--bootstrap-server", site.servers, "--save", "-"]
+        await asyncio.to_thread(main, [*words, *where])
+        theirs = json.loads(capsys.readouterr().out or "{}")
+        differing = ("made", "command", "principal")
+        if own["groups"]:
+            assert {key: own[key] for key in own if key not in differing} == {
+                key: theirs[key] for key in theirs if key not in differing
+            }, wish
+        else:
+            assert theirs == {}
+
+
+async def test_offsets_and_groups_are_deleted_and_come_back(broker: BackgroundBroker, tmp_path: Path) -> None:
+    site = await site_of(broker, tmp_path)
+    alice = await site.of(ALICE)
+    page = await apply(alice, await site.plan(alice, "billing", deed="delete-offsets", scope="some", more="payments:0"))
+    assert await site.committed("billing") == {"orders-0": 3}
+    page = await apply(alice, await site.plan(alice, "billing", deed="delete"))
+    assert "Deleted by alice, and gone: 1 offset went with it" in page.words
+    async with Admin(site.servers) as admin:
+        assert "billing" not in (await admin.list_groups()).groups
+    assert "There is no such group" not in page.words
+    again = await alice.post("/undo", {name: page.field(name) for name in ("seal", "cluster", "change")})
+    await apply(alice, again)
+    assert await site.committed("billing") == {"orders-0": 3}
+
+
+async def test_a_plan_is_stale_when_the_group_has_committed_since(broker: BackgroundBroker, tmp_path: Path) -> None:
+    site = await site_of(broker, tmp_path)
+    alice = await site.of(ALICE)
+    planned = await site.plan(alice, deed="reset", to="latest", scope="all")
+    async with Admin(site.servers) as admin:
+        await commit(admin, "search", "orders", 6)
+    refused = await apply(alice, planned)
+    assert "it was committed at 0 when the plan was made, and is committed at 6 now" in refused.words
+    assert "cannot be applied as things are" in refused.words
+    assert await site.committed("search") == {"orders-0": 6}
+    assert site.journal.summaries() == ([], 0)
+
+
+async def test_members_are_named_and_keep_a_plan_from_being_applied(broker: BackgroundBroker, tmp_path: Path) -> None:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "search", "client.id": "reader-7",
+                         "enable.auto.commit": False})  # fmt: skip
+    consumer.subscribe(["orders"])
+    while not consumer.assignment():
+        await asyncio.to_thread(consumer.poll, 0.1)
+    site = await site_of(broker, tmp_path)
+    alice = await site.of(ALICE)
+    choose = await alice.get("/change?cluster=prod&group=search")
+    assert choose.words.count("held by reader-7 on") == 2  # before all forms, and instead of that which deletes
+    assert 'value="delete"' not in choose.text
+    planned = await site.plan(alice, deed="reset", to="latest", scope="all")
+    assert "the group is active (Stable), held by reader-7 on" in planned.words
+    assert '<button type="submit" class="main" disabled' in planned.text
+    await apply(alice, planned)
+    assert await site.committed("search") == {"orders-0": 0}
+    await asyncio.to_thread(consumer.close)
+    form = {"seal": planned.field("seal"), "id": planned.parameter("id")}
+    assert "Nothing is changed yet" in (await alice.post("/plan/compare", form)).words
+    await apply(alice, planned)
+    assert await site.committed("search") == {"orders-0": 8}
+
+
+async def test_a_plan_is_applied_once_and_a_journal_that_fails_changes_nothing(
+    broker: BackgroundBroker, tmp_path: Path
+) -> None:
+    site = await site_of(broker, tmp_path)
+    alice = await site.of(ALICE)
+    planned = await site.plan(alice, deed="reset", to="latest", scope="all")
+    site.journal.path.mkdir()
+    refused = await apply(alice, planned)
+    assert (refused.status, "nothing was changed, as the journal cannot be written" in refused.words) == (502, True)
+    assert await site.committed("search") == {"orders-0": 0}
+    site.journal.path.rmdir()
+    await asyncio.gather(*(apply(alice, planned) for _ in range(5)))
+    assert [one.result for one in site.journal.summaries()[0]] == [Result.APPLIED]
+    assert await site.committed("search") == {"orders-0": 8}
+
+
+async def test_forms_of_other_sites_and_other_people_change_nothing(broker: BackgroundBroker, tmp_path: Path) -> None:
+    site = await site_of(broker, tmp_path)
+    alice, bob = await site.of(ALICE), await site.of(BOB)
+    planned = await site.plan(alice, deed="reset", to="latest", scope="all")
+    form = {"seal": planned.field("seal"), "id": planned.parameter("id")}
+    outcomes = [
+        await alice.post("/plan/apply", {**form, "seal": ""}),
+        await alice.post("/plan/apply", {**form, "seal": "\N{SNOWMAN}"}),
+        await bob.post("/plan/apply", form),  # with a seal of alice
+        await alice.post("/plan/apply", form, sec_fetch_site="cross-site"),
+        await alice.post("/plan/apply", form, sec_fetch_site="same-site"),
+        await Browser(site.app).post("/plan/apply", form),
+        await alice.post("/plan/apply", form, content_type="text/plain"),
+        await alice.post("/plan/apply", {**form, "filler": "x" * 70_000}),
+        await alice.post("/plan/apply", {**form, **{str(number): "" for number in range(2000)}}),
+        await alice.get(f"/plan/apply?id={form['id']}&seal={form['seal']}"),
+    ]
+    assert [each.status for each in outcomes] == [403, 403, 403, 403, 403, 401, 415, 413, 400, 405]
+    assert await site.committed("search") == {"orders-0": 0}
+    assert not site.journal.path.exists()
+    seal = planned.field("seal")
+    await alice.post("/logout", {"seal": seal})
+    assert (await alice.post("/plan/apply", form)).status == 401
+
+
+async def test_roles_say_what_is_seen_and_what_is_changed(broker: BackgroundBroker, tmp_path: Path) -> None:
+    access = Access(Roles(grants_of({"role": GRANTS}), changes=True), TOKENS, None, is_open=False)
+    site = await site_of(broker, tmp_path, access)
+    async with Admin(site.servers) as admin:
+        await commit(admin, "backup", "orders", 1)
+    await site.watched.poll()
+    bob, eve = await site.of(BOB), await site.of(EVE)
+    listed = (await bob.get("/groups.csv?cluster=prod")).text
+    assert [row.split(",")[1] for row in listed.splitlines()[1:]] == ["backup", "billing"]
+    assert "2 groups" in (await bob.get("/cluster?cluster=prod")).words
+    for path in ("/group?cluster=prod&group=search", "/change?cluster=prod&group=search"):
+        assert (await bob.get(path)).status == 404
+    assert "bob has no role that may change this group" in (await bob.get("/change?cluster=prod&group=backup")).words
+    assert (await bob.get("/metrics")).status == 403
+    assert (await bob.get("/readyz")).text == "ready\n"
+    # What bob may not see he cannot change by its name, nor what alice has planned.
+    alice = await site.of(ALICE)
+    planned = await site.plan(alice, deed="reset", to="latest", scope="all")
+    seal = await bob.seal("/change?cluster=prod&group=billing")
+    reset = {"seal": seal, "cluster": "prod", "deed": "reset", "to": "latest", "scope": "all"}
+    for fields, path in (
+        ({"group": "search"}, "/plan"),
+        ({"group": "backup"}, "/plan"),
+        ({"id": planned.parameter("id")}, "/plan/apply"),
+    ):
+        assert (await bob.post(path, {**reset, **fields})).status in (403, 404)
+    assert (await bob.get(f"/plan?id={planned.parameter('id')}")).status == 404
+    assert "Applied by bob" in (await apply(bob, await site.plan(bob, "billing", **reset))).words
+    # eve has a token and no role.
+    assert "nothing here that you have a role for" in (await eve.get("/")).words
+    assert (await eve.get("/cluster?cluster=prod")).status == 404
+    assert await site.committed("search") == {"orders-0": 0}
+
+
+async def test_a_proxy_says_who_asks_only_where_it_is_trusted(broker: BackgroundBroker, tmp_path: Path) -> None:
+    proxy = Proxy("X-User", networks_of(["10.1.0.0/16"]))
+    site = await site_of(broker, tmp_path, Access(Roles(None, changes=True), None, proxy, is_open=False))
+    carol = Browser(site.app, peer="10.1.2.3", headers={"x-user": "carol"})
+    assert "Applied by carol" in (await apply(carol, await site.plan(carol, deed="reset", to="latest"))).words
+    for peer, headers in (
+        ("10.2.0.1", {"x-user": "carol"}),
+        ("127.0.0.1", {"x-user": "carol", "x-forwarded-for": "10.1.2.3"}),
+        ("10.1.2.3", {}),
+        ("10.1.2.3", {"x-user": ""}),
+        ("10.1.2.3", {"x-user": "carol\x07"}),
+        ("10.1.2.3", {"x-user": "c" * 300}),
+        ("not an address", {"x-user": "carol"}),
+    ):
+        answer = await Browser(site.app, peer=peer, headers=headers).get("/")
+        assert (answer.status, "did not say who you are" in answer.words) == (401, True)
+    assert (await Browser(site.app).get("/healthz")).status == 200
+
+
+async def test_a_server_that_only_shows(broker: BackgroundBroker, tmp_path: Path) -> None:
+    access = Access(Roles(None, changes=False), None, None, is_open=True)
+    site = await site_of(broker, tmp_path, access, changes=False)
+    anybody = Browser(site.app)
+    page = await anybody.get("/change?cluster=prod&group=search")
+    assert "started without --allow-changes" in page.words
+    for path in ("/plan", "/plan/apply", "/plan/compare", "/undo"):
+        assert (await anybody.post(path, {"cluster": "prod", "group": "search", "deed": "delete"})).status == 403
+    assert (await anybody.get("/login")).status == 404
+    assert "prod: up" in (await anybody.get("/readyz")).text
+
+
+async def test_a_login_leads_back_and_never_elsewhere(broker: BackgroundBroker, tmp_path: Path) -> None:
+    site = await site_of(broker, tmp_path)
+    browser = Browser(site.app)
+    asked = await browser.get("/cluster?cluster=prod&sort=lag")
+    assert (asked.status, asked.field("target")) == (401, "/cluster?cluster=prod&sort=lag")
+    wrong = await browser.post("/login", {"token": ALICE[:-1], "target": "/"})
+    assert (wrong.status, browser.cookies) == (403, {})
+    for target in ("//evil.example/", "https://evil.example/", "/\\evil.example", "/\r\nX-Evil: 1", ""):
+        answer = await browser.post("/login", {"token": ALICE, "target": target})
+        assert (answer.status, answer.path) == (200, "/")
+    assert (await Browser(site.app, headers={"authorization": f"Bearer {BOB}"}).get("/metrics")).status == 200
+    assert (await Browser(site.app, headers={"authorization": "Bearer no"}).get("/metrics")).status == 401
