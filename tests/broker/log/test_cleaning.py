@@ -95,7 +95,7 @@ async def test_groups_are_the_same_after_compaction_and_restart(
     wire.writer.close()
     await broker.stop()
     if is_killed:
-        (directory / ".kafka_cleanshutdown").unlink()
+        (directory / "recovery-point-offset-checkpoint").unlink()
     again = await start(directory=directory, properties=QUICK)
     assert await answers(await connect(again), groups) == after
     again_logs = again.topics.get("__consumer_offsets").partitions  # type: ignore[union-attr]

@@ -20,13 +20,16 @@ def files() -> Iterator[OpenFiles]:
 
 @pytest.fixture
 def open_log(tmp_path: Path, files: OpenFiles) -> OpenLog:
-    """Opens the log of partition t-0 and recovers what is there; arguments are settings of the topic."""
+    """Opens the log of partition t-0 and recovers what is there; arguments are its recovery point and settings of the
+    topic.
+    """
     directory = tmp_path / "t-0"
 
-    def open_one(**settings: str) -> PartitionLog:
+    def open_one(recovery_point: int = 0, **settings: str) -> PartitionLog:
         files.close_all()
         config = TopicConfig({name.replace("_", "."): value for name, value in settings.items()}, Config())
         log = PartitionLog(str(directory), "t", bytes(range(16)), 0, config, files, 86_400_000)
+        log.recovery_point = recovery_point
         if directory.exists():
             log.recover([path.name for path in directory.iterdir()])
         return log

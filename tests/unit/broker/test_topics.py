@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.broker.log.topics import Topics
+from groupkeeper.broker.log.topics import RECOVERY_POINTS, START_OFFSETS, Topics
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.directory import PRODUCER_ID_BLOCK, DirectoryInUse, StorageDirectory
@@ -154,6 +154,45 @@ def test_log_start_offsets_survive_a_restart(open_topics: OpenTopics) -> None:
     assert (again.log_start_offset, again.log_end_offset) == (2, 3)
 
 
+@pytest.mark.parametrize("is_cut_short", [False, True])
+def test_a_topic_of_a_deleted_ones_name_begins_at_its_own_start(
+    open_topics: OpenTopics, *, is_cut_short: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the deletion was all that still came to the disk."""
+    topics = open_topics()
+    for name in ("a", "other"):
+        log = topics.create(name, 1).partitions[0]
+        for _ in range(3):
+            log.append(BATCH, 0)
+            log.roll()
+        log.sync()
+        log.advance_start(2)
+    topics.write_start_offsets()
+    topics.write_recovery_points()
+    topics.delete("a")
+    if is_cut_short:
+        topics = open_topics()
+    topics.create("a", 1).partitions[0].append(BATCH, 0)
+    again = open_topics()
+    states = [again.partition(name, 0) for name in ("a", "other")]
+    assert [(one.log_start_offset, one.log_end_offset, one.recovery_point) for one in states if one is not None] == [
+        (0, 1, 0),
+        (2, 3, 3),
+    ]
+
+
+@pytest.mark.parametrize("name", [START_OFFSETS, RECOVERY_POINTS])
+def test_a_damaged_checkpoint_counts_as_empty(
+    open_topics: OpenTopics, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    open_topics().create("a", 1).partitions[0].append(BATCH, 0)
+    (tmp_path / name).write_text("0\n1\na zero 7\n")
+    found = open_topics().partition("a", 0)
+    assert found is not None
+    assert (found.log_start_offset, found.recovery_point, found.log_end_offset) == (0, 0, 1)
+    assert f"{name} is damaged" in caplog.text
+
+
 def test_callbacks(open_topics: OpenTopics) -> None:
     topics = open_topics()
     heard: list[tuple[str, str]] = []
@@ -233,6 +272,14 @@ class TestStorageDirectory:
         journal.begin([{"create": "t"}])
         journal.close()
         assert steps == ["fsync topics.journal.tmp", "replace", f"fsync {tmp_path.name}"]
+
+    def test_an_entry_of_a_journal_that_the_power_took_was_never_answered(self, tmp_path: Path) -> None:
+        path = tmp_path / "topics.journal"
+        path.write_bytes(b'{"create": "a"}\n' + bytes(40) + b'"b"}\n')
+        assert Journal(str(path), "topic registry").read() == [{"create": "a"}]
+        path.write_bytes(bytes(40) + b'"b"}\n{"create": "a"}\n')
+        with pytest.raises(InvalidSetting, match="line 1 is damaged"):
+            Journal(str(path), "topic registry").read()
 
     def test_uuids_as_texts(self) -> None:
         assert uuid_text(bytes(range(16))) == "AAECAwQFBgcICQoLDA0ODw"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from logging import getLogger
 from time import perf_counter, thread_time
 from typing import TypeVar
@@ -15,7 +15,8 @@ from groupkeeper.broker.log.producer_snapshot import encode_aborted
 from groupkeeper.broker.log.segment import file_name
 from groupkeeper.broker.log.segment_files import CLEANED, INDEXES, LOG
 from groupkeeper.broker.log.topics import INTERNAL_TOPICS
-from groupkeeper.broker.storage.offset_checkpoint import read_checkpoint, write_checkpoint
+from groupkeeper.broker.storage.directory import sync_file
+from groupkeeper.broker.storage.offset_checkpoint import OffsetCheckpoint
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.record_batch import CorruptRecord
 
@@ -53,8 +54,7 @@ class LogCleaner:
         self._broker = broker
         self._files = files
         self._is_being_read = is_being_read
-        self._path = os.path.join(broker.storage_path, CLEANED_OFFSETS)
-        self._cleaned = self._read_cleaned()
+        self._cleaned = OffsetCheckpoint(os.path.join(broker.storage_path, CLEANED_OFFSETS))
         self._given_up: set[PartitionLog] = set()
         self._waiting_files: list[tuple[int, str]] = []
         self._task: asyncio.Task[None] | None = None
@@ -76,11 +76,13 @@ class LogCleaner:
         config = self._broker.config
         retention_ms = self._broker.now_ms() + config.log_initial_task_delay_ms
         expiration_ms = self._broker.now_ms()
+        sync_ms = self._broker.now_ms() + config.log_flush_offset_checkpoint_interval_ms
         while True:
             often_ms = (
                 config.log_cleaner_backoff_ms,
                 config.log_retention_check_interval_ms,
                 config.producer_id_expiration_check_interval_ms,
+                config.log_flush_offset_checkpoint_interval_ms,
             )
             pause_ms = max(min(often_ms), _LEAST_PAUSE_MS)
             await asyncio.sleep(pause_ms / 1000)
@@ -92,6 +94,9 @@ class LogCleaner:
                 expiration_ms = now_ms + config.producer_id_expiration_check_interval_ms
                 async for log in self._logs():
                     log.producers.expire(now_ms)
+            if now_ms >= sync_ms:
+                sync_ms = now_ms + config.log_flush_offset_checkpoint_interval_ms
+                await self.sync()
             if config.log_cleaner_enable:
                 await self.compact(now_ms)
             await self._remove_retired(now_ms)
@@ -109,10 +114,8 @@ class LogCleaner:
             except OSError as error:
                 _log.warning("%r: cannot remove old segments: %s", log, error)
         if total:
-            try:
+            with _logged("the log start offsets"):  # the segments that are left say the same
                 self._broker.topics.write_start_offsets()
-            except OSError as error:  # the segments that are left say the same
-                _log.warning("cannot write the log start offsets: %s", error)
         return total
 
     async def _remove_retired(self, now_ms: int) -> None:
@@ -124,6 +127,17 @@ class LogCleaner:
         self._waiting_files = [one for one in self._waiting_files if one[0] > now_ms]
         if due:
             await asyncio.to_thread(_unlink_all, due)
+
+    # ------------------------------------------------------------------ power failures
+
+    async def sync(self) -> None:
+        """Brings closed segments to the disk, and notes how far each log is there."""
+        async for log in self._logs():
+            if log.recovery_point < log.segments[-1].base_offset:
+                with _logged(f"the closed segments of {log!r}"):
+                    await asyncio.to_thread(log.sync)
+        with _logged("the recovery points"):
+            self._broker.topics.write_recovery_points()
 
     # ------------------------------------------------------------------ compaction
 
@@ -137,7 +151,7 @@ class LogCleaner:
         return passes
 
     async def _compact_if_worth(self, log: PartitionLog, now_ms: int) -> bool:
-        cleaned = self._cleaned.get((log.topic, log.index), 0)
+        cleaned = self._cleaned.offsets.get((log.topic, log.index), 0)
         least_bytes = self._broker.config.groupkeeper_internal_topics_roll_bytes
         try:
             if log.topic in INTERNAL_TOPICS and active_is_heavy(log, cleaned, least_bytes):
@@ -156,8 +170,8 @@ class LogCleaner:
             return False
         if end_offset is None or self._broker.topics.partition(log.topic, log.index) is not log:
             return False
-        self._cleaned[log.topic, log.index] = end_offset
-        self._write_cleaned()
+        with _logged("the offsets up to which logs are compacted"):
+            self._cleaned.replace({**self._cleaned.offsets, (log.topic, log.index): end_offset})
         return True
 
     async def _compact_log(self, log: PartitionLog, dirty: Dirty, now_ms: int) -> int | None:
@@ -183,7 +197,7 @@ class LogCleaner:
                 if observed:
                     path = file_name(group[0].base_offset, ".txnindex" + CLEANED)
                     _write(os.path.join(log.directory, path), encode_aborted(observed))
-                await asyncio.to_thread(_sync, cleaned.new.path)
+                await asyncio.to_thread(_sync, log.directory, group[0].base_offset)
                 if not self._put_in_place(log, cleaned):
                     return None
             finally:
@@ -222,24 +236,17 @@ class LogCleaner:
 
     def _forget(self, topic: Topic) -> None:
         """A topic was deleted; one of the same name starts afresh."""
-        gone = [key for key in self._cleaned if key[0] == topic.name]
-        for key in gone:
-            del self._cleaned[key]
-        if gone:
-            self._write_cleaned()
+        with _logged("the offsets up to which logs are compacted"):
+            self._cleaned.forget(topic.name)
 
-    def _read_cleaned(self) -> dict[tuple[str, int], int]:
-        try:
-            return read_checkpoint(self._path)
-        except ValueError:
-            _log.warning("%s is damaged: everything counts as not compacted", self._path)
-            return {}
 
-    def _write_cleaned(self) -> None:
-        try:
-            write_checkpoint(self._path, self._cleaned)
-        except OSError as error:
-            _log.warning("cannot write %s: %s", self._path, error.strerror)
+@contextmanager
+def _logged(what: str) -> Iterator[None]:
+    """What can't be written now is logged, and written the next time."""
+    try:
+        yield
+    except OSError as error:
+        _log.warning("cannot write %s: %s", what, error)
 
 
 def _report_end(task: asyncio.Task[None]) -> None:
@@ -283,12 +290,12 @@ def _has(segments: Sequence[Segment], wanted: Sequence[Segment]) -> bool:
     return all(id(one) in present for one in wanted)
 
 
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _sync(directory: str, base_offset: int) -> None:
+    """Brings a cleaned segment, and its indexes, to the disk."""
+    for suffix in (LOG, *INDEXES):
+        with suppress(FileNotFoundError):
+            sync_file(os.path.join(directory, file_name(base_offset, suffix + CLEANED)))
+    sync_file(directory)
 
 
 def _write(path: str, content: bytes) -> None:

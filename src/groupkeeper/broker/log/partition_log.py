@@ -1,7 +1,8 @@
 """One partition's log: record batches in Apache Kafka's on-disk layout, with offsets assigned on append.
 
 An append has reached the operating system before it is answered, so it survives the end of this process (kill −9);
-there is no fsync, so the last moments before a power failure may be lost, as with Apache Kafka's defaults on one node.
+only closed segments are brought to the disk, so a power failure may take what came later, as with Apache Kafka's
+defaults on one node.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from logging import getLogger
 from zlib import crc32
 
 from groupkeeper.broker.log.producers import Producers
-from groupkeeper.broker.log.sealed_segments import load_sealed, save_producers, seal
-from groupkeeper.broker.log.segment import BrokenBatch, Segment, TornTail, file_name, find_batch_behind, scan
+from groupkeeper.broker.log.sealed_segments import load_sealed, save_producers, seal, sync_sealed
+from groupkeeper.broker.log.segment import BrokenBatch, Segment, TornTail, file_name, scan
 from groupkeeper.broker.log.segment_files import repair, retire, swap_steps
 from groupkeeper.broker.storage.directory import replace_file
 from groupkeeper.protocol.codec import MalformedMessage
@@ -69,6 +70,7 @@ class PartitionLog:
         topic, index: the partition's name.
         log_start_offset: first offset that may be read.
         log_end_offset: offset the next record will get.
+        recovery_point: offset before which the records are on the disk, and survive a power failure.
         failure: None, or why the partition cannot be served (file and position of the corruption, or a disk error).
     """
 
@@ -85,6 +87,7 @@ class PartitionLog:
         "log_end_offset",
         "log_start_offset",
         "producers",
+        "recovery_point",
         "topic",
         "topic_id",
     )
@@ -105,6 +108,7 @@ class PartitionLog:
         self.config = config
         self.log_start_offset = 0
         self.log_end_offset = 0
+        self.recovery_point = 0
         self.failure: str | None = None
         self._is_failing = False
         self.producers = Producers(f"{topic}-{index}", producer_expiration_ms)
@@ -434,43 +438,59 @@ class PartitionLog:
 
     # ------------------------------------------------------------------ life
 
-    def recover(self, file_names: Iterable[str], *, was_clean: bool = False) -> None:
-        """Reads what is on disk. A torn tail is cut off; corruption before it makes the partition unavailable.
+    def sync(self) -> None:
+        """Brings all segments but the last to the disk. Raises OSError. May run beside everything else, in a thread."""
+        segments = tuple(self._segments)
+        if segments and segments[-1].base_offset > self.recovery_point:
+            sync_sealed(segments, self._directory, self.recovery_point)
+            self.recovery_point = segments[-1].base_offset
 
-        With `was_clean` (the broker was stopped in order) only the last segment is read, if the indexes of the others
-        are there.
+    def recover(self, file_names: Iterable[str]) -> None:
+        """Reads what is on disk, as Apache Kafka does.
+
+        Closed segments that had reached the disk aren't read, if their indexes are there. At a broken batch behind the
+        recovery point the log is cut off: a write ended early, or the power failed before all pages were on the disk.
+        A broken batch before it is corruption, which makes the partition unavailable.
         """
         try:
-            self._recover(repair(self._directory, file_names), was_clean=was_clean)
+            self._recover(repair(self._directory, file_names))
         except OSError as error:
             self.failure = f"{error.filename or self._directory}: {error.strerror}"
         if self.failure is not None:
             _log.error("partition %s-%d is not available: %s", self.topic, self.index, self.failure)
-        elif self._segments:
+            return
+        if self._segments:
             self.log_start_offset = max(self.log_start_offset, self._segments[0].base_offset)
+        if self.log_end_offset < self.log_start_offset:
+            _log.warning("%r ends before its first record that may be read: beginning there", self)
+            self._retire(len(self._segments))
+            self.log_end_offset = self.log_start_offset
 
-    def _recover(self, names: Sequence[str], *, was_clean: bool) -> None:
+    def _recover(self, names: Sequence[str]) -> None:
         segments = [self._new_segment(int(name[:-4])) for name in names]
-        trusted = load_sealed(segments, self.producers, self._directory) if was_clean else 0
-        if trusted:
-            self._segments += segments[:trusted]
+        is_synced = bool(segments) and self.recovery_point >= segments[-1].base_offset
+        trusted = load_sealed(segments, self.producers, self._directory) if is_synced else 0
+        self._segments += segments[:trusted]
         for segment in segments[trusted:]:
-            is_last = segment is segments[-1]
             self._segments.append(segment)
-            if is_last and len(segments) > 1:
+            if segment is segments[-1] and len(segments) > 1:
                 save_producers(self.producers, self._directory, segment.base_offset)
-            self._recover_segment(segment, is_last=is_last)
-            if self.failure is not None:
+            broken = self._recover_segment(segment)
+            if broken is not None:
+                if self.log_end_offset < self.recovery_point:
+                    self.failure = f"{segment.path} is corrupt at position {broken.position}: {broken.why}"
+                else:
+                    self._cut_off(broken, segments[len(self._segments) :])
                 return
-            if not is_last:
+            if segment is not segments[-1]:
                 seal(segment, self.producers, self._directory)
 
-    def _recover_segment(self, segment: Segment, *, is_last: bool) -> None:
+    def _recover_segment(self, segment: Segment) -> BrokenBatch | None:
+        """Reads a segment up to its end, or to what is no whole, valid batch."""
         descriptor = self._files.descriptor(segment.path)
-        size = os.fstat(descriptor).st_size
         self.log_end_offset = max(self.log_end_offset, segment.base_offset)
         try:
-            for header, length in scan(descriptor, size, self.log_end_offset):
+            for header, length in scan(descriptor, os.fstat(descriptor).st_size, self.log_end_offset):
                 position = segment.size
                 segment.add(header, length)
                 self.log_end_offset = header.next_offset
@@ -478,18 +498,26 @@ class PartitionLog:
                     marker = _marker_in(segment.batch_at(position), header) if header.is_control else None
                     self._remember(header, marker, header.max_timestamp)
         except BrokenBatch as broken:
-            behind = find_batch_behind(descriptor, size, broken.position, self.log_end_offset)
-            if behind is not None or not is_last:
-                self.failure = f"{segment.path} is corrupt at position {broken.position}: {broken.why}"
-                return
-            _log.warning(
-                "%s: torn write at position %d (%s), cut off %d bytes",
-                segment.path,
-                broken.position,
-                broken.why,
-                size - broken.position,
-            )
-            os.ftruncate(descriptor, broken.position)
+            return broken
+        return None
+
+    def _cut_off(self, broken: BrokenBatch, later: Sequence[Segment]) -> None:
+        """Ends the last segment before a broken batch, and lets later ones go. Raises OSError."""
+        last = self._segments[-1]
+        descriptor = self._files.descriptor(last.path)
+        _log.warning(
+            "%s: torn write at position %d (%s), cut off %d bytes%s",
+            last.path,
+            broken.position,
+            broken.why,
+            os.fstat(descriptor).st_size - broken.position,
+            f" and {len(later)} later segments" if later else "",
+        )
+        os.ftruncate(descriptor, broken.position)
+        for segment in later:
+            self._retired += retire(self._directory, segment.base_offset)
+        if later:
+            save_producers(self.producers, self._directory, last.base_offset)
 
     def close(self, failure: str | None = None) -> None:
         """Closes the files and wakes everybody who waits; with `failure` later calls raise `KafkaStorageError`."""

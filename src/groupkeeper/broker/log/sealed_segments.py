@@ -11,6 +11,7 @@ from groupkeeper.broker.log.producer_snapshot import decode_aborted, decode_prod
 from groupkeeper.broker.log.segment import INDEX_SUFFIXES, file_name
 from groupkeeper.broker.log.segment_files import SNAPSHOT
 from groupkeeper.broker.log.segment_index import replace_bytes
+from groupkeeper.broker.storage.directory import sync_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,14 +87,17 @@ def load_sealed(segments: Sequence[Segment], producers: Producers, directory: st
     return len(segments) - 1
 
 
-def sync(segments: Sequence[Segment]) -> None:
-    """Brings all segments but the last to the disk: the next start won't read them. Raises OSError."""
-    for segment in segments[:-1]:
-        descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def sync_sealed(segments: Sequence[Segment], directory: str, recovery_point: int) -> None:
+    """Brings to the disk what is kept of all segments but the last, as far as it isn't there. Raises OSError."""
+    for segment, following in pairwise(segments):
+        if following.base_offset > recovery_point:
+            sync_file(segment.path)
+            for suffix in (*INDEX_SUFFIXES, ABORTED):
+                with suppress(FileNotFoundError):
+                    sync_file(segment.file(suffix))
+    with suppress(FileNotFoundError):
+        sync_file(os.path.join(directory, file_name(segments[-1].base_offset, SNAPSHOT)))
+    sync_file(directory)
 
 
 def _aborted_in(segment: Segment) -> list[Aborted]:

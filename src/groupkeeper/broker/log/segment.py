@@ -7,7 +7,6 @@ from struct import Struct
 
 from groupkeeper.broker.log.segment_index import NO_TIMESTAMP, SegmentIndex, replace_bytes
 from groupkeeper.protocol.record_batch import check_crc, read_header
-from groupkeeper.protocol.zigzag import read_zigzag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,10 +20,7 @@ _LENGTH_PREFIX = 12
 # base offset, batch length, leader epoch, magic, crc, attributes, last offset delta: what walking needs.
 _WALK = Struct(">qiibIhi")
 _SCAN_CHUNK = 1 << 20
-_SEARCH_LIMIT = 1 << 26
 _MAGIC = 2
-_MAGIC_AT = 16
-_COMPRESSION_BITS = 0x07
 
 
 INDEX_SUFFIXES = (".index", ".timeindex")
@@ -259,58 +255,3 @@ def _plausible_header(chunk: bytes, at: int, position: int, next_offset: int) ->
     if header.size_in_bytes < HEADER_SIZE or header.last_offset_delta < 0:
         raise BrokenBatch(position, f"a batch of {header.size_in_bytes} bytes")
     return header
-
-
-def find_batch_behind(descriptor: int, size: int, position: int, next_offset: int) -> int | None:
-    """Where a whole, valid batch of a later offset begins behind `position`, or None.
-
-    This tells a torn tail from corruption in the middle. What looks like a batch in a record of a torn batch is none.
-    """
-    rest = os.pread(descriptor, min(size - position, _SEARCH_LIMIT), position)
-    torn_end = _end_of_torn_records(rest, size - position, next_offset)
-    found = rest.find(b"\x02", max(torn_end + _MAGIC_AT, HEADER_SIZE))
-    while found != -1:
-        start = found - _MAGIC_AT
-        if start > 0 and len(rest) - start >= HEADER_SIZE and _is_whole(rest, start, next_offset):
-            return position + start
-        found = rest.find(b"\x02", found + 1)
-    return None
-
-
-def _end_of_torn_records(rest: bytes, size: int, next_offset: int) -> int:
-    """Where the records end of a batch at the beginning that ends past `size`, the end of the file; 0 if there is none.
-
-    Where only its length is wrong, its records end before the next batch. Of compressed records that is unknown:
-    they count as torn, as every broken tail does in Apache Kafka.
-    """
-    at = 0
-    try:
-        header = read_header(rest)
-        if header.magic != _MAGIC or header.base_offset < next_offset or header.size_in_bytes <= size:
-            return 0
-        if header.attributes & _COMPRESSION_BITS:
-            return len(rest)
-        at = HEADER_SIZE
-        for offset_delta in range(header.record_count):
-            length, begin = read_zigzag(rest, at)
-            _, after_timestamp = read_zigzag(rest, begin + 1)
-            if length < 0 or read_zigzag(rest, after_timestamp)[0] != offset_delta:
-                return at
-            at = begin + length
-    except IndexError:  # the file ends within this record
-        return len(rest)
-    except ValueError:  # no header, or no record
-        return at
-    return at
-
-
-def _is_whole(rest: bytes, start: int, next_offset: int) -> bool:
-    length = int.from_bytes(rest[start + 8 : start + 12], "big", signed=True) + _LENGTH_PREFIX
-    if length < HEADER_SIZE or start + length > len(rest):
-        return False
-    try:
-        header = read_header(rest, start)
-        check_crc(rest, start, header)
-    except ValueError:
-        return False
-    return header.base_offset > next_offset

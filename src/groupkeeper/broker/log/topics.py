@@ -13,12 +13,11 @@ import time
 from logging import getLogger
 
 from groupkeeper.broker.log.partition_log import PartitionLog, topic_id_of
-from groupkeeper.broker.log.sealed_segments import sync
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.settings.topic import TopicConfig
-from groupkeeper.broker.storage.directory import random_uuid, replace_file
+from groupkeeper.broker.storage.directory import random_uuid
 from groupkeeper.broker.storage.journal import Journal
-from groupkeeper.broker.storage.offset_checkpoint import read_checkpoint, write_checkpoint
+from groupkeeper.broker.storage.offset_checkpoint import OffsetCheckpoint
 from groupkeeper.protocol.errors import (
     InvalidPartitions,
     InvalidRequest,
@@ -42,7 +41,7 @@ _log = getLogger("groupkeeper.broker")
 
 JOURNAL = "topics.journal"
 START_OFFSETS = "log-start-offset-checkpoint"
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 _DELETED = ".deleted"
 _PARTITION_DIRECTORY = re.compile(r"(?P<partition>.+-\d+?)(?P<aside>(?:\.\d+)?\.deleted)?")
 _LONGEST_ASIDE = 200
@@ -97,6 +96,8 @@ class Topics:
         self._deleted_ms: dict[str, int] = {}
         self._dropped_ids: set[bytes] = set()
         self._journal = Journal(directory.file(JOURNAL), "topic registry")
+        self._start_offsets = OffsetCheckpoint(directory.file(START_OFFSETS))
+        self._recovery_points = OffsetCheckpoint(directory.file(RECOVERY_POINTS))
         self._is_loaded = False
         self._remover: ThreadPoolExecutor | None = None
         self._on_created: list[Callable[[Topic], None]] = []
@@ -252,7 +253,10 @@ class Topics:
         return self._directory.file(f"{name}-{index}")
 
     def _make_room(self, name: str, indexes: Iterable[int]) -> None:
-        """Moves away what deletions left where new partitions will be. Raises `KafkaStorageError`."""
+        """Moves away what deletions left where new partitions will be, and forgets the offsets that were noted of them.
+
+        Raises `KafkaStorageError`.
+        """
         for index in indexes:
             directory = self._log_directory(name, index)
             try:
@@ -261,6 +265,11 @@ class Topics:
                 raise KafkaStorageError(
                     f"{directory} of a deleted topic is in the way and cannot be moved: {error.strerror}"
                 ) from error
+        try:
+            for checkpoint in (self._start_offsets, self._recovery_points):
+                checkpoint.forget(name, indexes)
+        except OSError as error:
+            raise KafkaStorageError(f"cannot forget the offsets of a deleted topic {name}: {error.strerror}") from error
 
     def _move_aside(self, directory: str) -> None:
         """Frees the name of a directory at once, and removes the directory in the background. Raises OSError."""
@@ -292,14 +301,13 @@ class Topics:
             self._replay(entry)
         self._sort_out_directories()  # before the rewriting, which forgets what was deleted
         self._journal.begin(self._entries())
-        was_clean = self._take_clean_mark()
-        start_offsets = self._read_start_offsets()
         existing = set(os.listdir(self._directory.path))
         for topic in self._topic_by_name.values():
             for log in topic.partitions:
-                log.log_start_offset = start_offsets.get((topic.name, log.index), 0)
-                if f"{topic.name}-{log.index}" in existing:
-                    log.recover(os.listdir(self._log_directory(topic.name, log.index)), was_clean=was_clean)
+                log.log_start_offset = self._start_offsets.offsets.get((topic.name, log.index), 0)
+                log.recovery_point = self._recovery_points.offsets.get((topic.name, log.index), 0)
+                has_files = f"{topic.name}-{log.index}" in existing
+                log.recover(os.listdir(self._log_directory(topic.name, log.index)) if has_files else ())
         self._is_loaded = True
 
     def _sort_out_directories(self) -> None:
@@ -335,14 +343,6 @@ class Topics:
         is_known = self.partition(name, int(index)) is not None
         return is_known and topic_id in (None, self._topic_by_name[name].topic_id)
 
-    def _take_clean_mark(self) -> bool:
-        """Whether the broker was stopped in order; a start that doesn't get as far counts as a kill."""
-        try:
-            os.unlink(self._directory.file(CLEAN_SHUTDOWN))
-        except FileNotFoundError:
-            return False
-        return True
-
     def _replay(self, entry: dict[str, Any]) -> None:
         if "create" in entry:
             config = self.config_of(entry["configs"])
@@ -364,36 +364,36 @@ class Topics:
             entry = {"create": topic.name, "id": topic.topic_id.hex(), "partitions": len(topic.partitions)}
             yield {**entry, "configs": dict(topic.configs)}
 
-    def _read_start_offsets(self) -> dict[tuple[str, int], int]:
-        return read_checkpoint(self._directory.file(START_OFFSETS))
+    def _logs(self) -> Iterator[PartitionLog]:
+        for topic in self._topic_by_name.values():
+            yield from topic.partitions
 
     def write_start_offsets(self) -> None:
-        """Keeps the log start offsets that differ from the first segment's."""
-        offsets = {
-            (log.topic, log.index): log.log_start_offset
-            for topic in self._topic_by_name.values()
-            for log in topic.partitions
-            if log.log_start_offset > 0
-        }
-        write_checkpoint(self._directory.file(START_OFFSETS), offsets)
+        """Keeps the log start offsets that may differ from the first segment's. Raises OSError."""
+        offsets = {(log.topic, log.index): log.log_start_offset for log in self._logs() if log.log_start_offset > 0}
+        self._start_offsets.replace(offsets)
+
+    def write_recovery_points(self) -> None:
+        """Keeps how far each log is on the disk. Raises OSError."""
+        offsets = {(log.topic, log.index): log.recovery_point for log in self._logs() if log.recovery_point > 0}
+        self._recovery_points.replace(offsets)
 
     def close(self) -> None:
         """Closes every log and the registry, once what was deleted is removed."""
         if self._remover is not None:
             self._remover.shutdown()
             self._remover = None
-        logs = [log for topic in self._topic_by_name.values() for log in topic.partitions]
         if self._is_loaded:
             self._is_loaded = False
-            self._mark_clean(logs)
-        for log in logs:
+            self._sync()
+        for log in self._logs():
             log.close("the broker is stopped")
         self._journal.close()
 
-    def _mark_clean(self, logs: Sequence[PartitionLog]) -> None:
+    def _sync(self) -> None:
         try:
-            for log in logs:
-                sync(log.segments)
-            replace_file(self._directory.file(CLEAN_SHUTDOWN), '{"version":0}\n')
+            for log in self._logs():
+                log.sync()
+            self.write_recovery_points()
         except OSError as error:
-            _log.warning("the next start reads all logs: %s", error)
+            _log.warning("the next start reads closed segments: %s", error)

@@ -187,6 +187,9 @@ class Config(GroupSettings):
     log_cleaner_min_cleanable_ratio = real(0.5, low=0, high=1, doc="Default of the topic setting.")
     log_flush_interval_messages = long(LONG_MAX, low=1, doc="Default of the topic setting.")
     log_flush_interval_ms = maybe_long(doc="Default of the topic setting.")
+    log_flush_offset_checkpoint_interval_ms = whole(
+        60000, low=1, doc="How often closed segments are brought to the disk, and how far each log is there noted."
+    )
     log_index_interval_bytes = whole(4096, low=0, doc="Default of the topic setting.")
     log_index_size_max_bytes = whole(10485760, low=4, doc="Default of the topic setting.")
     log_local_retention_bytes = long(-2, low=-2, doc="Default of the topic setting.")

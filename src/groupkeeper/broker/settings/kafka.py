@@ -116,7 +116,7 @@ _SETTINGS = (
     KafkaSetting("connections.max.reauth.ms", FIXED, "long"),
     KafkaSetting("share.coordinator.state.topic.min.isr", FIXED, "short"),
     KafkaSetting("remote.log.manager.copy.quota.window.size.seconds", FIXED, "int", "1"),
-    KafkaSetting("log.flush.offset.checkpoint.interval.ms", FIXED, "int", "60000"),
+    KafkaSetting("log.flush.offset.checkpoint.interval.ms", FIXED, "int"),
     KafkaSetting("sasl.oauthbearer.assertion.claim.aud", FIXED, "string"),
     KafkaSetting("quota.window.num", FIXED, "int"),
     KafkaSetting("sasl.oauthbearer.clock.skew.seconds", FIXED, "int"),

@@ -46,11 +46,16 @@ def replace_file(path: str, text: str, *, survives_power_failure: bool = True, m
             os.fsync(file.fileno())
     os.replace(temporary, path)
     if survives_power_failure:
-        directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        sync_file(os.path.dirname(path) or ".")
+
+
+def sync_file(path: str) -> None:
+    """Brings a file to the disk; of a directory which files it has. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class StorageDirectory:

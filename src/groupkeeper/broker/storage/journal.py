@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from logging import getLogger
@@ -42,14 +43,18 @@ class Journal:
             return []
         except UnicodeDecodeError as error:
             raise InvalidSetting(f"{self.path} is damaged: it is no UTF-8 text at byte {error.start}") from None
-        if lines[-1]:
-            _log.warning("%s: the last line is incomplete, the change it begins was never answered", self.path)
+        rest = lines.pop()
         entries = []
-        for number, line in enumerate(lines[:-1], 1):
+        for number, line in enumerate(lines, 1):
             try:
                 entries.append(json.loads(line))
             except ValueError:
-                raise InvalidSetting(f"{self.path}: line {number} is damaged") from None
+                # Zeros stand where the power failed before a page was on the disk.
+                if rest or number < len(lines) or "\0" not in line:
+                    raise InvalidSetting(f"{self.path}: line {number} is damaged") from None
+                rest = line
+        if rest:
+            _log.warning("%s: the last line is incomplete, the change it begins was never answered", self.path)
         return entries
 
     def begin(self, entries: Iterable[Mapping[str, Any]]) -> None:
@@ -60,16 +65,16 @@ class Journal:
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
     def write(self, entry: Mapping[str, Any]) -> None:
-        """Adds an entry, all of it or nothing. Raises `KafkaStorageError`."""
+        """Adds an entry, all of it or nothing; it survives a power failure. Raises `KafkaStorageError`."""
         line = (json.dumps(entry) + "\n").encode()
         size = os.fstat(self._file).st_size
         try:
-            written = os.write(self._file, line)
+            if os.write(self._file, line) != len(line):
+                raise OSError(errno.ENOSPC, "the disk is full")
+            os.fdatasync(self._file)
         except OSError as error:
-            raise KafkaStorageError(f"cannot write the {self.subject}: {error.strerror}") from error
-        if written != len(line):
             os.ftruncate(self._file, size)
-            raise KafkaStorageError(f"cannot write the {self.subject}: the disk is full")
+            raise KafkaStorageError(f"cannot write the {self.subject}: {error.strerror}") from error
 
     def close(self) -> None:
         """Closes the file; does nothing when it isn't open."""

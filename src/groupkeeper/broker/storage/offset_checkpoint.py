@@ -2,27 +2,61 @@
 
 from __future__ import annotations
 
+from logging import getLogger
+
 from groupkeeper.broker.storage.directory import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    Offsets = dict[tuple[str, int], int]
+
+_log = getLogger("groupkeeper.broker")
 
 _VERSION = "0"
 
 
-def read_checkpoint(path: str) -> dict[tuple[str, int], int]:
-    """The offsets by topic and partition; none when the file is absent. Raises ValueError for a damaged line."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()[2:]
-    except FileNotFoundError:
-        return {}
+class OffsetCheckpoint:
+    """Such a file; what is known of it is what it holds.
+
+    Attributes:
+        offsets: by topic and partition.
+    """
+
+    def __init__(self, path: str) -> None:
+        """A file that is absent holds nothing; so does a damaged one, which is logged. Raises OSError."""
+        self._path = path
+        self.offsets: Offsets = {}
+        try:
+            self.offsets = _read(path)
+        except FileNotFoundError:
+            pass
+        except ValueError:
+            _log.warning("%s is damaged, and counts as empty", path)
+
+    def replace(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Writes the file in one step, unless it holds just these. Raises OSError; then it is as it was."""
+        if offsets == self.offsets:
+            return
+        lines = [f"{topic} {index} {offset}" for (topic, index), offset in offsets.items()]
+        replace_file(self._path, "\n".join([_VERSION, str(len(lines)), *lines]) + "\n")
+        self.offsets = dict(offsets)
+
+    def forget(self, topic: str, partitions: Iterable[int] | None = None) -> None:
+        """Drops some partitions of a topic, or all. Raises OSError."""
+        chosen = None if partitions is None else set(partitions)
+        self.replace(
+            {
+                (name, index): offset
+                for (name, index), offset in self.offsets.items()
+                if name != topic or (chosen is not None and index not in chosen)
+            }
+        )
+
+
+def _read(path: str) -> Offsets:
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()[2:]
     parts = [line.rsplit(" ", 2) for line in lines]
     return {(topic, int(index)): int(offset) for topic, index, offset in parts}
-
-
-def write_checkpoint(path: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Replaces the file in one step. Raises OSError."""
-    lines = [f"{topic} {index} {offset}" for (topic, index), offset in offsets.items()]
-    replace_file(path, "\n".join([_VERSION, str(len(lines)), *lines]) + "\n")
