@@ -11,12 +11,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker import Broker as Broker
     from groupkeeper.client.admin import Admin as Admin
+    from groupkeeper.client.admin.resources.access_types import Acl as Acl
+    from groupkeeper.client.admin.resources.access_types import AclFilter as AclFilter
+    from groupkeeper.client.admin.resources.access_types import AclOperation as AclOperation
+    from groupkeeper.client.admin.resources.access_types import AclPatternType as AclPatternType
+    from groupkeeper.client.admin.resources.access_types import AclPermission as AclPermission
+    from groupkeeper.client.admin.resources.access_types import AclResourceType as AclResourceType
+    from groupkeeper.client.admin.resources.access_types import EntityName as EntityName
+    from groupkeeper.client.admin.resources.access_types import QuotaEntity as QuotaEntity
+    from groupkeeper.client.admin.resources.access_types import ScramCredential as ScramCredential
+    from groupkeeper.client.admin.resources.access_types import ScramMechanism as ScramMechanism
+    from groupkeeper.client.admin.resources.access_types import ScramPassword as ScramPassword
+    from groupkeeper.client.admin.resources.access_types import ScramRemoval as ScramRemoval
     from groupkeeper.client.admin.resources.types import Config as Config
     from groupkeeper.client.admin.resources.types import ConfigResource as ConfigResource
     from groupkeeper.client.admin.resources.types import ConfigResourceType as ConfigResourceType
     from groupkeeper.client.admin.resources.types import ConfigSource as ConfigSource
     from groupkeeper.client.admin.resources.types import ListChange as ListChange
     from groupkeeper.client.admin.resources.types import NewPartitions as NewPartitions
+    from groupkeeper.client.admin.resources.types import ProducerState as ProducerState
+    from groupkeeper.client.admin.resources.types import TransactionState as TransactionState
     from groupkeeper.client.admin.types import ALL as ALL
     from groupkeeper.client.admin.types import Batch as Batch
     from groupkeeper.client.admin.types import GroupState as GroupState
@@ -33,8 +47,10 @@ _NAMES_BY_MODULE = {
     "groupkeeper.client.admin": "Admin",
     "groupkeeper.client.admin.types": "ALL Batch GroupState GroupType MemberToRemove NewTopic OffsetAndMetadata "
     "OffsetSpec Position TopicPartition",
+    "groupkeeper.client.admin.resources.access_types": "Acl AclFilter AclOperation AclPatternType AclPermission "
+    "AclResourceType EntityName QuotaEntity ScramCredential ScramMechanism ScramPassword ScramRemoval",
     "groupkeeper.client.admin.resources.types": "Config ConfigResource ConfigResourceType ConfigSource ListChange "
-    "NewPartitions",
+    "NewPartitions ProducerState TransactionState",
 }
 _MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
 

@@ -38,9 +38,9 @@ _HEAD_START_S = 0.5
 class Cluster:
     """What is known of a cluster, and the connections to its brokers.
 
-    ``leaders`` maps (topic, partition) to the leader's node id, ``coordinators`` group ids to the coordinator's, and
-    ``classic_groups`` are those that were listed as such: all are memories that may be out of date; the broker asked
-    then says so, and the entry is looked up again.
+    ``leaders`` maps (topic, partition) to the leader's node id, ``coordinators`` group ids to the coordinator's,
+    ``transaction_coordinators`` transactional ids, and ``classic_groups`` are those that were listed as such: all are
+    memories that may be out of date; the broker asked then says so, and the entry is looked up again.
     """
 
     def __init__(self, bootstrap: list[Address], settings: Settings, security: Security) -> None:
@@ -50,6 +50,7 @@ class Cluster:
         self.controller_id = -1
         self.leaders: dict[tuple[str, int], int] = {}
         self.coordinators: dict[str, int] = {}
+        self.transaction_coordinators: dict[str, int] = {}
         self.classic_groups: set[str] = set()
         self._security = security
         self.principal = security.principal

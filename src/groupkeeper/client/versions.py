@@ -17,6 +17,24 @@ _UNSUPPORTED_VERSION = 35
 ANY_VERSION = 32767
 
 
+_RELEASES = {
+    27: "2.8",
+    29: "2.0",
+    30: "2.0",
+    31: "2.0",
+    35: "2.0",
+    44: "2.3",
+    48: "2.6",
+    49: "2.6",
+    50: "2.7",
+    51: "2.7",
+    61: "2.8",
+    65: "3.0",
+    66: "3.0",
+}
+"""Which release brought an API in a version that we speak, for those that no official tool's texts are about."""
+
+
 def version_of(
     request_type: type[RootMessage], versions: dict[int, tuple[int, int]], max_version: int = ANY_VERSION
 ) -> int:
@@ -24,13 +42,14 @@ def version_of(
     key = request_type.API_KEY
     ours = (request_type.MIN_VERSION, min(request_type.MAX_VERSION, max_version))
     theirs = versions.get(key)
+    since = f". Kafka has it from {_RELEASES[key]} on." if key in _RELEASES else ""
     if theirs is None:
-        raise UnsupportedVersion(f"The node does not support {_constant(key)}")
+        raise UnsupportedVersion(f"The node does not support {_constant(key)}{since}")
     version = min(ours[1], theirs[1])
     if version < max(ours[0], theirs[0]):
         raise UnsupportedVersion(
             f"The node does not support {_constant(key)} with version in range [{ours[0]},{ours[1]}]. "
-            f"The supported range is [{theirs[0]},{theirs[1]}]."
+            f"The supported range is [{theirs[0]},{theirs[1]}]{since or '.'}"
         )
     return version
 

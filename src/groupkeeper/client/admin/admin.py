@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin.arguments import mapped, mapped_each, several, several_each
+from groupkeeper.client.admin.resources.access_calls import AccessCalls
 from groupkeeper.client.admin.resources.calls import ResourceCalls
 from groupkeeper.client.admin.types import All
 from groupkeeper.client.batch import Batch
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from groupkeeper.client.security.tokens import TokenProvider
 
 
-class Admin(ResourceCalls):
+class Admin(ResourceCalls, AccessCalls):
     """An asynchronous admin client. Use it as ``async with Admin("host:9092") as admin: …``.
 
     ``bootstrap_servers`` is "host:port,host:port" ("[::1]:9092" for IPv6). ``properties`` are Kafka's client

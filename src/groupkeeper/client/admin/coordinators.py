@@ -1,8 +1,9 @@
-"""Which broker coordinates a group (FindCoordinator, KIP-699)."""
+"""Which broker coordinates a group, or a transactional id (FindCoordinator, KIP-699)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from groupkeeper.client.admin.types import Batch, Failure, Node
 from groupkeeper.client.cluster import Cluster
@@ -10,36 +11,64 @@ from groupkeeper.client.errors import UnsupportedBatching
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.routing import COORDINATOR_RETRIES, Ask, Locate, Located, Retries, Routed, V, one_by_one
 from groupkeeper.client.timing import Deadline
-from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, error_for
+from groupkeeper.protocol.errors import (
+    GroupAuthorizationFailed,
+    KafkaError,
+    TransactionalIdAuthorizationFailed,
+    error_for,
+)
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 
 _KEYS_PER_REQUEST = 2000
 _RETRIABLE = (14, 15)
-_GROUP_KEY = 0
 
 
-def routed(cluster: Cluster, deadline: Deadline, ask: Ask[str, V], *, chunk: int = 1) -> Routed[str, V]:
-    """A call on groups, each asked of its coordinator."""
-    return Routed(cluster, deadline, locating(cluster), ask, chunk=chunk)
+class Kind(NamedTuple):
+    """What has a coordinator: its code in FindCoordinator, its name in Apache's texts, and who may not see it."""
+
+    code: int
+    name: str
+    refusal: type[KafkaError]
+
+    def memory(self, cluster: Cluster) -> dict[str, int]:
+        """Which coordinators are remembered."""
+        return cluster.coordinators if self.code == 0 else cluster.transaction_coordinators
+
+
+GROUPS = Kind(0, "groupId", GroupAuthorizationFailed)
+TRANSACTIONS = Kind(1, "transactionalId", TransactionalIdAuthorizationFailed)
+
+
+def routed(
+    cluster: Cluster,
+    deadline: Deadline,
+    ask: Ask[str, V],
+    *,
+    chunk: int = 1,
+    kind: Kind = GROUPS,
+    retries: Retries = COORDINATOR_RETRIES,
+) -> Routed[str, V]:
+    """A call on groups (or transactional ids), each asked of its coordinator."""
+    return Routed(cluster, deadline, locating(cluster, kind), ask, chunk=chunk, retries=retries)
 
 
 async def of_one_group(
     cluster: Cluster, deadline: Deadline, group_id: str, ask: Ask[str, V], retries: Retries = COORDINATOR_RETRIES
 ) -> V:
     """A call on one group: what its coordinator answers. Raises the group's failure."""
-    call = Routed(cluster, deadline, locating(cluster), ask, chunk=1, retries=retries)
-    return (await call.run([group_id])).result(group_id)
+    return (await routed(cluster, deadline, ask, retries=retries).run([group_id])).result(group_id)
 
 
-def locating(cluster: Cluster) -> Locate[str]:
+def locating(cluster: Cluster, kind: Kind = GROUPS) -> Locate[str]:
     """How coordinators are found: remembered ones first, the rest by as few requests as the broker allows."""
+    memory = kind.memory(cluster)
 
     async def locate(group_ids: list[str], is_again: bool, deadline: Deadline) -> Located[str]:
         located: Located[str] = Located()
         known: dict[int | None, list[str]] = {None: []}
         for group_id in group_ids:
-            node_id = None if is_again else cluster.coordinators.get(group_id)
+            node_id = None if is_again else memory.get(group_id)
             known.setdefault(node_id, []).append(group_id)
         unknown = known.pop(None)
         for node_id, owned in known.items():
@@ -49,7 +78,7 @@ def locating(cluster: Cluster) -> Locate[str]:
             else:
                 located.by_peer[peer] = owned
         for start in range(0, len(unknown), _KEYS_PER_REQUEST):
-            await _look_up(cluster, unknown[start : start + _KEYS_PER_REQUEST], deadline, located)
+            await _look_up(cluster, kind, unknown[start : start + _KEYS_PER_REQUEST], deadline, located)
         return located
 
     return locate
@@ -74,10 +103,13 @@ async def find_coordinators(cluster: Cluster, group_ids: Iterable[str], timeout_
     return await routed(cluster, deadline, answer_from_lookup, chunk=_KEYS_PER_REQUEST).run(wanted)
 
 
-async def _look_up(cluster: Cluster, group_ids: Sequence[str], deadline: Deadline, located: Located[str]) -> None:
-    for group_id, found in (await _ask(cluster, group_ids, deadline)).items():
+async def _look_up(
+    cluster: Cluster, kind: Kind, group_ids: Sequence[str], deadline: Deadline, located: Located[str]
+) -> None:
+    memory = kind.memory(cluster)
+    for group_id, found in (await _ask(cluster, kind, group_ids, deadline)).items():
         if isinstance(found, Node):
-            cluster.coordinators[group_id] = found.id
+            memory[group_id] = found.id
             located.by_peer.setdefault(cluster.peer(found), []).append(group_id)
         elif isinstance(found, KafkaError) and found.code in _RETRIABLE:
             located.retry[group_id] = found
@@ -85,51 +117,53 @@ async def _look_up(cluster: Cluster, group_ids: Sequence[str], deadline: Deadlin
             located.failed[group_id] = found
 
 
-async def _ask(cluster: Cluster, group_ids: Sequence[str], deadline: Deadline) -> dict[str, Node | Failure]:
+async def _ask(cluster: Cluster, kind: Kind, group_ids: Sequence[str], deadline: Deadline) -> dict[str, Node | Failure]:
     try:
-        return await _ask_batch(cluster, group_ids, deadline)
+        return await _ask_batch(cluster, kind, group_ids, deadline)
     except UnsupportedBatching:
 
         async def ask_one(group_id: str) -> Node | Failure:
-            return (await _ask_batch(cluster, [group_id], deadline))[group_id]
+            return (await _ask_batch(cluster, kind, [group_id], deadline))[group_id]
 
         answers = await one_by_one(group_ids, ask_one)
         return dict(answers)
 
 
-async def _ask_batch(cluster: Cluster, group_ids: Sequence[str], deadline: Deadline) -> dict[str, Node | Failure]:
+async def _ask_batch(
+    cluster: Cluster, kind: Kind, group_ids: Sequence[str], deadline: Deadline
+) -> dict[str, Node | Failure]:
     def build(version: int) -> FindCoordinatorRequest:
         if version >= 4:
-            return FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=group_ids)
+            return FindCoordinatorRequest(key_type=kind.code, coordinator_keys=group_ids)
         if len(group_ids) > 1:
             raise UnsupportedBatching(
                 f"Cannot create a v{version} FindCoordinator request because we require features supported only in "
                 "4 or later."
             )
-        return FindCoordinatorRequest(key=group_ids[0], key_type=_GROUP_KEY)
+        return FindCoordinatorRequest(key=group_ids[0], key_type=kind.code)
 
     answer = await cluster.ask_any(FindCoordinatorRequest, FindCoordinatorResponse, build, deadline)
     if not answer.coordinators:
         return {
-            group_id: _found(cluster, group_id, answer.error_code, answer.node_id, answer.host, answer.port)
+            group_id: _found(cluster, kind, group_id, answer.error_code, answer.node_id, answer.host, answer.port)
             for group_id in group_ids
         }
     return {
-        each.key: _found(cluster, each.key, each.error_code, each.node_id, each.host, each.port)
+        each.key: _found(cluster, kind, each.key, each.error_code, each.node_id, each.host, each.port)
         for each in answer.coordinators
     }
 
 
-def _found(cluster: Cluster, group_id: str, error_code: int, node_id: int, host: str, port: int) -> Node | Failure:
+def _found(
+    cluster: Cluster, kind: Kind, group_id: str, error_code: int, node_id: int, host: str, port: int
+) -> Node | Failure:
     if error_code == 0:
         known = cluster.nodes.get(node_id)
         if known is not None and known.host == host and known.port == port:
             return known
         return Node(node_id, host, port)
-    if error_code == GroupAuthorizationFailed.code:
-        return GroupAuthorizationFailed(
-            f"FindCoordinator request for groupId `{group_id}` failed due to authorization failure"
-        )
+    if error_code == kind.refusal.code:
+        return kind.refusal(f"FindCoordinator request for {kind.name} `{group_id}` failed due to authorization failure")
     if error_code in _RETRIABLE:
         return error_for(error_code)
     return error_for(error_code, f"FindCoordinator request for key `{group_id}` failed due to an unexpected error")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 
-from groupkeeper.client.admin.types import Failure, GroupListing, GroupListings, GroupState, GroupType, Node
+from groupkeeper.client.admin.resources.asking import ask_every_broker
+from groupkeeper.client.admin.types import GroupListing, GroupListings, GroupState, GroupType, Node
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, ClientError, ConnectionFailed, UnsupportedVersion
-from groupkeeper.client.timing import Deadline
-from groupkeeper.protocol.errors import KafkaError, error_for
+from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
-
-_RETRIABLE = (14, 15)
 
 
 async def list_groups(
@@ -28,16 +24,16 @@ async def list_groups(
     state_names = [name for state in states for name in _names(state)]
     type_names = [str(each) for each in types]
     wanted = None if protocol_types is None else frozenset(protocol_types)
-    try:
-        await cluster.refresh(deadline)
-    except (ClientError, KafkaError) as error:
-        raise BrokersNotFound(f"Failed to find brokers to send ListGroups: {error}") from error
-    nodes = list(cluster.nodes.values())
-    answers = await asyncio.gather(
-        *(_list_groups_of(cluster, node, state_names, type_names, deadline) for node in nodes)
+    answers = await ask_every_broker(
+        cluster,
+        ListGroupsRequest,
+        ListGroupsResponse,
+        lambda version: _request(version, state_names, type_names),
+        deadline,
+        lambda answer: answer.error_code,
     )
     listings = GroupListings({}, {})
-    for node, answer in zip(nodes, answers, strict=True):
+    for node, answer in answers.items():
         if isinstance(answer, ListGroupsResponse):
             _merge(cluster, listings.groups, node, answer, wanted)
         else:
@@ -53,34 +49,6 @@ async def list_groups(
 def _names(state: GroupState | str) -> tuple[str, ...]:
     """What a state is asked for by. Apache Kafka's brokers look for NotReady under another name than they answer."""
     return (str(state), "not_ready") if state is GroupState.NOT_READY else (str(state),)
-
-
-async def _list_groups_of(
-    cluster: Cluster, node: Node, states: list[str], types: list[str], deadline: Deadline
-) -> ListGroupsResponse | Failure:
-    backoff = cluster.backoff()
-    failure: Failure | None = None
-    while True:
-        try:
-            answer = await cluster.peer(cluster.nodes.get(node.id, node)).ask(
-                ListGroupsRequest, ListGroupsResponse, lambda version: _request(version, states, types), deadline
-            )
-            if answer.error_code == 0:
-                return answer
-            failure = error_for(answer.error_code)
-            if failure.code not in _RETRIABLE:
-                return failure
-        except (ConnectionFailed, CallTimedOut) as error:
-            if failure is None or not deadline.has_passed:
-                failure = error
-        except ClientError as error:
-            return error
-        try:
-            await backoff.pause(deadline, failure)
-            if isinstance(failure, ClientError):
-                await cluster.refresh(deadline)  # the broker may have moved to another address
-        except ClientError as error:
-            return error
 
 
 def _request(version: int, states: list[str], types: list[str]) -> ListGroupsRequest:

@@ -8,7 +8,7 @@ from groupkeeper.client.admin.types import Batch, Failure, ListedOffset, OffsetS
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.routing import Located, Retries, Routed
+from groupkeeper.client.routing import Ask, Located, Retries, Routed, V
 from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import LeaderNotAvailable, UnknownTopicOrPartition, error_for
 from groupkeeper.protocol.messages.list_offsets_request import (
@@ -51,18 +51,23 @@ async def list_offsets(
     """Admin.list_offsets."""
     deadline = cluster.deadline("listOffsets", timeout_ms)
 
-    async def locate(keys: list[TopicPartition], is_again: bool, deadline: Deadline) -> Located[TopicPartition]:
-        return await locate_leaders(cluster, keys, is_again, deadline)
-
     async def ask(
         peer: Peer, keys: list[TopicPartition], deadline: Deadline
     ) -> dict[TopicPartition, ListedOffset | Failure]:
         return await _ask(peer, {key: specs[key] for key in keys}, read_committed, deadline)
 
-    call: Routed[TopicPartition, ListedOffset] = Routed(
-        cluster, deadline, locate, ask, chunk=_PARTITIONS_PER_REQUEST, retries=LEADER_RETRIES, gives_up=gives_up
-    )
-    return await call.run(list(specs))
+    return await of_leaders(cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run(list(specs))
+
+
+def of_leaders(
+    cluster: Cluster, deadline: Deadline, ask: Ask[TopicPartition, V], *, chunk: int
+) -> Routed[TopicPartition, V]:
+    """A call on partitions, each asked of its leader."""
+
+    async def locate(keys: list[TopicPartition], is_again: bool, deadline: Deadline) -> Located[TopicPartition]:
+        return await locate_leaders(cluster, keys, is_again, deadline)
+
+    return Routed(cluster, deadline, locate, ask, chunk=chunk, retries=LEADER_RETRIES, gives_up=gives_up)
 
 
 def gives_up(failure: Failure, elapsed_s: float) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from groupkeeper.client.admin.log_fetching import Batches, LogFetch, Read
-from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, gives_up, locate_leaders
+from groupkeeper.client.admin.log_offsets import of_leaders
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import CallTimedOut, ConnectionFailed, UnexpectedAnswer
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.routing import Located, Routed
 from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import OffsetOutOfRange
 
@@ -27,9 +26,6 @@ async def read_logs(
     """Admin.read_logs."""
     at = {place: start for place, (start, end) in ranges.items() if start < end}
     result: Batch[TopicPartition, None] = Batch(dict.fromkeys(place for place in ranges if place not in at))
-
-    async def locate(keys: list[TopicPartition], is_again: bool, deadline: Deadline) -> Located[TopicPartition]:
-        return await locate_leaders(cluster, keys, is_again, deadline)
 
     async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, Failure | None]:
         fetch = LogFetch(peer, lambda: cluster.deadline("fetch", timeout_ms), _BYTES_PER_PARTITION)
@@ -53,11 +49,8 @@ async def read_logs(
 
     while at:
         before = dict(at)
-        call: Routed[TopicPartition, None] = Routed(
-            cluster, cluster.deadline("fetch", timeout_ms), locate, ask,
-            chunk=_PARTITIONS_PER_CHUNK, retries=LEADER_RETRIES, gives_up=gives_up,
-        )  # fmt: skip
-        read = await call.run(list(at))
+        deadline = cluster.deadline("fetch", timeout_ms)
+        read = await of_leaders(cluster, deadline, ask, chunk=_PARTITIONS_PER_CHUNK).run(list(at))
         for place in read.done:
             del at[place]
             result.done[place] = None

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.resources.access_types import Acl, AclFilter, AclOperation, AclResourceType, QuotaEntity
 from groupkeeper.client.admin.resources.types import ConfigResource
 from groupkeeper.client.admin.types import GroupState, MemberToRemove, NewTopic, Position, TopicPartition
 from groupkeeper.client.errors import IllegalArgument
 
+ACL = Acl("User:alice", AclOperation.READ, AclResourceType.TOPIC, "orders")
 PLACE = TopicPartition("orders", 0)
 
 CALLS: dict[str, Callable[[Any], Awaitable[object]]] = {
@@ -41,6 +43,14 @@ CALLS: dict[str, Callable[[Any], Awaitable[object]]] = {
     "names of settings": lambda admin: admin.topic_settings(["orders"], "retention.ms"),
     "configs": lambda admin: admin.describe_configs(ConfigResource.topic("orders")),
     "names of configs": lambda admin: admin.describe_configs([ConfigResource.topic("orders")], names="retention.ms"),
+    "acls": lambda admin: admin.create_acls(ACL),
+    "filters of acls": lambda admin: admin.delete_acls(AclFilter()),
+    "users": lambda admin: admin.describe_scram_users("alice"),
+    "transactional ids": lambda admin: admin.describe_transactions("payments"),
+    "ids to fence": lambda admin: admin.fence_producers("payments"),
+    "states of transactions": lambda admin: admin.list_transactions(states="Ongoing"),
+    "producers": lambda admin: admin.describe_producers(PLACE),
+    "log dirs": lambda admin: admin.describe_log_dirs(partitions=PLACE),
     "one member": lambda admin: admin.remove_members("billing", MemberToRemove("static")),
     "a member's id": lambda admin: admin.remove_members("billing", "static"),
     "members left out": lambda admin: admin.remove_members("billing", None),
@@ -64,6 +74,8 @@ MAPPINGS: dict[str, Callable[[Any], Awaitable[object]]] = {
     "records": lambda admin: admin.delete_records([PLACE]),
     "partitions of topics": lambda admin: admin.create_partitions("orders"),
     "configs": lambda admin: admin.alter_configs(ConfigResource.topic("orders")),
+    "quotas": lambda admin: admin.alter_client_quotas(QuotaEntity(user="alice")),
+    "passwords": lambda admin: admin.alter_scram_users("alice"),
     "one config": lambda admin: admin.alter_configs({ConfigResource.topic("orders"): "retention.ms"}),
 }
 

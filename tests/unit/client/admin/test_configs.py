@@ -6,7 +6,7 @@ import pytest
 from tests.unit.client.scripted_broker import HangUp, ScriptedBroker, cluster_of, fast_admin, in_turn
 
 from groupkeeper.client.admin.resources.types import Config, ConfigResource, ConfigSource, ConfigType
-from groupkeeper.client.errors import IllegalArgument, UnsupportedVersion
+from groupkeeper.client.errors import IllegalArgument
 from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest
 from groupkeeper.protocol.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
@@ -44,16 +44,6 @@ async def test_each_broker_is_asked_for_its_own_configs() -> None:
     assert described.done[brokers[0]]["a"] == Config("a", "2", ConfigSource.UNKNOWN, type=ConfigType.UNKNOWN)
     asked = [resource for _, each in second.asked("DescribeConfigs") for resource in each.resources]  # type: ignore[attr-defined]
     assert {(each.resource_type, each.resource_name) for each in asked} == {(4, "2")}
-
-
-async def test_a_broker_that_is_too_old_to_change_single_configs() -> None:
-    async with (
-        ScriptedBroker(ranges={"IncrementalAlterConfigs": None}) as broker,
-        fast_admin(broker.bootstrap_servers) as admin,
-    ):
-        text = "incrementalAlterConfigs needs Kafka 2.3 or later: The node does not support INCREMENTAL_ALTER_CONFIGS"
-        with pytest.raises(UnsupportedVersion, match=text):
-            await admin.alter_configs({ConfigResource.topic("t"): {"retention.ms": "1"}})
 
 
 async def test_what_names_no_broker_is_refused() -> None:

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from groupkeeper.client.errors import (
+    BrokersNotFound,
     CallTimedOut,
     ClientError,
     ConnectionFailed,
     IllegalArgument,
-    UnsupportedVersion,
 )
-from groupkeeper.protocol.errors import NotController
+from groupkeeper.protocol.errors import KafkaError, NotController, error_for
+from groupkeeper.protocol.framing import api_name
 from groupkeeper.protocol.primitives import RootMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from groupkeeper.client.batch import Failure
     from groupkeeper.client.cluster import Cluster
     from groupkeeper.client.timing import Deadline
+    from groupkeeper.client.topology import Node
 
 A = TypeVar("A", bound=RootMessage)
 R = TypeVar("R", bound=RootMessage)
 
 NOT_CONTROLLER = 41
+
+_LOADING = (14, 15)
+"""A coordinator that is there, or will be, in a moment."""
 
 
 async def ask_controller(
@@ -78,13 +82,50 @@ async def ask_broker(
             await backoff.pause(deadline, error)
 
 
-@contextmanager
-def since(call: str, release: str) -> Iterator[None]:
-    """What an older broker doesn't know is refused with the name of the call, and the Kafka that brought it."""
+async def ask_every_broker(
+    cluster: Cluster,
+    request_type: type[R],
+    answer_type: type[A],
+    build: Callable[[int], R],
+    deadline: Deadline,
+    error_code: Callable[[A], int],
+) -> dict[Node, A | Failure]:
+    """Ask each broker, all at the same time: its answer, or why there is none.
+
+    What can pass is asked again until the deadline. Raises BrokersNotFound when it isn't known whom to ask.
+    """
     try:
-        yield
-    except UnsupportedVersion as error:
-        raise UnsupportedVersion(f"{call} needs Kafka {release} or later: {error}") from error
+        await cluster.refresh(deadline)
+    except (ClientError, KafkaError) as error:
+        name = api_name(request_type.API_KEY)
+        raise BrokersNotFound(f"Failed to find brokers to send {name}: {error}") from error
+
+    async def ask(node: Node) -> A | Failure:
+        backoff = cluster.backoff()
+        failure: Failure | None = None
+        while True:
+            try:
+                peer = cluster.peer(cluster.nodes.get(node.id, node))
+                answer = await peer.ask(request_type, answer_type, build, deadline)
+                if error_code(answer) == 0:
+                    return answer
+                failure = error_for(error_code(answer))
+                if failure.code not in _LOADING:
+                    return failure
+            except (ConnectionFailed, CallTimedOut) as error:
+                if failure is None or not deadline.has_passed:
+                    failure = error
+            except ClientError as error:
+                return error
+            try:
+                await backoff.pause(deadline, failure)
+                if isinstance(failure, ClientError):
+                    await cluster.refresh(deadline)  # the broker may have moved to another address
+            except ClientError as error:
+                return error
+
+    nodes = list(cluster.nodes.values())
+    return dict(zip(nodes, await asyncio.gather(*map(ask, nodes)), strict=True))
 
 
 def broker_timeout_ms(deadline: Deadline) -> int:

@@ -9,14 +9,25 @@ from groupkeeper.client.admin.arguments import mapped, mapped_each, several
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from groupkeeper.client.admin.resources.types import Config, ConfigResource, ListChange, NewPartitions
+    from groupkeeper.client.admin.resources.types import (
+        Config,
+        ConfigResource,
+        FencedProducer,
+        ListChange,
+        LogDir,
+        NewPartitions,
+        ProducerState,
+        TransactionDescription,
+        TransactionListings,
+        TransactionState,
+    )
     from groupkeeper.client.batch import Batch
     from groupkeeper.client.cluster import Cluster
     from groupkeeper.client.topology import TopicPartition
 
 
 class ResourceCalls:
-    """What Admin can ask of topics, brokers and rights, beside groups."""
+    """What Admin can ask of topics, brokers and transactions, beside groups."""
 
     _cluster: Cluster
 
@@ -113,3 +124,94 @@ class ResourceCalls:
         from groupkeeper.client.admin.resources import partitions
 
         return await partitions.delete_records(self._cluster, mapped(before, "before"), timeout_ms)
+
+    async def describe_log_dirs(
+        self,
+        broker_ids: Iterable[int] | None = None,
+        *,
+        partitions: Iterable[TopicPartition] | None = None,
+        timeout_ms: int | None = None,
+    ) -> Batch[int, dict[str, LogDir]]:
+        """The log directories of brokers by path, with their replicas and sizes; None: of all brokers.
+
+        ``partitions``: only those are looked for, None: all. Fails per broker: ClusterAuthorizationFailed (this needs
+        DESCRIBE on the cluster; brokers before 3.2 tell nothing instead), IllegalArgument for one that isn't there.
+        """
+        from groupkeeper.client.admin.resources import log_dirs
+
+        if broker_ids is not None:
+            several(broker_ids, "broker_ids")
+        if partitions is not None:
+            several(partitions, "partitions")
+        return await log_dirs.describe_log_dirs(self._cluster, broker_ids, partitions, timeout_ms)
+
+    async def list_transactions(
+        self,
+        *,
+        states: Iterable[TransactionState | str] = (),
+        producer_ids: Iterable[int] = (),
+        min_duration_ms: int | None = None,
+        transactional_id_pattern: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> TransactionListings:
+        """The transactional ids of all brokers (KIP-664). Empty ``states`` or ``producer_ids``: of any.
+
+        ``min_duration_ms``: open for longer than that (Kafka 3.8). ``transactional_id_pattern``: a regular expression
+        that the whole id matches (Kafka 4.1). Ids that the caller may not see (DESCRIBE) are left out. A broker
+        that fails is in ``failed`` of the result: UnsupportedVersion when it is older than 3.0, or than a filter.
+        """
+        from groupkeeper.client.admin.resources import transactions
+
+        several(states, "states"), several(producer_ids, "producer_ids")
+        return await transactions.list_transactions(
+            self._cluster, states, producer_ids, min_duration_ms, transactional_id_pattern, timeout_ms
+        )
+
+    async def describe_transactions(
+        self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Batch[str, TransactionDescription]:
+        """The state of transactional ids, asked of their coordinators, with the partitions written to.
+
+        Fails per id: TransactionalIdNotFound, TransactionalIdAuthorizationFailed, UnsupportedVersion before 3.0.
+        """
+        from groupkeeper.client.admin.resources import transactions
+
+        wanted = several(transactional_ids, "transactional_ids")
+        return await transactions.describe_transactions(self._cluster, wanted, timeout_ms)
+
+    async def fence_producers(
+        self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Batch[str, FencedProducer]:
+        """Abort the open transaction of each id, and shut out the producer that has it now.
+
+        Fails per id: TransactionalIdAuthorizationFailed (this needs WRITE on it), ClusterAuthorizationFailed.
+        """
+        from groupkeeper.client.admin.resources import transactions
+
+        wanted = several(transactional_ids, "transactional_ids")
+        return await transactions.fence_producers(self._cluster, wanted, timeout_ms)
+
+    async def describe_producers(
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+    ) -> Batch[TopicPartition, tuple[ProducerState, ...]]:
+        """The idempotent producers that partitions remember, with the starts of open transactions.
+
+        Fails per partition: UnknownTopicOrPartition, TopicAuthorizationFailed (this needs READ on the topic),
+        UnsupportedVersion before 2.8.
+        """
+        from groupkeeper.client.admin.resources import transactions
+
+        return await transactions.describe_producers(self._cluster, several(partitions, "partitions"), timeout_ms)
+
+    async def abort_transaction(
+        self, partition: TopicPartition, producer: ProducerState, *, timeout_ms: int | None = None
+    ) -> None:
+        """Abort a transaction in one partition, past its coordinator: for one that hangs, which no coordinator ends.
+
+        ``producer`` is as ``describe_producers`` tells it. For a transaction that its coordinator knows
+        see ``fence_producers``. Raises InvalidProducerEpoch, TransactionCoordinatorFenced, InvalidTxnState,
+        UnknownTopicOrPartition, ClusterAuthorizationFailed (this needs CLUSTER_ACTION), UnsupportedVersion.
+        """
+        from groupkeeper.client.admin.resources import transactions
+
+        await transactions.abort_transaction(self._cluster, partition, producer, timeout_ms)

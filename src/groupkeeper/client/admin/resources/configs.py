@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Generic, TypeVar
 
-from groupkeeper.client.admin.resources.asking import ask_broker, since
+from groupkeeper.client.admin.resources.asking import ask_broker
 from groupkeeper.client.admin.resources.types import (
     Config,
     ConfigResource,
@@ -77,7 +77,7 @@ async def describe_configs(
         }
 
     deadline = cluster.deadline("describeConfigs", timeout_ms)
-    parts = _Parts(cluster, deadline, DescribeConfigsRequest, DescribeConfigsResponse, "1.1")
+    parts = _Parts(cluster, deadline, DescribeConfigsRequest, DescribeConfigsResponse)
     return await parts.run(resources, build, read)
 
 
@@ -113,7 +113,7 @@ async def alter_configs(
         }
 
     deadline = cluster.deadline("incrementalAlterConfigs", timeout_ms)
-    parts = _Parts(cluster, deadline, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, "2.3")
+    parts = _Parts(cluster, deadline, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse)
     return await parts.run(changes, build, read)
 
 
@@ -128,18 +128,12 @@ def _operation(name: str, change: str | ListChange | None) -> tuple[int, str | N
 
 
 class _Parts(Generic[R, A]):
-    """A call on resources: each broker is asked for its own configs, any broker for all others.
+    """A call on resources: each broker is asked for its own configs, any broker for all others."""
 
-    ``release`` is the Kafka that brought the API.
-    """
-
-    def __init__(
-        self, cluster: Cluster, deadline: Deadline, request_type: type[R], answer_type: type[A], release: str
-    ) -> None:
+    def __init__(self, cluster: Cluster, deadline: Deadline, request_type: type[R], answer_type: type[A]) -> None:
         self._cluster = cluster
         self._deadline = deadline
         self._types = request_type, answer_type
-        self._release = release
 
     async def run(
         self,
@@ -170,10 +164,9 @@ class _Parts(Generic[R, A]):
         return batch_of(wanted, answers, f"{self._deadline.name}: the answer has no result for {{}}")
 
     async def _ask(self, broker_id: int | None, build: Callable[[int], R]) -> A:
-        with since(self._deadline.name, self._release):
-            if broker_id is None:
-                return await self._cluster.ask_any(*self._types, build, self._deadline)
-            return await ask_broker(self._cluster, broker_id, *self._types, build, self._deadline)
+        if broker_id is None:
+            return await self._cluster.ask_any(*self._types, build, self._deadline)
+        return await ask_broker(self._cluster, broker_id, *self._types, build, self._deadline)
 
 
 def _code(resource: ConfigResource) -> int:

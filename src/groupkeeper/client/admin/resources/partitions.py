@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from groupkeeper.client.admin.log_offsets import LEADER_RETRIES, gives_up, locate_leaders
+from groupkeeper.client.admin.log_offsets import of_leaders
 from groupkeeper.client.admin.resources.asking import NOT_CONTROLLER, ask_controller, broker_timeout_ms
 from groupkeeper.client.admin.resources.types import NewPartitions
 from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
@@ -12,7 +12,6 @@ from groupkeeper.client.batch import batch_of, failure_of
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import IllegalArgument
 from groupkeeper.client.peer import Peer
-from groupkeeper.client.routing import Located, Routed
 from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import error_for
 
@@ -74,9 +73,6 @@ async def delete_records(
             raise IllegalArgument(f"{partition}: an offset must not be negative: {offset}; None deletes all records")
     deadline = cluster.deadline("deleteRecords", timeout_ms)
 
-    async def locate(keys: list[TopicPartition], is_again: bool, deadline: Deadline) -> Located[TopicPartition]:
-        return await locate_leaders(cluster, keys, is_again, deadline)
-
     async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, int | Failure]:
         topics: dict[str, list[DeleteRecordsPartition]] = {}
         for key in keys:
@@ -98,7 +94,4 @@ async def delete_records(
             for each in topic.partitions
         }
 
-    call: Routed[TopicPartition, int] = Routed(
-        cluster, deadline, locate, ask, chunk=_PARTITIONS_PER_REQUEST, retries=LEADER_RETRIES, gives_up=gives_up
-    )
-    return await call.run(list(before))
+    return await of_leaders(cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run(list(before))

@@ -5,7 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from groupkeeper.client.batch import Failure
 from groupkeeper.client.errors import IllegalArgument
+from groupkeeper.client.topology import Node, TopicPartition
+from groupkeeper.protocol.errors import KafkaError
 
 
 class ConfigResourceType(StrEnum):
@@ -149,3 +152,112 @@ class NewPartitions(NamedTuple):
 
     total_count: int
     assignments: tuple[tuple[int, ...], ...] | None = None
+
+
+class Replica(NamedTuple):
+    """A replica of a partition in a log directory.
+
+    ``size``: bytes of its segments. ``lag``: how many offsets it is behind the high watermark (or, while
+    ``is_future``, behind the replica that it is moving away from).
+    """
+
+    size: int
+    lag: int
+    is_future: bool = False
+
+
+class LogDir(NamedTuple):
+    """A log directory of a broker, with the replicas that lie there.
+
+    ``total_bytes`` and ``usable_bytes`` are the volume's, None before 3.3. ``error``: why the directory can't be used
+    (LogDirNotFound, KafkaStorageError); None when it can.
+    """
+
+    replicas: dict[TopicPartition, Replica]
+    total_bytes: int | None = None
+    usable_bytes: int | None = None
+    error: KafkaError | None = None
+
+
+class TransactionState(StrEnum):
+    """How far a transaction is, as Kafka sends it. A state that a newer broker invents reads as UNKNOWN."""
+
+    UNKNOWN = "Unknown"
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    DEAD = "Dead"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+
+    @classmethod
+    def parse(cls, text: str) -> TransactionState:
+        """The state named so; UNKNOWN for any other text."""
+        return cls(text) if text in _TRANSACTION_STATES else cls.UNKNOWN
+
+
+_TRANSACTION_STATES = frozenset(TransactionState)
+
+
+class TransactionListing(NamedTuple):
+    """A transactional id of list_transactions."""
+
+    transactional_id: str
+    producer_id: int
+    state: TransactionState
+
+
+class TransactionListings(NamedTuple):
+    """The transactional ids of all brokers, and the brokers that could not be asked.
+
+    ``transactions`` may be used when some brokers failed: it then lacks those that these coordinate.
+    """
+
+    transactions: dict[str, TransactionListing]
+    failed: dict[Node, Failure]
+
+    def all(self) -> dict[str, TransactionListing]:
+        """All of them; raises the first failure when a broker failed."""
+        for failure in self.failed.values():
+            raise failure
+        return self.transactions
+
+
+class TransactionDescription(NamedTuple):
+    """A transactional id at its coordinator.
+
+    ``started_ms``: when its last transaction began, which may have ended; None when there was none. ``partitions``: to
+    what an open one has written so far, as far as the caller may see.
+    """
+
+    coordinator: Node
+    state: TransactionState
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    started_ms: int | None = None
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class ProducerState(NamedTuple):
+    """An idempotent producer that a partition remembers.
+
+    ``transaction_start``: the first offset of its open transaction, None when it has none open. ``coordinator_epoch``
+    −1: no transaction of it has ended yet here. ``last_timestamp`` in ms; it and ``last_sequence`` −1: not known.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int = -1
+    last_timestamp: int = -1
+    coordinator_epoch: int = -1
+    transaction_start: int | None = None
+
+
+class FencedProducer(NamedTuple):
+    """What fence_producers leaves: whoever has an older epoch is refused from then on."""
+
+    producer_id: int
+    producer_epoch: int

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import confluent_kafka
 import pytest
-from tests.conformance.admin_api.waiting import until
-from tests.conformance.brokers import RunningBroker
+from tests.conformance.client.admin.conftest import Target
+from tests.conformance.client.admin.waiting import until
 from tests.conformance.clients import CLIENTS, Sent
 
 from groupkeeper import (
@@ -117,7 +117,7 @@ async def test_configs_of_groups(own: Admin, name: str) -> None:
     assert configs.done[group]["consumer.session.timeout.ms"].source == ConfigSource.DYNAMIC_GROUP_CONFIG
 
 
-async def test_more_partitions(own: Admin, target: RunningBroker, place: TopicPartition) -> None:
+async def test_more_partitions(own: Admin, target: Target, place: TopicPartition) -> None:
     missing = f"{place.topic}-missing"
     assert (await own.create_partitions({place.topic: 3}, validate_only=True)).failed == {}
     made = await own.create_partitions({place.topic: 3, missing: 5})
@@ -133,7 +133,7 @@ async def test_more_partitions(own: Admin, target: RunningBroker, place: TopicPa
     await until(lambda: count(own, place.topic), lambda found: found == 4)
 
 
-async def test_deleting_records(own: Admin, target: RunningBroker, place: TopicPartition) -> None:
+async def test_deleting_records(own: Admin, target: Target, place: TopicPartition) -> None:
     CLIENTS["confluent"].produce(target.bootstrap_servers, place.topic, [Sent(b"%d" % number) for number in range(5)])
     gone = TopicPartition(place.topic, 9)
     deleted = await own.delete_records({place: 2, gone: 1})

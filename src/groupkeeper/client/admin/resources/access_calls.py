@@ -1,0 +1,123 @@
+"""The calls of Admin on rights: ACLs, passwords and quotas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from groupkeeper.client.admin.arguments import mapped, mapped_each, several
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from groupkeeper.client.admin.resources.access_types import (
+        Acl,
+        AclFilter,
+        QuotaEntity,
+        ScramCredential,
+        ScramPassword,
+        ScramRemoval,
+    )
+    from groupkeeper.client.batch import Batch
+    from groupkeeper.client.cluster import Cluster
+
+
+class AccessCalls:
+    """What Admin can ask about who may do what, and how much of it."""
+
+    _cluster: Cluster
+
+    async def describe_acls(self, wanted: AclFilter | None = None, *, timeout_ms: int | None = None) -> list[Acl]:
+        """The ACLs that a filter fits; None: all of them. There may be none.
+
+        Raises ClusterAuthorizationFailed without DESCRIBE on the cluster, SecurityDisabled when the brokers have no
+        authorizer.
+        """
+        from groupkeeper.client.admin.resources import acls
+        from groupkeeper.client.admin.resources.access_types import AclFilter
+
+        return await acls.describe_acls(self._cluster, AclFilter() if wanted is None else wanted, timeout_ms)
+
+    async def create_acls(self, acls: Iterable[Acl], *, timeout_ms: int | None = None) -> Batch[Acl, None]:
+        """Add ACLs; one that is there already is done, too. Brokers follow within moments.
+
+        Fails per ACL: InvalidRequest (a name that can't be, a principal without "User:"), ClusterAuthorizationFailed
+        (this needs ALTER on the cluster), SecurityDisabled when the brokers have no authorizer.
+        """
+        from groupkeeper.client.admin.resources import acls as acls_
+
+        return await acls_.create_acls(self._cluster, several(acls, "acls"), timeout_ms)
+
+    async def delete_acls(
+        self, filters: Iterable[AclFilter], *, timeout_ms: int | None = None
+    ) -> Batch[AclFilter, Batch[Acl, None]]:
+        """Delete all ACLs that a filter fits, for each filter; the inner ``done`` are those deleted.
+
+        None deleted is no failure. Fails per filter: ClusterAuthorizationFailed (this needs ALTER on the cluster),
+        SecurityDisabled when the brokers have no authorizer.
+        """
+        from groupkeeper.client.admin.resources import acls
+
+        return await acls.delete_acls(self._cluster, several(filters, "filters"), timeout_ms)
+
+    async def describe_scram_users(
+        self, names: Iterable[str] | None = None, *, timeout_ms: int | None = None
+    ) -> Batch[str, tuple[ScramCredential, ...]]:
+        """The mechanisms that users have passwords for (KIP-554); None: of all users that have one.
+
+        Fails per user: ResourceNotFound for one without any. Raises ClusterAuthorizationFailed without DESCRIBE on the
+        cluster, UnsupportedVersion when the brokers are older than 2.7.
+        """
+        from groupkeeper.client.admin.resources import users
+
+        if names is not None:
+            several(names, "names")
+        return await users.describe_scram_users(self._cluster, names, timeout_ms)
+
+    async def alter_scram_users(
+        self, changes: Mapping[str, ScramPassword | ScramRemoval], *, timeout_ms: int | None = None
+    ) -> Batch[str, None]:
+        """Set or take away passwords, one of each user at a time.
+
+        ``{"alice": ScramPassword("secret"), "bob": ScramRemoval(ScramMechanism.SCRAM_SHA_256)}``. Fails per user:
+        ResourceNotFound for a password that isn't there, UnacceptableCredential (an empty name, too few or too many
+        iterations), ClusterAuthorizationFailed (this needs ALTER on the cluster). Raises UnsupportedVersion when the
+        brokers are older than 2.7.
+        """
+        from groupkeeper.client.admin.resources import users
+
+        return await users.alter_scram_users(self._cluster, mapped(changes, "changes"), timeout_ms)
+
+    async def describe_client_quotas(
+        self, wanted: QuotaEntity | None = None, *, strict: bool = False, timeout_ms: int | None = None
+    ) -> dict[QuotaEntity, dict[str, float]]:
+        """The quotas by whom they are for, then by name (producer_byte_rate: bytes per second and broker …).
+
+        ``wanted`` None: all of them. What it names must fit; ``strict``: quotas that are by something else besides
+        (by user and client id where only a user is wanted) are left out. Raises ClusterAuthorizationFailed without
+        DESCRIBE_CONFIGS on the cluster, InvalidRequest, UnsupportedVersion when the brokers are older than 2.6.
+        """
+        from groupkeeper.client.admin.resources import quotas
+        from groupkeeper.client.admin.resources.access_types import QuotaEntity
+
+        return await quotas.describe_client_quotas(
+            self._cluster, QuotaEntity() if wanted is None else wanted, strict, timeout_ms
+        )
+
+    async def alter_client_quotas(
+        self,
+        changes: Mapping[QuotaEntity, Mapping[str, float | None]],
+        *,
+        validate_only: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Batch[QuotaEntity, None]:
+        """Set quotas by name, None takes one away; those that aren't named stay as they are.
+
+        ``{QuotaEntity(user="alice"): {"producer_byte_rate": 1e6, "consumer_byte_rate": None}}``. Fails per entity:
+        InvalidRequest (an unknown name, or a value that can't be), ClusterAuthorizationFailed (this needs ALTER_CONFIGS
+        on the cluster). Raises UnsupportedVersion when the brokers are older than 2.6.
+        """
+        from groupkeeper.client.admin.resources import quotas
+
+        return await quotas.alter_client_quotas(
+            self._cluster, mapped_each(changes, "changes"), validate_only, timeout_ms
+        )

@@ -1,0 +1,214 @@
+"""Transactions and their producers (KIP-664): ListTransactions, DescribeTransactions, DescribeProducers, and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from groupkeeper.client.admin.coordinators import TRANSACTIONS, coordinator_at, routed
+from groupkeeper.client.admin.log_offsets import of_leaders
+from groupkeeper.client.admin.resources.asking import ask_every_broker
+from groupkeeper.client.admin.resources.types import (
+    FencedProducer,
+    ProducerState,
+    TransactionDescription,
+    TransactionListing,
+    TransactionListings,
+    TransactionState,
+)
+from groupkeeper.client.admin.types import Batch, Failure, TopicPartition
+from groupkeeper.client.batch import failure_of
+from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.errors import IllegalArgument, UnsupportedVersion
+from groupkeeper.client.peer import Peer
+from groupkeeper.client.routing import COORDINATOR_RETRIES, Retries, one_by_one
+from groupkeeper.client.timing import Deadline
+from groupkeeper.protocol.errors import error_for
+
+_IDS_PER_REQUEST = 500
+_PARTITIONS_PER_REQUEST = 500
+_ENDING = Retries(here=COORDINATOR_RETRIES.here | {51})  # CONCURRENT_TRANSACTIONS: the one before is being ended
+
+
+async def list_transactions(
+    cluster: Cluster,
+    states: Iterable[TransactionState | str],
+    producer_ids: Iterable[int],
+    min_duration_ms: int | None,
+    transactional_id_pattern: str | None,
+    timeout_ms: int | None,
+) -> TransactionListings:
+    """Admin.list_transactions."""
+    from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
+    from groupkeeper.protocol.messages.list_transactions_response import ListTransactionsResponse
+
+    names, ids = [str(state) for state in states], list(producer_ids)
+
+    def build(version: int) -> ListTransactionsRequest:
+        if min_duration_ms is not None and version < 1:
+            raise UnsupportedVersion("listTransactions by duration needs Kafka 3.8 or later")
+        if transactional_id_pattern and version < 2:
+            raise UnsupportedVersion("listTransactions by a pattern of transactional ids needs Kafka 4.1 or later")
+        duration = -1 if min_duration_ms is None else min_duration_ms
+        return ListTransactionsRequest(names, ids, duration, transactional_id_pattern)
+
+    deadline = cluster.deadline("listTransactions", timeout_ms)
+    answers = await ask_every_broker(
+        cluster,
+        ListTransactionsRequest,
+        ListTransactionsResponse,
+        build,
+        deadline,
+        lambda answer: answer.error_code,
+    )
+    listings = TransactionListings({}, {})
+    for node, answer in answers.items():
+        if isinstance(answer, Failure):
+            listings.failed[node] = answer
+        elif answer.unknown_state_filters:
+            unknown = ", ".join(answer.unknown_state_filters)
+            listings.failed[node] = IllegalArgument(f"the broker knows no such state of transactions: {unknown}")
+        else:
+            for one in answer.transaction_states:
+                state = TransactionState.parse(one.transaction_state)
+                listings.transactions[one.transactional_id] = TransactionListing(
+                    one.transactional_id, one.producer_id, state
+                )
+    return listings
+
+
+async def describe_transactions(
+    cluster: Cluster, transactional_ids: Iterable[str], timeout_ms: int | None
+) -> Batch[str, TransactionDescription]:
+    """Admin.describe_transactions."""
+    from groupkeeper.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+    from groupkeeper.protocol.messages.describe_transactions_response import DescribeTransactionsResponse
+
+    async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, TransactionDescription | Failure]:
+        answer = await peer.ask(
+            DescribeTransactionsRequest,
+            DescribeTransactionsResponse,
+            lambda version: DescribeTransactionsRequest(keys),
+            deadline,
+        )
+        return {
+            one.transactional_id: error_for(one.error_code)
+            if one.error_code
+            else TransactionDescription(
+                coordinator_at(peer),
+                TransactionState.parse(one.transaction_state),
+                one.producer_id,
+                one.producer_epoch,
+                one.transaction_timeout_ms,
+                None if one.transaction_start_time_ms < 0 else one.transaction_start_time_ms,
+                tuple(TopicPartition(topic.topic, index) for topic in one.topics for index in topic.partitions),
+            )
+            for one in answer.transaction_states
+        }
+
+    deadline = cluster.deadline("describeTransactions", timeout_ms)
+    call = routed(cluster, deadline, ask, chunk=_IDS_PER_REQUEST, kind=TRANSACTIONS)
+    return await call.run(list(transactional_ids))
+
+
+async def fence_producers(
+    cluster: Cluster, transactional_ids: Iterable[str], timeout_ms: int | None
+) -> Batch[str, FencedProducer]:
+    """Admin.fence_producers."""
+    from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
+    from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
+
+    deadline = cluster.deadline("fenceProducers", timeout_ms)
+
+    async def ask(peer: Peer, keys: list[str], deadline: Deadline) -> dict[str, FencedProducer | Failure]:
+        async def fence(transactional_id: str) -> FencedProducer | Failure:
+            answer = await peer.ask(
+                InitProducerIdRequest,
+                InitProducerIdResponse,
+                lambda version: InitProducerIdRequest(transactional_id, deadline.timeout_ms),
+                deadline,
+            )
+            if answer.error_code:
+                return error_for(answer.error_code)
+            return FencedProducer(answer.producer_id, answer.producer_epoch)
+
+        return dict(await one_by_one(keys, fence))
+
+    call = routed(cluster, deadline, ask, chunk=_IDS_PER_REQUEST, kind=TRANSACTIONS, retries=_ENDING)
+    return await call.run(list(transactional_ids))
+
+
+async def describe_producers(
+    cluster: Cluster, partitions: Iterable[TopicPartition], timeout_ms: int | None
+) -> Batch[TopicPartition, tuple[ProducerState, ...]]:
+    """Admin.describe_producers."""
+    from groupkeeper.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+    from groupkeeper.protocol.messages.describe_producers_response import DescribeProducersResponse
+
+    async def ask(
+        peer: Peer, keys: list[TopicPartition], deadline: Deadline
+    ) -> dict[TopicPartition, tuple[ProducerState, ...] | Failure]:
+        topics: dict[str, list[int]] = {}
+        for key in keys:
+            topics.setdefault(key.topic, []).append(key.partition)
+        request = DescribeProducersRequest([TopicRequest(name, indexes) for name, indexes in topics.items()])
+        answer = await peer.ask(DescribeProducersRequest, DescribeProducersResponse, lambda version: request, deadline)
+        return {
+            TopicPartition(topic.name, each.partition_index): (
+                error_for(each.error_code, each.error_message)
+                if each.error_code
+                else tuple(
+                    ProducerState(
+                        one.producer_id,
+                        one.producer_epoch,
+                        one.last_sequence,
+                        one.last_timestamp,
+                        one.coordinator_epoch,
+                        None if one.current_txn_start_offset < 0 else one.current_txn_start_offset,
+                    )
+                    for one in each.active_producers
+                )
+            )
+            for topic in answer.topics
+            for each in topic.partitions
+        }
+
+    deadline = cluster.deadline("describeProducers", timeout_ms)
+    return await of_leaders(cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run(list(partitions))
+
+
+async def abort_transaction(
+    cluster: Cluster, partition: TopicPartition, producer: ProducerState, timeout_ms: int | None
+) -> None:
+    """Admin.abort_transaction."""
+    from groupkeeper.protocol.messages.write_txn_markers_request import (
+        WritableTxnMarker,
+        WritableTxnMarkerTopic,
+        WriteTxnMarkersRequest,
+    )
+    from groupkeeper.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
+
+    marker = WritableTxnMarker(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        transaction_result=False,
+        topics=[WritableTxnMarkerTopic(partition.topic, [partition.partition])],
+        # Of a first transaction the partition knows no coordinator: 0 is no later than any.
+        coordinator_epoch=max(0, producer.coordinator_epoch),
+    )
+
+    async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, Failure | None]:
+        answer = await peer.ask(
+            WriteTxnMarkersRequest,
+            WriteTxnMarkersResponse,
+            lambda version: WriteTxnMarkersRequest([marker]),
+            deadline,
+        )
+        return {
+            TopicPartition(topic.name, each.partition_index): failure_of(each.error_code)
+            for one in answer.markers
+            for topic in one.topics
+            for each in topic.partitions
+        }
+
+    deadline = cluster.deadline("abortTransaction", timeout_ms)
+    (await of_leaders(cluster, deadline, ask, chunk=_PARTITIONS_PER_REQUEST).run([partition])).result(partition)

@@ -1,0 +1,112 @@
+"""Users with passwords (KIP-554): DescribeUserScramCredentials, AlterUserScramCredentials."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Mapping
+
+from groupkeeper.client.admin.resources.access_types import (
+    ScramCredential,
+    ScramMechanism,
+    ScramPassword,
+    ScramRemoval,
+)
+from groupkeeper.client.admin.resources.asking import NOT_CONTROLLER, ask_controller
+from groupkeeper.client.admin.types import Batch, Failure
+from groupkeeper.client.batch import batch_of, failure_of
+from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.errors import IllegalArgument
+from groupkeeper.client.security.scram import HASHES
+from groupkeeper.protocol.errors import error_for
+from groupkeeper.protocol.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+
+_MECHANISMS = dict(enumerate(ScramMechanism))
+_SALT_BYTES = 24
+
+
+async def describe_scram_users(
+    cluster: Cluster, names: Iterable[str] | None, timeout_ms: int | None
+) -> Batch[str, tuple[ScramCredential, ...]]:
+    """Admin.describe_scram_users."""
+    from groupkeeper.protocol.messages.describe_user_scram_credentials_request import (
+        DescribeUserScramCredentialsRequest,
+        UserName,
+    )
+    from groupkeeper.protocol.messages.describe_user_scram_credentials_response import (
+        DescribeUserScramCredentialsResponse,
+    )
+
+    deadline = cluster.deadline("describeUserScramCredentials", timeout_ms)
+    wanted = None if names is None else list(dict.fromkeys(names))
+    if wanted == []:
+        return Batch()
+    request = DescribeUserScramCredentialsRequest(None if wanted is None else [UserName(name) for name in wanted])
+    answer = await cluster.ask_any(
+        DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse, lambda version: request, deadline
+    )
+    if answer.error_code:
+        raise error_for(answer.error_code, answer.error_message)
+    users: dict[str, tuple[ScramCredential, ...] | Failure] = {
+        user.user: (
+            error_for(user.error_code, user.error_message)
+            if user.error_code
+            else tuple(
+                ScramCredential(_MECHANISMS.get(each.mechanism, ScramMechanism.UNKNOWN), each.iterations)
+                for each in user.credential_infos
+            )
+        )
+        for user in answer.results
+    }
+    return batch_of(users if wanted is None else wanted, users, f"{deadline.name}: the answer has no user {{}}")
+
+
+async def alter_scram_users(
+    cluster: Cluster, changes: Mapping[str, ScramPassword | ScramRemoval], timeout_ms: int | None
+) -> Batch[str, None]:
+    """Admin.alter_scram_users."""
+    from groupkeeper.protocol.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
+
+    deadline = cluster.deadline("alterUserScramCredentials", timeout_ms)
+    request = _alteration(changes)
+    if not changes:
+        return Batch()
+    answer = await ask_controller(
+        cluster,
+        AlterUserScramCredentialsRequest,
+        AlterUserScramCredentialsResponse,
+        lambda version: request,
+        deadline,
+        lambda answer: any(user.error_code == NOT_CONTROLLER for user in answer.results),
+    )
+    results: dict[str, Failure | None] = {
+        user.user: failure_of(user.error_code, user.error_message) for user in answer.results
+    }
+    return batch_of(changes, results, f"{deadline.name}: the answer has no user {{}}")
+
+
+def _alteration(changes: Mapping[str, ScramPassword | ScramRemoval]) -> AlterUserScramCredentialsRequest:
+    deletions, upsertions = [], []
+    for user, change in changes.items():
+        code = _code(change.mechanism)
+        if isinstance(change, ScramRemoval):
+            deletions.append(ScramCredentialDeletion(user, code))
+            continue
+        salt = secrets.token_bytes(_SALT_BYTES) if change.salt is None else change.salt
+        if change.iterations < 1:
+            raise IllegalArgument(f"{user}: a password is hashed at least once, not {change.iterations} times")
+        salted = hashlib.pbkdf2_hmac(HASHES[change.mechanism], change.password.encode(), salt, change.iterations)
+        upsertions.append(ScramCredentialUpsertion(user, code, change.iterations, salt, salted))
+    return AlterUserScramCredentialsRequest(deletions, upsertions)
+
+
+def _code(mechanism: str) -> int:
+    for code, each in _MECHANISMS.items():
+        if code and each == mechanism:
+            return code
+    known = ", ".join(list(_MECHANISMS.values())[1:])
+    raise IllegalArgument(f"there is no mechanism {str(mechanism)!r} for passwords; there are {known}")
