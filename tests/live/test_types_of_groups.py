@@ -92,7 +92,7 @@ def test_epochs_assignments_and_tasks(snapshot: ClusterSnapshot) -> None:
     assert len(streams.subtopologies) == 1
     exporter = Exporter(Choices(levels=frozenset(Level)))
     exporter.take(snapshot)
-    text = exporter.text(Format.PROMETHEUS).decode()
+    text = b"".join(exporter.text(Format.PROMETHEUS)).decode()
     for line in (
         'groupkeeper_group_info{cluster="prod",group="queue",type="Share",state="Stable",assignor="simple"} 1',
         'groupkeeper_streams_group_tasks{cluster="prod",group="app",role="active"} ',

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -23,17 +23,30 @@ HEADERS = {
 }
 
 
-class Chunked(Response):
-    """A long answer, sent as fast as its reader takes it: what isn't sent yet is held once for all readers."""
+class Streamed(Response):
+    """A long answer, sent as fast as its reader takes it: each part is made when it is its turn."""
+
+    def __init__(self, parts: Iterable[bytes], status: int = 200, headers: Mapping[str, str] = {}) -> None:
+        super().__init__(None, status, headers)
+        self._parts = parts
+        del self.headers["content-length"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        body = memoryview(self.body)
         async with asyncio.timeout(_LONGEST_S):
-            for start in range(0, len(body), _CHUNK):
-                chunk = bytes(body[start : start + _CHUNK])
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            for part in self._parts:
+                await send({"type": "http.response.body", "body": part, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
+
+
+class Chunked(Streamed):
+    """A long answer whose length is known; what isn't sent yet is held once for all readers."""
+
+    def __init__(self, body: bytes, status: int = 200, headers: Mapping[str, str] = {}) -> None:
+        whole = memoryview(body)
+        parts = (bytes(whole[start : start + _CHUNK]) for start in range(0, len(whole), _CHUNK))
+        super().__init__(parts, status, headers)
+        self.headers["content-length"] = str(len(body))
 
 
 def html_answer(html: str, status: int = 200, more: Mapping[str, str] = {}) -> Response:

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
-from groupkeeper.web.answers import HEADERS, Chunked, html_answer
+from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
 from groupkeeper.web.change_routes import Answer, Changes, Refused, read_form, viewer_of
 from groupkeeper.web.changes.asked import first
 from groupkeeper.web.changes.desk import Desk
@@ -127,12 +127,11 @@ class Site:
             said = "All metrics are for those only who may see all groups of all clusters.\n"
             return PlainTextResponse(said, 403, HEADERS)
         form = wanted_format(request.headers.get("accept", ""))
-        is_compressed = takes_gzip(request.headers.get("accept-encoding", ""))
         headers = {**HEADERS, "Content-Type": form.value, "Vary": "Accept, Accept-Encoding"}
-        if is_compressed:
-            headers["Content-Encoding"] = "gzip"
-        text = await asyncio.to_thread(self._exporter.text, form, is_compressed=is_compressed)
-        return Chunked(text, headers=headers)
+        if not takes_gzip(request.headers.get("accept-encoding", "")):
+            return Streamed(self._exporter.text(form), headers=headers)
+        headers["Content-Encoding"] = "gzip"
+        return Chunked(await asyncio.to_thread(self._exporter.gzipped, form), headers=headers)
 
     async def health(self, request: Request) -> Response:
         return PlainTextResponse("ok\n", headers=HEADERS)

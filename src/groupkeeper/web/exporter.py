@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import os
 import threading
 import time
@@ -13,7 +12,7 @@ from typing import NamedTuple
 from groupkeeper import __version__
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.web import other_names, series
-from groupkeeper.web.exposition import Block, Format, Metric, Sample, Writing, labels, text
+from groupkeeper.web.exposition import Block, Format, Metric, Sample, Writing, gzipped, labels, segments, unpacked
 from groupkeeper.web.series import Level
 
 _OF_GROUP: Mapping[Level, Callable[[ClusterSnapshot, GroupView], Iterator[Sample]]] = {
@@ -92,7 +91,7 @@ class Exporter:
         self._blocks: dict[str, Block] = {}
         self._own: Block = {}
         self._lock = threading.Lock()
-        self._texts: dict[tuple[Format, bool], bytes] = {}
+        self._gzipped: dict[Format, bytes] = {}
         self._began_s = time.time()
         self._levels = [level for level in Level if level in (Level.GROUP, Level.TOPIC) or level in choices.levels]
 
@@ -130,7 +129,7 @@ class Exporter:
         with self._lock:
             self._blocks[cluster] = block
             self._own = own.block()
-            self._texts.clear()
+            self._gzipped.clear()
 
     def _of(self, snapshot: ClusterSnapshot) -> Iterator[Sample]:
         budget = _Budget(self._choices.most)
@@ -149,23 +148,21 @@ class Exporter:
                     yield from budget.of(name, [*OTHERS[name].of_group(snapshot.cluster, group)])
         yield from budget.samples(snapshot.cluster)
 
-    def text(self, form: Format, *, is_compressed: bool = False) -> bytes:
-        """All series; with gzip when ``is_compressed``. Made once for all who ask until the next snapshot.
-
-        In any thread, since it can take a moment.
-        """
+    def text(self, form: Format) -> Iterator[bytes]:
+        """All series as they are now, part by part: the whole is large, and nowhere in memory."""
         with self._lock:
-            return self._text(form, is_compressed)
+            parts = self._parts(form)
+        return map(unpacked, parts)
 
-    def _text(self, form: Format, is_compressed: bool) -> bytes:
-        found = self._texts.get((form, is_compressed))
-        if found is None:
-            if is_compressed:
-                found = gzip.compress(self._text(form, False), compresslevel=1, mtime=0)
-            else:
-                found = text(self.metrics, [self._own, *self._blocks.values()], form)
-            self._texts[form, is_compressed] = found
-        return found
+    def gzipped(self, form: Format) -> bytes:
+        """The same with gzip. Made once for all who ask until the next snapshot, in any thread: it takes a moment."""
+        with self._lock:
+            if form not in self._gzipped:
+                self._gzipped[form] = gzipped(self._parts(form))
+            return self._gzipped[form]
+
+    def _parts(self, form: Format) -> list[bytes]:
+        return list(segments(self.metrics, [self._own, *self._blocks.values()], form))
 
     def _program(self) -> Iterator[Sample]:
         yield "groupkeeper_build_info", f'groupkeeper_build_info{{version="{__version__}"}} 1\n'

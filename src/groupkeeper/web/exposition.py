@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -55,36 +57,74 @@ def seconds(ms: int) -> str:
     return f"{ms / 1000:.3f}"
 
 
-Block = Mapping[str, bytes]
-"""The samples of one source by the metrics' names, ready to be sent."""
+Block = Mapping[str, Sequence[bytes]]
+"""The samples of one source by the metrics' names, packed: as text they would be twelve times as large."""
+
+_SEGMENT = 65536
+_WINDOW = -zlib.MAX_WBITS  # deflate alone, without a header
+_FAST = 1
+_GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
+_LAST_SEGMENT = b"\x03\x00"
+
+
+def _packed(text: bytes | bytearray) -> bytes:
+    """A segment of deflate that ends at a byte and needs none before it, so that others may stand around it."""
+    packing = zlib.compressobj(_FAST, zlib.DEFLATED, _WINDOW)
+    return packing.compress(text) + packing.flush(zlib.Z_SYNC_FLUSH)
+
+
+def unpacked(segment: bytes) -> bytes:
+    """The text of a segment."""
+    return zlib.decompressobj(_WINDOW).decompress(segment)
 
 
 class Writing:
     """A block in the making."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, list[str]] = {}
+        self._segments: dict[str, list[bytes]] = {}
+        self._lines: dict[str, bytearray] = {}
 
     def add(self, sample: Sample) -> None:
         """One more sample."""
         name, line = sample
-        self._lines.setdefault(name, []).append(line)
+        lines = self._lines.get(name)
+        if lines is None:
+            lines = self._lines[name] = bytearray()
+        lines += line.encode()
+        if len(lines) >= _SEGMENT:
+            self._end(name)
+
+    def _end(self, name: str) -> None:
+        self._segments.setdefault(name, []).append(_packed(self._lines.pop(name)))
 
     def block(self) -> Block:
         """All of them; nothing is left here."""
-        lines, self._lines = self._lines, {}
-        return {name: "".join(lines.pop(name)).encode() for name in list(lines)}
+        for name in list(self._lines):
+            self._end(name)
+        segments, self._segments = self._segments, {}
+        return segments
 
 
-def text(metrics: Iterable[Metric], blocks: Iterable[Block], form: Format) -> bytes:
+def segments(metrics: Iterable[Metric], blocks: Iterable[Block], form: Format) -> Iterator[bytes]:
     """All samples, each metric's together whatever the source; a metric without samples is left out."""
     sources = list(blocks)
-    parts: list[bytes] = []
     for metric in metrics:
         found = [block[metric.name] for block in sources if metric.name in block]
         if found:
-            parts += [metric.header(form).encode(), *found]
-    return b"".join([*parts, END[form].encode()])
+            yield _packed(metric.header(form).encode())
+            for each in found:
+                yield from each
+    yield _packed(END[form].encode())
+
+
+def gzipped(parts: Sequence[bytes]) -> bytes:
+    """A file of gzip that has these segments; none is packed again."""
+    check = size = 0
+    for part in parts:
+        text = unpacked(part)
+        check, size = zlib.crc32(text, check), size + len(text)
+    return b"".join([_GZIP_HEADER, *parts, _LAST_SEGMENT, struct.pack("<LL", check, size & 0xFFFFFFFF)])
 
 
 def wanted_format(accept: str) -> Format:

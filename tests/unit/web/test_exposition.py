@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import tracemalloc
 from collections.abc import Iterable
 
 import pytest
@@ -45,11 +47,11 @@ def values_of(families: Iterable[Family]) -> Values:
 
 def both(exporter: Exporter) -> Values:
     """The samples, which have to be the same in both formats, with each metric's samples together."""
-    plain = list(prometheus_families(exporter.text(Format.PROMETHEUS).decode()))
+    plain = list(prometheus_families(b"".join(exporter.text(Format.PROMETHEUS)).decode()))
     names = [family.name for family in plain]
     assert len(names) == len(set(names))
     values = values_of(plain)
-    assert values == values_of(open_families(exporter.text(Format.OPENMETRICS).decode()))
+    assert values == values_of(open_families(b"".join(exporter.text(Format.OPENMETRICS)).decode()))
     return values
 
 
@@ -63,7 +65,7 @@ def test_names_may_have_any_characters() -> None:
     values = both(exported(snapshot(group, cluster=HOSTILE)))
     assert value(values, "groupkeeper_group_lag", cluster=HOSTILE, group=HOSTILE, topic=HOSTILE) == 95
     assert value(values, "groupkeeper_group_lag_seconds", cluster=HOSTILE, group=HOSTILE, topic=HOSTILE) == 1.5
-    assert "\ud800" not in exported(snapshot(view("\ud800"))).text(Format.PROMETHEUS).decode()
+    assert "\ud800" not in b"".join(exported(snapshot(view("\ud800"))).text(Format.PROMETHEUS)).decode()
 
 
 def test_what_is_not_known_is_absent_and_never_zero() -> None:
@@ -166,6 +168,23 @@ def test_too_many_series_are_left_out_and_counted() -> None:
     values = both(exported(snapshot(*groups), choices=choices._replace(most=500)))
     assert len([name for name, _ in values if name == "groupkeeper_group_info"]) == 100
     assert not [name for name, _ in values if name == "groupkeeper_group_partition_lag"]
+
+
+def test_many_series_take_little_memory() -> None:
+    groups = [view(f"group-{number:04}", [row("t", each, 5) for each in range(8)]) for number in range(400)]
+    found = snapshot(*groups)
+    exporter = Exporter(EVERYTHING)
+    tracemalloc.start()
+    try:
+        exporter.take(found)
+        packed = exporter.gzipped(Format.PROMETHEUS)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    text = b"".join(exporter.text(Format.PROMETHEUS))
+    assert gzip.decompress(packed) == text
+    assert len(text) > 1_000_000
+    assert most < len(text)
 
 
 def test_every_metric_with_a_sample_has_the_labels_of_its_table() -> None:
