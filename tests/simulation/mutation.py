@@ -57,7 +57,7 @@ def _load_mutant(name: str, old: str, new: str) -> None:
     source = file.read_text(encoding="utf-8")
     if source.count(old) != 1:
         raise DoesNotApply(f"{name} has {source.count(old)} times: {old}")
-    finder = _Finder(name, file, source.replace(old, new))
+    finder = SourceFinder(name, file, source.replace(old, new))
     sys.meta_path.insert(0, finder)
     try:
         importlib.import_module(name)
@@ -65,7 +65,9 @@ def _load_mutant(name: str, old: str, new: str) -> None:
         sys.meta_path.remove(finder)
 
 
-class _Finder(MetaPathFinder, Loader):
+class SourceFinder(MetaPathFinder, Loader):
+    """Loads one module from another source than its file's."""
+
     def __init__(self, name: str, file: Path, source: str) -> None:
         self._name = name
         self._file = file

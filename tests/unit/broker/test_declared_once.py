@@ -1,8 +1,15 @@
-"""A setting that coordinators decide by is declared in one place; everything else follows (docs/decisions/0032)."""
+"""A setting is declared in one place; everything else follows (docs/decisions/0032)."""
 
 import subprocess
 import sys
 from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.kafka import WITHOUT_EFFECT
+from groupkeeper.broker.settings.listing import listed_names
 
 ROOT = Path(__file__).resolve().parents[3]
 DECLARED = 'group_share_made_up_ms: int = setting(7_000, "Made up by a test.", low=10, high=90_000, is_of_group=True)'
@@ -55,6 +62,83 @@ assert coordinator.settings_of("own").group_share_made_up_ms == 9000
 """
 
 
-def test_a_new_setting_is_found_everywhere() -> None:
-    ran = subprocess.run([sys.executable, "-c", ELSEWHERE], cwd=ROOT, capture_output=True, text=True, check=False)
+IN_BROKER = 'made_up_ms = long(7_000, low=10, doc="Made up by a test.").in_kafka(ANY)'
+IN_TOPIC = 'made_up_ms = long(5, low=1, doc="Made up for topics.").default_of("made.up.ms")'
+OF_BROKER = f"""
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.simulation.mutation import SourceFinder
+
+import groupkeeper
+
+
+def declare(name, place, declaration):
+    file = Path(groupkeeper.__file__).parents[1].joinpath(*name.split(".")).with_suffix(".py")
+    source = file.read_text()
+    assert source.count(place) == 1
+    sys.meta_path.insert(0, SourceFinder(name, file, source.replace(place, "    " + declaration + chr(10) + place)))
+
+
+declare("groupkeeper.broker.settings.config", "    num_partitions = ", {IN_BROKER!r})
+declare("groupkeeper.broker.settings.topic", "    compression_lz4_level = ", {IN_TOPIC!r})
+
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.described import describe_broker, describe_topic
+from groupkeeper.broker.settings.dynamic import ALL_BROKERS, DynamicConfig
+from groupkeeper.broker.settings.order import in_java_order
+from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.broker.settings.topic import TopicConfig
+from groupkeeper.broker.storage.directory import StorageDirectory
+from tools.broker_settings import document
+
+lines = [line for line in document().splitlines() if "Made up" in line]
+assert lines == [
+    "| `made.up.ms` | long | `7000` | at least 10 | Made up by a test. |",
+    "| `made.up.ms` | long | `5` | at least 1 | Made up for topics. |",
+], lines
+
+config = Config.from_texts({{"made.up.ms": "8000"}})
+assert config.unknown == ()
+told = {{one.name: one for one in describe_broker(config)}}
+row = told["made.up.ms"]
+assert (row.value, row.type, row.doc, row.is_read_only) == ("8000", "long", "Made up by a test.", False)
+among = ["log.cleaner.backoff.ms", "made.up.ms", "num.partitions"]
+assert [name for name in told if name in among] == in_java_order(among, len(told))
+
+with tempfile.TemporaryDirectory() as folder:
+    changing = DynamicConfig(StorageDirectory(folder, 1), config)
+    changing.load()
+    kept = dict(config.changed[ALL_BROKERS])
+    for wrong in ("9", "x"):
+        try:
+            changing.configure(ALL_BROKERS, kept | {{"made.up.ms": wrong}})
+        except InvalidSetting:
+            continue
+        raise AssertionError(wrong)
+    changing.configure(ALL_BROKERS, kept | {{"made.up.ms": "9000"}})
+    changing.close()
+assert config.made_up_ms == 9000
+
+topic = TopicConfig({{"made.up.ms": "3"}}, config)
+told = {{one.name: one for one in describe_topic(topic, config)}}
+assert [value for _, value, _ in told["made.up.ms"].synonyms] == ["3", "9000", "8000", "7000"]
+assert (topic.made_up_ms, TopicConfig({{}}, config).made_up_ms) == (3, 9000)
+"""
+
+
+@pytest.mark.parametrize("program", [ELSEWHERE, OF_BROKER], ids=["of groups", "of brokers and topics"])
+def test_a_new_setting_is_found_everywhere(program: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_settings_are_in_kafkas_order() -> None:
+    """That of Apache Kafka 4.3.1's DescribeConfigs, whole; differential/broker/test_configs.py asks Kafka itself."""
+    assert len(listed_names()) == 340
+    assert crc32(" ".join(listed_names()).encode()) == 2681882337
+
+
+def test_no_setting_is_declared_twice() -> None:
+    assert {name for name in WITHOUT_EFFECT if Config.setting(name) is not None} == set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._configs import BROKER, CLIENT_METRICS, find_resource
-from groupkeeper.broker.settings.dynamic import broker_setting
+from groupkeeper.broker.settings.listing import broker_setting
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownServerError
 from groupkeeper.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.security.conversation import Plain
 from groupkeeper.broker.security.scram import HASH_BY_MECHANISM, Scram, new_nonce
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.broker.settings.kafka import in_java_order
+from groupkeeper.broker.settings.order import in_java_order
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.security.errors import BadCredentials
 from groupkeeper.security.jaas import parse_jaas, parse_jaas_file

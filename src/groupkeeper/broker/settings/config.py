@@ -9,15 +9,19 @@ from __future__ import annotations
 from groupkeeper.broker.settings.group_settings import GroupSettings, check_relations
 from groupkeeper.broker.settings.names import is_known
 from groupkeeper.broker.settings.table import (
+    ANY,
     INT_MAX,
     LONG_MAX,
+    ONE,
     InvalidSetting,
     flag,
     long,
     maybe_long,
     maybe_text,
+    maybe_whole,
     names,
     real,
+    short,
     text,
     whole,
 )
@@ -48,18 +52,18 @@ class Config(GroupSettings):
     listeners = names(
         ("PLAINTEXT://127.0.0.1:9092",),
         doc="Where to listen: NAME://host:port; port 0 takes a free one, no host all addresses.",
-    )
+    ).in_kafka(ONE)
     advertised_listeners = names((), doc="Addresses given to clients, by listener name; default: those of `listeners`.")
     listener_security_protocol_map = names(
         ("SASL_SSL:SASL_SSL", "PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT"),
         doc="Security protocol of each listener name.",
-    )
+    ).in_kafka(ONE, type_name="string")
     inter_broker_listener_name = maybe_text(doc=_ONE_NODE)
     controller_listener_names = names(
         DEFAULT_CONTROLLER_LISTENERS, doc="Names in `listeners` that belong to a controller; they are not opened."
     )
     log_dirs = names((), doc="Data directory; the first is used. Default: `log.dir`.")
-    log_dir = text("kafka-logs", doc="Data directory when `log.dirs` is absent.")
+    log_dir = text("kafka-logs", doc="Data directory when `log.dirs` is absent.").in_kafka(type_name="list")
 
     # --- topics
     num_partitions = whole(1, low=1, doc="Partitions of a topic that is created without a number.")
@@ -67,7 +71,9 @@ class Config(GroupSettings):
     groupkeeper_lenient_replication = flag(
         False, doc="Make topics with one replica when more are asked for, instead of refusing."
     )
-    min_insync_replicas = whole(1, low=1, doc="Default of the topic setting; one replica satisfies any value.")
+    min_insync_replicas = whole(
+        1, low=1, doc="Default of the topic setting; one replica satisfies any value."
+    ).in_kafka(ANY)
     auto_create_topics_enable = flag(True, doc="Create a topic when a client asks for its metadata and allows it.")
     groupkeeper_auto_create_grace_ms = long(
         5000,
@@ -83,7 +89,7 @@ class Config(GroupSettings):
     max_request_partition_size_limit = whole(2000, low=1, doc="Most partitions in one DescribeTopicPartitions answer.")
 
     # --- requests
-    message_max_bytes = whole(1048588, low=0, doc="Largest record batch.")
+    message_max_bytes = whole(1048588, low=0, doc="Largest record batch.").in_kafka(ANY)
     fetch_max_bytes = whole(57671680, low=1024, doc="Most bytes in one Fetch answer.")
     socket_request_max_bytes = whole(104857600, low=1, doc="Largest request; a larger one closes the connection.")
     groupkeeper_metrics_port = whole(
@@ -93,17 +99,25 @@ class Config(GroupSettings):
     connections_max_idle_ms = long(
         600000, doc="How long a connection may be silent before it is closed; negative: for ever."
     )
-    max_connections = whole(INT_MAX, low=0, doc="Most open connections, of all listeners or of one; more wait.")
-    max_connections_per_ip = whole(INT_MAX, low=0, doc="Most open connections from one address; more are closed.")
-    max_connections_per_ip_overrides = text("", doc="The same for some addresses: `127.0.0.1:100,host:200`.")
+    max_connections = whole(
+        INT_MAX, low=0, doc="Most open connections, of all listeners or of one; more wait."
+    ).in_kafka(ANY)
+    max_connections_per_ip = whole(
+        INT_MAX, low=0, doc="Most open connections from one address; more are closed."
+    ).in_kafka(ANY)
+    max_connections_per_ip_overrides = text("", doc="The same for some addresses: `127.0.0.1:100,host:200`.").in_kafka(
+        ANY, has_empty_default=True
+    )
     max_connection_creation_rate = whole(
         INT_MAX, low=0, doc="Most new connections in a second, of all listeners or of one; more wait."
-    )
+    ).in_kafka(ANY)
     max_incremental_fetch_session_cache_slots = whole(1000, low=0, doc="Most fetch sessions (KIP-227).")
     producer_id_expiration_ms = whole(
         86400000, low=1, doc="How long an idle producer's sequence numbers are remembered."
-    )
-    producer_id_expiration_check_interval_ms = whole(600000, low=1, doc="How often idle producers are looked for.")
+    ).in_kafka(ANY)
+    producer_id_expiration_check_interval_ms = whole(
+        600000, low=1, doc="How often idle producers are looked for."
+    ).in_kafka(is_listed=False)
 
     quota_window_num = whole(11, low=1, doc="Over how many windows the rates of client quotas are taken.")
     quota_window_size_seconds = whole(1, low=1, doc="How long each of these windows is.")
@@ -116,7 +130,7 @@ class Config(GroupSettings):
     # --- security (docs/security.md)
     sasl_enabled_mechanisms = names(
         ("GSSAPI",), doc="How clients of SASL listeners log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER."
-    )
+    ).in_kafka(ONE)
     sasl_oauthbearer_jwks_endpoint_url = text(
         "", doc="Where the keys of those who issue tokens are (file, http, https); empty: unsigned tokens, for tests."
     )
@@ -128,7 +142,7 @@ class Config(GroupSettings):
     sasl_oauthbearer_expected_issuer = text("", doc="The issuer (`iss`) that tokens must have; empty: any.")
     sasl_oauthbearer_expected_audience = names(
         (), doc="One of them must be an audience (`aud`) of a token; without any, tokens must have none."
-    )
+    ).in_kafka(has_empty_default=True)
     sasl_oauthbearer_clock_skew_seconds = whole(
         30, low=0, doc="By how much the clock of those who issue tokens may differ."
     )
@@ -152,7 +166,7 @@ class Config(GroupSettings):
         "none",
         choices=("required", "requested", "none"),
         doc="Whether clients of SSL listeners show a certificate; of SASL_SSL ones only where the listener says so.",
-    )
+    ).in_kafka(ONE)
     ssl_principal_mapping_rules = text(
         "DEFAULT", doc="From a certificate's name to the principal's: RULE:pattern/replacement/[LU], DEFAULT."
     )
@@ -164,9 +178,13 @@ class Config(GroupSettings):
     authorizer_class_name = text(
         "",
         doc="org.apache.kafka.metadata.authorizer.StandardAuthorizer: ACLs decide what clients may do; empty: all.",
+    ).in_kafka(has_empty_default=True)
+    super_users = text(
+        "", doc="Principals that may do everything, with `;` between: `User:admin;User:CN=ops,O=x`."
+    ).in_kafka(is_listed=False)
+    allow_everyone_if_no_acl_found = flag(False, doc="Whether a resource without any ACL is everybody's.").in_kafka(
+        is_listed=False
     )
-    super_users = text("", doc="Principals that may do everything, with `;` between: `User:admin;User:CN=ops,O=x`.")
-    allow_everyone_if_no_acl_found = flag(False, doc="Whether a resource without any ACL is everybody's.")
     groupkeeper_tls_check_interval_ms = long(
         10000, low=1, doc="How often files of key stores are looked at, to be read again when they have changed."
     )
@@ -176,58 +194,68 @@ class Config(GroupSettings):
         "producer",
         choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
         doc="Default of the topic setting.",
-    )
-    compression_gzip_level = whole(-1, low=-1, high=9, doc="Default of the topic setting.")
-    compression_lz4_level = whole(9, low=1, high=17, doc="Default of the topic setting.")
-    compression_zstd_level = whole(3, low=-131072, high=22, doc="Default of the topic setting.")
-    log_cleanup_policy = names(("delete",), choices=("compact", "delete"), doc="Default of the topic setting.")
-    log_cleaner_delete_retention_ms = long(86400000, low=0, doc="Default of the topic setting.")
-    log_cleaner_max_compaction_lag_ms = long(LONG_MAX, low=1, doc="Default of the topic setting.")
-    log_cleaner_min_compaction_lag_ms = long(0, low=0, doc="Default of the topic setting.")
-    log_cleaner_min_cleanable_ratio = real(0.5, low=0, high=1, doc="Default of the topic setting.")
-    log_flush_interval_messages = long(LONG_MAX, low=1, doc="Default of the topic setting.")
-    log_flush_interval_ms = maybe_long(doc="Default of the topic setting.")
+    ).in_kafka(ANY)
+    compression_gzip_level = whole(-1, low=-1, high=9, doc="Default of the topic setting.").in_kafka(ANY)
+    compression_lz4_level = whole(9, low=1, high=17, doc="Default of the topic setting.").in_kafka(ANY)
+    compression_zstd_level = whole(3, low=-131072, high=22, doc="Default of the topic setting.").in_kafka(ANY)
+    log_cleanup_policy = names(
+        ("delete",), choices=("compact", "delete"), doc="Default of the topic setting."
+    ).in_kafka(ANY)
+    log_cleaner_delete_retention_ms = long(86400000, low=0, doc="Default of the topic setting.").in_kafka(ANY)
+    log_cleaner_max_compaction_lag_ms = long(LONG_MAX, low=1, doc="Default of the topic setting.").in_kafka(ANY)
+    log_cleaner_min_compaction_lag_ms = long(0, low=0, doc="Default of the topic setting.").in_kafka(ANY)
+    log_cleaner_min_cleanable_ratio = real(0.5, low=0, high=1, doc="Default of the topic setting.").in_kafka(ANY)
+    log_flush_interval_messages = long(LONG_MAX, low=1, doc="Default of the topic setting.").in_kafka(ANY)
+    log_flush_interval_ms = maybe_long(doc="Default of the topic setting.").in_kafka(ANY)
     log_flush_offset_checkpoint_interval_ms = whole(
         60000, low=1, doc="How often closed segments are brought to the disk, and how far each log is there noted."
     )
-    log_index_interval_bytes = whole(4096, low=0, doc="Default of the topic setting.")
-    log_index_size_max_bytes = whole(10485760, low=4, doc="Default of the topic setting.")
-    log_local_retention_bytes = long(-2, low=-2, doc="Default of the topic setting.")
-    log_local_retention_ms = long(-2, low=-2, doc="Default of the topic setting.")
+    log_index_interval_bytes = whole(4096, low=0, doc="Default of the topic setting.").in_kafka(ANY)
+    log_index_size_max_bytes = whole(10485760, low=4, doc="Default of the topic setting.").in_kafka(ANY)
+    log_local_retention_bytes = long(-2, low=-2, doc="Default of the topic setting.").in_kafka(ANY)
+    log_local_retention_ms = long(-2, low=-2, doc="Default of the topic setting.").in_kafka(ANY)
     log_message_timestamp_type = text(
         "CreateTime", choices=("CreateTime", "LogAppendTime"), doc="Default of the topic setting."
-    )
-    log_message_timestamp_before_max_ms = long(LONG_MAX, low=0, doc="Default of the topic setting.")
-    log_message_timestamp_after_max_ms = long(3600000, low=0, doc="Default of the topic setting.")
-    log_preallocate = flag(False, doc="Default of the topic setting.")
-    log_retention_bytes = long(-1, doc="Default of the topic setting.")
-    log_retention_ms = maybe_long(doc="Default of the topic setting; before `log.retention.minutes` and `.hours`.")
-    log_retention_minutes = maybe_long(doc="Used when `log.retention.ms` is absent.")
+    ).in_kafka(ANY)
+    log_message_timestamp_before_max_ms = long(LONG_MAX, low=0, doc="Default of the topic setting.").in_kafka(ANY)
+    log_message_timestamp_after_max_ms = long(3600000, low=0, doc="Default of the topic setting.").in_kafka(ANY)
+    log_preallocate = flag(False, doc="Default of the topic setting.").in_kafka(ANY)
+    log_retention_bytes = long(-1, doc="Default of the topic setting.").in_kafka(ANY)
+    log_retention_ms = maybe_long(
+        doc="Default of the topic setting; before `log.retention.minutes` and `.hours`."
+    ).in_kafka(ANY)
+    log_retention_minutes = maybe_whole(doc="Used when `log.retention.ms` is absent.")
     log_retention_hours = whole(168, doc="Used when `log.retention.ms` and `.minutes` are absent.")
     log_retention_check_interval_ms = long(300000, low=1, doc="How often old segments are looked for.")
-    log_roll_ms = maybe_long(low=1, doc="Default of the topic setting `segment.ms`; before `log.roll.hours`.")
+    log_roll_ms = maybe_long(low=1, doc="Default of the topic setting `segment.ms`; before `log.roll.hours`.").in_kafka(
+        ANY
+    )
     log_roll_hours = whole(168, low=1, doc="Used when `log.roll.ms` is absent.")
-    log_roll_jitter_ms = maybe_long(low=0, doc="Default of the topic setting `segment.jitter.ms`.")
+    log_roll_jitter_ms = maybe_long(low=0, doc="Default of the topic setting `segment.jitter.ms`.").in_kafka(ANY)
     log_roll_jitter_hours = whole(0, low=0, doc="Used when `log.roll.jitter.ms` is absent.")
-    log_segment_bytes = whole(1073741824, low=1048576, doc="Default of the topic setting.")
-    log_segment_delete_delay_ms = long(60000, low=0, doc="Default of the topic setting.")
+    log_segment_bytes = whole(1073741824, low=1048576, doc="Default of the topic setting.").in_kafka(ANY)
+    log_segment_delete_delay_ms = long(60000, low=0, doc="Default of the topic setting.").in_kafka(ANY)
     # --- cleaning of logs
     log_cleaner_enable = flag(True, doc="Whether compacted topics are compacted.")
-    log_cleaner_backoff_ms = long(15000, low=0, doc="How often logs are looked at that may be worth a compaction.")
+    log_cleaner_backoff_ms = long(
+        15000, low=0, doc="How often logs are looked at that may be worth a compaction."
+    ).in_kafka(ANY)
     log_cleaner_dedupe_buffer_size = long(
         134217728, doc="Memory for the keys of one compaction; what doesn't fit is left to the next one."
-    )
-    log_initial_task_delay_ms = long(30000, low=0, doc="Wait before old segments are looked for the first time.")
+    ).in_kafka(ANY)
+    log_initial_task_delay_ms = long(
+        30000, low=0, doc="Wait before old segments are looked for the first time."
+    ).in_kafka(is_listed=False)
     groupkeeper_internal_topics_roll_bytes = long(
         1048576,
         low=1,
         doc="Size from which a segment of an internal topic is closed early to be compacted, so that starts are short.",
     )
-    unclean_leader_election_enable = flag(False, doc=_ONE_NODE)
+    unclean_leader_election_enable = flag(False, doc=_ONE_NODE).in_kafka(ANY)
 
     # --- transactions
     transaction_state_log_num_partitions = whole(50, low=1, doc="Partitions of `__transaction_state`.")
-    transaction_state_log_replication_factor = whole(3, low=1, doc=_ONE_NODE)
+    transaction_state_log_replication_factor = short(3, low=1, doc=_ONE_NODE)
     transaction_state_log_min_isr = whole(2, low=1, doc=_ONE_NODE)
     transaction_state_log_segment_bytes = whole(104857600, low=1, doc="Segment size of `__transaction_state`.")
     transaction_max_timeout_ms = whole(900000, low=1, doc="Longest transaction a producer may ask for.")
@@ -242,7 +270,7 @@ class Config(GroupSettings):
     )
     transaction_partition_verification_enable = flag(
         True, doc="Refuse transactional records for partitions that are not part of the transaction."
-    )
+    ).in_kafka(ANY)
 
     given: Mapping[str, str] = {}
     unknown: tuple[str, ...] = ()

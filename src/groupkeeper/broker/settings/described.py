@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 from groupkeeper.broker.settings.client_metrics import Subscription
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.broker.settings.dynamic import ALL_BROKERS, broker_setting
+from groupkeeper.broker.settings.dynamic import ALL_BROKERS
 from groupkeeper.broker.settings.group_overrides import GroupConfig
-from groupkeeper.broker.settings.kafka import FIXED, KAFKA_SETTINGS, QUOTAS, base_name, in_java_order
-from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.broker.settings.kafka import QUOTAS, WITHOUT_EFFECT
+from groupkeeper.broker.settings.listing import base_name, broker_setting, change_of, default_text, listed_names
+from groupkeeper.broker.settings.order import in_java_order
+from groupkeeper.broker.settings.table import FIXED, InvalidSetting
 from groupkeeper.broker.settings.topic import SYNONYM_BY_SETTING, TopicConfig
 
 TYPE_CHECKING = False
@@ -37,9 +39,6 @@ _FAMILIES = (
 _FAMILY_BY_NAME = {name: names for names in _FAMILIES for name in names} | {
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 }
-
-_ALWAYS_GIVEN = ("node.id", "controller.listener.names")
-"""Kafka has no default of these."""
 
 UNKNOWN_TYPE = "unknown"
 _SECRET_TYPES = ("password", UNKNOWN_TYPE)
@@ -83,12 +82,13 @@ def describe_topic(config: TopicConfig, broker: Config) -> Iterator[DescribedSet
 def describe_broker(config: Config) -> Iterator[DescribedSetting]:
     """Every setting of the broker: first what Kafka doesn't tell by itself, as it was given all the same."""
     given = {name: None for _, layer in _layers(config) for name in layer}
-    for name in in_java_order([name for name in given if name not in KAFKA_SETTINGS], len(given)):
+    listed = listed_names()
+    for name in in_java_order(given.keys() - set(listed), len(given)):
         yield _of_broker(name, config)
-    for name in KAFKA_SETTINGS:
+    for name in listed:
         yield _of_broker(name, config)
     for setting in Config.settings():
-        if setting.name.startswith("groupkeeper.") and setting.name not in given:
+        if setting.is_ours and setting.name not in given:
             yield _of_broker(setting.name, config)
 
 
@@ -109,9 +109,9 @@ def _of_broker(name: str, config: Config) -> DescribedSetting:
         value = own.format(getattr(config, own.attribute)) or value
     elif own is not None:
         value = own.format(own.default)
-    known = KAFKA_SETTINGS.get(name)
-    doc = own.doc if own is not None else None if known is None else _NOT_HERE
-    is_read_only = known.change == FIXED if known is not None else name not in QUOTAS
+    is_known = own is not None or name in WITHOUT_EFFECT
+    doc = own.doc if own is not None else _NOT_HERE if is_known else None
+    is_read_only = change_of(name) == FIXED if is_known else name not in QUOTAS
     return DescribedSetting(name, value, source, _type_of(name), doc, is_read_only, synonyms)
 
 
@@ -122,10 +122,7 @@ def _is_hidden(name: str, config: Config) -> bool:
 
 
 def _type_of(name: str) -> str:
-    base = base_name(name)
-    if base in KAFKA_SETTINGS:
-        return KAFKA_SETTINGS[base].type
-    found = broker_setting(base)
+    found = broker_setting(name)
     return UNKNOWN_TYPE if found is None else found.type
 
 
@@ -170,7 +167,7 @@ def _synonyms(name: str | None, config: Config) -> list[Synonym]:
     found = [
         (one, _text(one, layer[one]), source) for source, layer in _layers(config) for one in names if one in layer
     ]
-    found += [(one, default, DEFAULT_SOURCE) for one in names if (default := _default_of(one)) is not None]
+    found += [(one, default, DEFAULT_SOURCE) for one in names if (default := default_text(one)) is not None]
     return list(dropwhile(lambda synonym: synonym[0] != name, found))
 
 
@@ -182,15 +179,6 @@ def _text(name: str, given: str) -> str | None:
         return given if setting is None else setting.format(setting.parse(given))
     except InvalidSetting:  # of the file, and without a meaning here
         return given
-
-
-def _default_of(name: str) -> str | None:
-    own = Config.setting(name)
-    kafkas = KAFKA_SETTINGS[name].default if name in KAFKA_SETTINGS else None
-    if own is not None:
-        # What is empty here is unset in Kafka, unless its table says so.
-        return None if name in _ALWAYS_GIVEN else own.format(own.default) or kafkas
-    return kafkas
 
 
 def _names_for(name: str | None) -> Sequence[str]:

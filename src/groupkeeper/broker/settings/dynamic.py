@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from groupkeeper.broker.features import feature_level
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.broker.settings.kafka import (
-    ANY,
-    FIXED,
-    KAFKA_SETTINGS,
-    LISTENER,
-    ONE,
-    QUOTAS,
-    base_name,
-    change_of,
-    in_java_order,
-)
-from groupkeeper.broker.settings.table import InvalidSetting, Setting, plain
+from groupkeeper.broker.settings.listing import broker_setting, change_of
+from groupkeeper.broker.settings.order import in_java_order
+from groupkeeper.broker.settings.table import ANY, FIXED, LISTENER, ONE, InvalidSetting
 from groupkeeper.broker.storage.journal import Journal
 from groupkeeper.protocol.errors import InvalidConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
 
     from groupkeeper.broker.storage.directory import StorageDirectory
 
@@ -34,29 +24,9 @@ ALL_BROKERS = ""
 MIN_INSYNC = "min.insync.replicas"
 
 
-def broker_setting(name: str) -> Setting[Any] | None:
-    """The setting of a broker, whether it has a meaning here or not; None when Kafka has none of the name."""
-    base = base_name(name)
-    own = Config.setting(base)
-    if own is not None:
-        return own
-    if base in QUOTAS:
-        return plain(base, "long")
-    known = KAFKA_SETTINGS.get(base)
-    return None if known is None else plain(base, known.type, known.default, known.low)
-
-
-def _change_of(name: str) -> str:
-    """What may change a setting. Names that are unknown are kept (KIP-226), but those of our own and those that Kafka
-    doesn't tell are fixed.
-    """
-    is_fixed = name not in KAFKA_SETTINGS and Config.setting(name) is not None
-    return FIXED if is_fixed else change_of(name)
-
-
 def _is_refused(name: str, change: str, broker: str) -> bool:
     # Here listeners are opened at the start only.
-    return _change_of(name) == change or (change == FIXED and broker != ALL_BROKERS and name in _LISTENERS)
+    return change_of(name) == change or (change == FIXED and broker != ALL_BROKERS and name in _LISTENERS)
 
 
 _REFUSALS = (
@@ -65,7 +35,6 @@ _REFUSALS = (
     (ONE, "Cannot update these configs at default cluster level, broker id must be specified"),
 )
 _LISTENERS = ("listeners", "listener.security.protocol.map")
-_CHANGING = [name for name, setting in KAFKA_SETTINGS.items() if setting.change in (ANY, ONE)]
 
 
 class DynamicConfig:
@@ -170,7 +139,7 @@ class DynamicConfig:
 
     def _take(self, broker: str, overrides: Mapping[str, str]) -> None:
         self._config.changed, fresh = self._with(broker, overrides)
-        for attribute in (name.replace(".", "_") for name in _CHANGING):
+        for attribute in (one.attribute for one in Config.settings() if one.change in (ANY, ONE)):
             self._config.__dict__.pop(attribute, None)
             if attribute in fresh.__dict__:
                 self._config.__dict__[attribute] = fresh.__dict__[attribute]

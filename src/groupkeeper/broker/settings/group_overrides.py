@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES, coordinator_settings, declarations
-from groupkeeper.broker.settings.kafka import in_java_order
+from groupkeeper.broker.settings.order import in_java_order
 from groupkeeper.broker.settings.table import InvalidSetting, Setting, SettingsTable, flag, text
 from groupkeeper.broker.storage.journal import Journal
 

@@ -8,7 +8,19 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from groupkeeper.broker.settings.table import InvalidSetting, Setting, SettingsTable, flag, long, names, text, whole
+from groupkeeper.broker.settings.table import (
+    ANY,
+    FIXED,
+    InvalidSetting,
+    Setting,
+    SettingsTable,
+    flag,
+    long,
+    names,
+    short,
+    text,
+    whole,
+)
 from groupkeeper.coordinator.kernel.settings import Declaration, Settings
 
 TYPE_CHECKING = False
@@ -28,7 +40,7 @@ class GroupSettings(Declared):
 
     # --- the offsets topic
     offsets_topic_num_partitions = whole(50, low=1, doc="Partitions of `__consumer_offsets` when it is created.")
-    offsets_topic_replication_factor = whole(
+    offsets_topic_replication_factor = short(
         3, low=1, doc="Accepted for compatibility: one process is the whole cluster, so there is one replica."
     )
     offsets_topic_segment_bytes = whole(104857600, low=1, doc="Segment size of `__consumer_offsets`.")
@@ -49,7 +61,7 @@ class GroupSettings(Declared):
     group_coordinator_append_linger_ms = whole(
         -1, low=-1, doc="Accepted for compatibility; records are appended at once."
     )
-    group_coordinator_cached_buffer_max_bytes = whole(1048588, low=524288, doc=_NO_EFFECT)
+    group_coordinator_cached_buffer_max_bytes = whole(1048588, low=524288, doc=_NO_EFFECT).in_kafka(ANY)
 
     # --- consumer groups (KIP-848)
     group_consumer_min_session_timeout_ms = whole(45000, low=1, doc="Lower bound of the session timeout.")
@@ -89,8 +101,8 @@ class GroupSettings(Declared):
 
     # --- the share coordinator's state topic
     share_coordinator_state_topic_num_partitions = whole(50, low=1, doc="Partitions of `__share_group_state`.")
-    share_coordinator_state_topic_replication_factor = whole(3, low=1, doc="Accepted for compatibility; one replica.")
-    share_coordinator_state_topic_min_isr = whole(2, low=1, doc="Accepted for compatibility; one replica.")
+    share_coordinator_state_topic_replication_factor = short(3, low=1, doc="Accepted for compatibility; one replica.")
+    share_coordinator_state_topic_min_isr = short(2, low=1, doc="Accepted for compatibility; one replica.")
     share_coordinator_state_topic_segment_bytes = whole(104857600, low=1, doc="Segment size of `__share_group_state`.")
     share_coordinator_snapshot_update_records_per_snapshot = whole(
         500, low=0, high=500, doc="Update records between two snapshots of a share partition."
@@ -100,10 +112,10 @@ class GroupSettings(Declared):
     )
     share_coordinator_state_topic_prune_interval_ms = whole(
         300000, low=1, doc="How often records of share state are dropped that later snapshots made redundant."
-    )
+    ).in_kafka(is_listed=False)
     share_coordinator_cold_partition_snapshot_interval_ms = whole(
         300000, low=1, doc="Age at which share state gets a snapshot without need, so that the log before it can go."
-    )
+    ).in_kafka(is_listed=False)
     share_coordinator_write_timeout_ms = whole(5000, low=1, doc="How long a write of share state may wait.")
     share_coordinator_threads = whole(1, low=1, doc=_NO_EFFECT)
     share_coordinator_append_linger_ms = whole(
@@ -111,8 +123,10 @@ class GroupSettings(Declared):
     )
     share_coordinator_load_buffer_size = whole(5242880, low=1, doc="Bytes read at a time when share state is loaded.")
 
-    unstable_api_versions_enable = flag(False, doc="Serve versions of requests that Kafka 4.3 calls unstable.")
-    unstable_feature_versions_enable = flag(False, doc="Accepted for compatibility.")
+    unstable_api_versions_enable = flag(
+        False, doc="Serve versions of requests that Kafka 4.3 calls unstable."
+    ).in_kafka(is_listed=False)
+    unstable_feature_versions_enable = flag(False, doc="Accepted for compatibility.").in_kafka(is_listed=False)
 
 
 def declarations() -> Iterator[tuple[str, Declaration, Setting[object]]]:
@@ -134,7 +148,7 @@ def _setting(default: object, declaration: Declaration) -> Setting[object]:
             found = names(default, doc=declaration.doc)  # type: ignore[assignment]
         case _:
             found = text(str(default), doc=declaration.doc)  # type: ignore[assignment]
-    return found
+    return found.in_kafka(ANY if declaration.is_dynamic else FIXED, is_listed=declaration.is_listed)
 
 
 for _field, _declaration, _declared in declarations():

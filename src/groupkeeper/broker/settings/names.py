@@ -1,4 +1,6 @@
-"""Names of Kafka 4.3.1's broker settings that this broker accepts without acting on them."""
+"""Names that Kafka 4.3.1 has for settings of brokers, also for those that it doesn't describe."""
+
+from groupkeeper.broker.settings.kafka import WITHOUT_EFFECT
 
 _FAMILIES = tuple(
     """
@@ -11,24 +13,13 @@ _FAMILIES = tuple(
 
 _SINGLE = frozenset(
     """
-    alter.config.policy.class.name auto.leader.rebalance.enable background.threads
-    broker.heartbeat.interval.ms broker.id broker.session.timeout.ms client.quota.callback.class
-    config.providers cordoned.log.dirs create.topic.policy.class.name
-    delete.records.purgatory.purge.interval.requests early.start.listeners
-    fetch.purgatory.purge.interval.requests group.share.persister.class.name
-    initial.broker.registration.timeout.ms leader.imbalance.check.interval.seconds
-    leader.imbalance.per.broker.percentage
-    num.io.threads num.network.threads num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
-    num.replica.fetchers principal.builder.class process.roles
-    producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests request.timeout.ms
-    security.inter.broker.protocol security.providers server.max.startup.time.ms
-    share.fetch.purgatory.purge.interval.requests unclean.leader.election.interval.ms
-    controlled.shutdown.enable controlled.shutdown.max.retries
-    controlled.shutdown.retry.backoff.ms inter.broker.protocol.version log.message.format.version
+    controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms group.share.persister.class.name
+    inter.broker.protocol.version leader.imbalance.per.broker.percentage log.message.format.version
+    server.max.startup.time.ms unclean.leader.election.interval.ms
     """.split()
 )
 
 
 def is_known(name: str) -> bool:
     """Whether Kafka 4.3.1 (or a harness) has a setting of this name."""
-    return name in _SINGLE or name.startswith(_FAMILIES)
+    return name in WITHOUT_EFFECT or name in _SINGLE or name.startswith(_FAMILIES)

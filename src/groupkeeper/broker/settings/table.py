@@ -21,6 +21,16 @@ INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
 
+FIXED = "fixed"
+"""Only the file can give it."""
+ANY = "any"
+"""Changes while the broker runs, of one broker or of all."""
+ONE = "one"
+"""Changes while the broker runs, of one broker at a time."""
+LISTENER = "listener"
+"""Changes while the broker runs, of one listener of one broker."""
+
+
 class InvalidSetting(ValueError):
     """A setting that cannot be used; the text names it and says what is allowed."""
 
@@ -35,6 +45,10 @@ class Setting(Generic[T]):
         low, high: inclusive bounds of a number; None means unbounded.
         choices: allowed texts; empty means any.
         doc: one sentence for people.
+        change: of a broker's: what may change it (FIXED, ANY, ONE or LISTENER).
+        is_listed: of a broker's: whether Kafka tells of it without being asked by name.
+        has_empty_default: whether Kafka has an empty text as the default, where the empty default here is else unset.
+        broker_name: of a topic's: the broker's setting that gives its default; None is that there is none.
     """
 
     def __init__(
@@ -55,7 +69,36 @@ class Setting(Generic[T]):
         self.high = high
         self.choices = choices
         self.doc = doc
+        self.change = FIXED
+        self.is_listed = True
+        self.has_empty_default = False
+        self.broker_name: str | None = None
         self._read = read
+
+    def in_kafka(
+        self,
+        change: str = FIXED,
+        *,
+        type_name: str | None = None,
+        is_listed: bool = True,
+        has_empty_default: bool = False,
+    ) -> Self:
+        """The same, with what Kafka says of it. `type_name` is Kafka's where it isn't that of the values here."""
+        self.change = change
+        self.type = type_name or self.type
+        self.is_listed = is_listed
+        self.has_empty_default = has_empty_default
+        return self
+
+    def default_of(self, broker_name: str) -> Self:
+        """The same, as a setting of topics whose default a setting of the broker gives."""
+        self.broker_name = broker_name
+        return self
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether Kafka has no such setting."""
+        return self.name.startswith("groupkeeper.")
 
     def __set_name__(self, owner: type, attribute: str) -> None:
         self.attribute = attribute
@@ -164,6 +207,7 @@ def _integer(low: int, high: int) -> Callable[[str], int]:
     return read
 
 
+_read_short = _integer(-(2**15), 2**15 - 1)
 _read_int = _integer(-INT_MAX - 1, INT_MAX)
 _read_long = _integer(-LONG_MAX - 1, LONG_MAX)
 
@@ -178,6 +222,11 @@ def _read_names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def short(default: int, *, low: int, doc: str) -> Setting[int]:
+    """A 16-bit number."""
+    return Setting("short", default, _read_short, doc, low=low)
+
+
 def whole(default: int, *, low: int | None = None, high: int | None = None, doc: str) -> Setting[int]:
     """A 32-bit number."""
     return Setting("int", default, _read_int, doc, low=low, high=high)
@@ -186,6 +235,11 @@ def whole(default: int, *, low: int | None = None, high: int | None = None, doc:
 def long(default: int, *, low: int | None = None, high: int | None = None, doc: str) -> Setting[int]:
     """A 64-bit number."""
     return Setting("long", default, _read_long, doc, low=low, high=high)
+
+
+def maybe_whole(*, doc: str) -> Setting[int | None]:
+    """A 32-bit number that is unset by default, so that another setting decides."""
+    return Setting[int | None]("int", None, _read_int, doc)
 
 
 def maybe_long(*, low: int | None = None, doc: str) -> Setting[int | None]:
@@ -212,7 +266,7 @@ def maybe_text(*, doc: str) -> Setting[str | None]:
 
 _READERS: dict[str, Callable[[str], object]] = {
     "boolean": _read_flag,
-    "short": _integer(-(2**15), 2**15 - 1),
+    "short": _read_short,
     "int": _read_int,
     "long": _read_long,
     "double": float,

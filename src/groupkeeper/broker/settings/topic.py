@@ -39,45 +39,85 @@ class TopicConfig(SettingsTable):
         "producer",
         choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
         doc="Compression of the stored batches; `producer` keeps what came.",
-    )
+    ).default_of("compression.type")
     remote_log_delete_on_disable = flag(False, doc="Accepted for compatibility; there is no remote storage.")
     leader_replication_throttled_replicas = names((), doc="Accepted for compatibility.")
     remote_storage_enable = flag(False, doc="Accepted for compatibility; there is no remote storage.")
-    min_insync_replicas = whole(1, low=1, doc="Accepted for compatibility; there is one replica.")
-    segment_jitter_ms = long(0, low=0, doc="Random part of `segment.ms`.")
+    min_insync_replicas = whole(1, low=1, doc="Accepted for compatibility; there is one replica.").default_of(
+        "min.insync.replicas"
+    )
+    segment_jitter_ms = long(0, low=0, doc="Random part of `segment.ms`.").default_of("log.roll.jitter.ms")
     remote_log_copy_disable = flag(False, doc="Accepted for compatibility; there is no remote storage.")
-    local_retention_ms = long(-2, low=-2, doc="Accepted for compatibility; there is no remote storage.")
+    local_retention_ms = long(-2, low=-2, doc="Accepted for compatibility; there is no remote storage.").default_of(
+        "log.local.retention.ms"
+    )
     cleanup_policy = names(
         ("delete",), choices=("compact", "delete"), doc="Delete old segments, compact by key, or both."
+    ).default_of("log.cleanup.policy")
+    flush_ms = long(LONG_MAX, low=0, doc="Accepted for compatibility; the operating system writes back.").default_of(
+        "log.flush.interval.ms"
     )
-    flush_ms = long(LONG_MAX, low=0, doc="Accepted for compatibility; the operating system writes back.")
     follower_replication_throttled_replicas = names((), doc="Accepted for compatibility.")
-    compression_lz4_level = whole(9, low=1, high=17, doc="Level when the broker compresses with lz4.")
-    segment_bytes = whole(1073741824, low=1048576, doc="Size at which a new segment file is begun.")
-    retention_ms = long(604800000, low=-1, doc="How long records are kept, in milliseconds; −1 is no limit.")
+    compression_lz4_level = whole(9, low=1, high=17, doc="Level when the broker compresses with lz4.").default_of(
+        "compression.lz4.level"
+    )
+    segment_bytes = whole(1073741824, low=1048576, doc="Size at which a new segment file is begun.").default_of(
+        "log.segment.bytes"
+    )
+    retention_ms = long(
+        604800000, low=-1, doc="How long records are kept, in milliseconds; −1 is no limit."
+    ).default_of("log.retention.ms")
     compression_gzip_level = whole(
         -1, low=-1, high=9, doc="Level when the broker compresses with gzip; −1 is the default."
+    ).default_of("compression.gzip.level")
+    flush_messages = long(
+        LONG_MAX, low=1, doc="Accepted for compatibility; the operating system writes back."
+    ).default_of("log.flush.interval.messages")
+    compression_zstd_level = whole(
+        3, low=-131072, high=22, doc="Level when the broker compresses with zstd."
+    ).default_of("compression.zstd.level")
+    max_compaction_lag_ms = long(LONG_MAX, low=1, doc="Longest time a record stays uncompacted.").default_of(
+        "log.cleaner.max.compaction.lag.ms"
     )
-    flush_messages = long(LONG_MAX, low=1, doc="Accepted for compatibility; the operating system writes back.")
-    compression_zstd_level = whole(3, low=-131072, high=22, doc="Level when the broker compresses with zstd.")
-    max_compaction_lag_ms = long(LONG_MAX, low=1, doc="Longest time a record stays uncompacted.")
-    file_delete_delay_ms = long(60000, low=0, doc="Wait before a segment's files are removed.")
-    max_message_bytes = whole(1048588, low=0, doc="Largest record batch.")
-    min_compaction_lag_ms = long(0, low=0, doc="Shortest time a record stays uncompacted.")
+    file_delete_delay_ms = long(60000, low=0, doc="Wait before a segment's files are removed.").default_of(
+        "log.segment.delete.delay.ms"
+    )
+    max_message_bytes = whole(1048588, low=0, doc="Largest record batch.").default_of("message.max.bytes")
+    min_compaction_lag_ms = long(0, low=0, doc="Shortest time a record stays uncompacted.").default_of(
+        "log.cleaner.min.compaction.lag.ms"
+    )
     message_timestamp_type = text(
         "CreateTime", choices=("CreateTime", "LogAppendTime"), doc="Whose clock gives the records' timestamps."
+    ).default_of("log.message.timestamp.type")
+    local_retention_bytes = long(-2, low=-2, doc="Accepted for compatibility; there is no remote storage.").default_of(
+        "log.local.retention.bytes"
     )
-    local_retention_bytes = long(-2, low=-2, doc="Accepted for compatibility; there is no remote storage.")
-    preallocate = flag(False, doc="Accepted for compatibility.")
-    index_interval_bytes = whole(4096, low=0, doc="Bytes of log between two index entries.")
-    min_cleanable_dirty_ratio = real(0.5, low=0, high=1, doc="Share of uncompacted bytes that starts a compaction.")
-    unclean_leader_election_enable = flag(False, doc="Accepted for compatibility.")
-    retention_bytes = long(-1, doc="Bytes of a partition that are kept; −1 is no limit.")
-    delete_retention_ms = long(86400000, low=0, doc="How long compaction keeps tombstones.")
-    message_timestamp_after_max_ms = long(3600000, low=0, doc="How far in the future a record's timestamp may be.")
-    message_timestamp_before_max_ms = long(LONG_MAX, low=0, doc="How far in the past a record's timestamp may be.")
-    segment_ms = long(604800000, low=1, doc="Age at which a new segment file is begun.")
-    segment_index_bytes = whole(10485760, low=4, doc="Accepted for compatibility; the index grows as needed.")
+    preallocate = flag(False, doc="Accepted for compatibility.").default_of("log.preallocate")
+    index_interval_bytes = whole(4096, low=0, doc="Bytes of log between two index entries.").default_of(
+        "log.index.interval.bytes"
+    )
+    min_cleanable_dirty_ratio = real(
+        0.5, low=0, high=1, doc="Share of uncompacted bytes that starts a compaction."
+    ).default_of("log.cleaner.min.cleanable.ratio")
+    unclean_leader_election_enable = flag(False, doc="Accepted for compatibility.").default_of(
+        "unclean.leader.election.enable"
+    )
+    retention_bytes = long(-1, doc="Bytes of a partition that are kept; −1 is no limit.").default_of(
+        "log.retention.bytes"
+    )
+    delete_retention_ms = long(86400000, low=0, doc="How long compaction keeps tombstones.").default_of(
+        "log.cleaner.delete.retention.ms"
+    )
+    message_timestamp_after_max_ms = long(
+        3600000, low=0, doc="How far in the future a record's timestamp may be."
+    ).default_of("log.message.timestamp.after.max.ms")
+    message_timestamp_before_max_ms = long(
+        LONG_MAX, low=0, doc="How far in the past a record's timestamp may be."
+    ).default_of("log.message.timestamp.before.max.ms")
+    segment_ms = long(604800000, low=1, doc="Age at which a new segment file is begun.").default_of("log.roll.ms")
+    segment_index_bytes = whole(
+        10485760, low=4, doc="Accepted for compatibility; the index grows as needed."
+    ).default_of("log.index.size.max.bytes")
 
     overrides: Mapping[str, str]
 
@@ -112,36 +152,7 @@ def segment_size(size: int) -> dict[str, str]:
     return {name: str(size)}
 
 
-SYNONYM_BY_SETTING = {
-    "cleanup.policy": "log.cleanup.policy",
-    "compression.gzip.level": "compression.gzip.level",
-    "compression.lz4.level": "compression.lz4.level",
-    "compression.type": "compression.type",
-    "compression.zstd.level": "compression.zstd.level",
-    "delete.retention.ms": "log.cleaner.delete.retention.ms",
-    "file.delete.delay.ms": "log.segment.delete.delay.ms",
-    "flush.messages": "log.flush.interval.messages",
-    "flush.ms": "log.flush.interval.ms",
-    "index.interval.bytes": "log.index.interval.bytes",
-    "local.retention.bytes": "log.local.retention.bytes",
-    "local.retention.ms": "log.local.retention.ms",
-    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
-    "max.message.bytes": "message.max.bytes",
-    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
-    "message.timestamp.type": "log.message.timestamp.type",
-    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
-    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
-    "min.insync.replicas": "min.insync.replicas",
-    "preallocate": "log.preallocate",
-    "retention.bytes": "log.retention.bytes",
-    "retention.ms": "log.retention.ms",
-    "segment.bytes": "log.segment.bytes",
-    "segment.index.bytes": "log.index.size.max.bytes",
-    "segment.jitter.ms": "log.roll.jitter.ms",
-    "segment.ms": "log.roll.ms",
-    "unclean.leader.election.enable": "unclean.leader.election.enable",
-}
+SYNONYM_BY_SETTING = {one.name: one.broker_name for one in TopicConfig.settings() if one.broker_name is not None}
 """The broker setting of a topic setting's default (Kafka 4.3.1 ServerTopicConfigSynonyms; the first of several)."""
 
 

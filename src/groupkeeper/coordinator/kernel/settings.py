@@ -22,6 +22,8 @@ class Declaration(NamedTuple):
         doc: one sentence for people.
         low, high: inclusive bounds of a number, in the setting's own unit; None means unbounded.
         is_of_group: whether a group may have its own, under the name without `group.`.
+        is_dynamic: whether it changes while a broker runs.
+        is_listed: whether Kafka tells of it without being asked by name.
         is_long: whether Kafka calls its type `long` and not `int`.
         given_as: the name under which it is given, where that has another unit; else None.
         unit: how much of the field's unit one of it is.
@@ -31,6 +33,8 @@ class Declaration(NamedTuple):
     low: int | None = None
     high: int | None = None
     is_of_group: bool = False
+    is_dynamic: bool = False
+    is_listed: bool = True
     is_long: bool = False
     given_as: str | None = None
     unit: int = 1
@@ -77,7 +81,7 @@ class Settings:
         5_000, "Heartbeat interval given to consumer group members.", low=1, is_of_group=True
     )
     group_consumer_assignment_interval_ms: int = setting(
-        1_000, "Least time between two assignments of a consumer group.", low=0, is_of_group=True
+        1_000, "Least time between two assignments of a consumer group.", low=0, is_of_group=True, is_dynamic=True
     )
     group_consumer_max_size: int = setting(_MANY, "Most members of a consumer group.", low=1)
     group_consumer_assignors: tuple[str, ...] = setting(
@@ -87,7 +91,7 @@ class Settings:
         "bidirectional", "Online migration of groups: bidirectional, upgrade, downgrade or disabled."
     )
     group_consumer_regex_refresh_interval_ms: int = setting(
-        600_000, "How often subscribed patterns are resolved.", low=10_000
+        600_000, "How often subscribed patterns are resolved.", low=10_000, is_listed=False
     )
 
     group_share_session_timeout_ms: int = setting(
@@ -97,12 +101,12 @@ class Settings:
         5_000, "Heartbeat interval given to share group members.", low=1, is_of_group=True
     )
     group_share_assignment_interval_ms: int = setting(
-        1_000, "Least time between two assignments of a share group.", low=0, is_of_group=True
+        1_000, "Least time between two assignments of a share group.", low=0, is_of_group=True, is_dynamic=True
     )
     group_share_max_size: int = setting(200, "Most members of a share group.", low=1, high=1_000)
     group_share_assignors: tuple[str, ...] = setting(("simple",), "The assignor of share groups: exactly one.")
     group_share_initialize_retry_interval_ms: int = setting(
-        30_000, "Wait before share state is initialized again.", low=1
+        30_000, "Wait before share state is initialized again.", low=1, is_listed=False
     )
     group_share_record_lock_duration_ms: int = setting(
         30_000, "How long a record stays acquired.", low=1_000, high=3_600_000, is_of_group=True
@@ -121,7 +125,7 @@ class Settings:
         5_000, "Heartbeat interval given to streams group members.", low=1, is_of_group=True
     )
     group_streams_assignment_interval_ms: int = setting(
-        1_000, "Least time between two assignments of a streams group.", low=0, is_of_group=True
+        1_000, "Least time between two assignments of a streams group.", low=0, is_of_group=True, is_dynamic=True
     )
     group_streams_initial_rebalance_delay_ms: int = setting(
         3_000, "How long the first assignment of a streams group waits for members.", low=0, is_of_group=True

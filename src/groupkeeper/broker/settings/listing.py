@@ -1,0 +1,65 @@
+"""All settings of a broker, with an effect here or without: what they are, and what may change them.
+
+Those with an effect are declared in `Config`, the others in `WITHOUT_EFFECT`. A setting of a listener,
+`listener.name.<listener>.<setting>`, is what the setting is.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.kafka import QUOTAS, WITHOUT_EFFECT
+from groupkeeper.broker.settings.order import in_kafkas_order
+from groupkeeper.broker.settings.table import ANY, ONE, Setting, plain
+
+_PREFIX = "listener.name."
+_OF_ALL_LISTENERS = ("max.connections", "max.connection.creation.rate", "num.network.threads")
+"""What a listener may have of its own and all brokers can be given at once."""
+
+_ALWAYS_GIVEN = ("node.id", "controller.listener.names")
+"""Kafka has no default of these."""
+
+
+@cache
+def listed_names() -> tuple[str, ...]:
+    """The settings that Kafka tells of without being asked by name, in its order."""
+    own = (one.name for one in Config.settings() if one.is_listed and not one.is_ours)
+    return tuple(in_kafkas_order([*own, *WITHOUT_EFFECT]))
+
+
+def base_name(name: str) -> str:
+    """The setting that one of a listener stands for, or the name itself."""
+    return name.removeprefix(_PREFIX).partition(".")[2] if name.startswith(_PREFIX) else name
+
+
+def broker_setting(name: str) -> Setting[Any] | None:
+    """The setting of a broker, whether it has an effect here or not; None when Kafka has none of the name."""
+    base = base_name(name)
+    own = Config.setting(base)
+    if own is not None:
+        return own
+    if base in QUOTAS:
+        return plain(base, "long")
+    found = WITHOUT_EFFECT.get(base)
+    return None if found is None else plain(base, found.type, found.default, found.low)
+
+
+def change_of(name: str) -> str:
+    """What may change a setting: FIXED, ANY, ONE or LISTENER. Names that are unknown may be given to any (KIP-226)."""
+    if name.startswith(_PREFIX):
+        return ANY if base_name(name) in _OF_ALL_LISTENERS else ONE
+    own, other = Config.setting(name), WITHOUT_EFFECT.get(name)
+    return own.change if own is not None else ANY if other is None else other.change
+
+
+def default_text(name: str) -> str | None:
+    """The default as Kafka tells it; None is unset, or unknown."""
+    own, other = Config.setting(name), WITHOUT_EFFECT.get(name)
+    if own is None:
+        return None if other is None else other.default
+    if name in _ALWAYS_GIVEN:
+        return None
+    told = own.format(own.default)
+    return told if told or own.has_empty_default else None

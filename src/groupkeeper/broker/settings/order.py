@@ -1,0 +1,44 @@
+"""The order in which Kafka describes settings: that of Java's hash maps."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+_SIZE_OF_ALL = 512
+_DECLARED = """
+    max.request.partition.size.limit fetch.purgatory.purge.interval.requests controlled.shutdown.enable
+    leader.imbalance.check.interval.seconds alter. create.topic.policy.class.name group.max group.share.delivery
+    listener offset group.consumer.max.size group. kafka. num.recovery group.share. log. metric controller.quota
+    group.share.min.record transaction principal.builder.class share.coordinator group.share.min.partition
+    controller.quorum ssl. sasl. security group.share.max.record sasl.oauthbearer.scope sasl.oauthbearer delegation
+""".split()
+"""Beginnings of names in the order in which Kafka's classes declare them, as far as it decides between names that fall
+into one place of the map. The longest one counts; names without any come first.
+"""
+_BY_LENGTH = sorted(_DECLARED, key=len, reverse=True)
+
+
+def in_java_order(names: Collection[str], entries: int) -> list[str]:
+    """Names in the order of a hash map with so many entries: that is how Kafka tells what it was given."""
+    size = 16
+    while size * 3 < entries * 4:
+        size *= 2
+    return sorted(names, key=lambda name: _hash(name) & (size - 1))
+
+
+def in_kafkas_order(names: Iterable[str]) -> list[str]:
+    """Settings of a broker in the order in which Kafka 4.3.1 describes all of them."""
+    return sorted(names, key=lambda name: (_hash(name) & (_SIZE_OF_ALL - 1), _declared(name), name))
+
+
+def _declared(name: str) -> int:
+    return next((_DECLARED.index(start) for start in _BY_LENGTH if name.startswith(start)), -1)
+
+
+def _hash(name: str) -> int:
+    code = 0
+    for character in name:
+        code = (31 * code + ord(character)) & 0xFFFFFFFF
+    return code ^ code >> 16
