@@ -31,9 +31,11 @@ __all__ = [
     "FOLLOW",
     "REBUILD",
     "SNAPSHOT",
+    "add_checkpoints",
     "add_clusters",
     "add_output",
     "add_spark",
+    "check_checkpoints",
     "do_job",
     "run_job",
     "snapshot_work",
@@ -85,6 +87,16 @@ def _directory(text: str) -> str:
     return text
 
 
+def add_checkpoints(parser: ArgumentParser) -> None:
+    """The argument that names checkpoints of queries."""
+    parser.add_argument(
+        "--checkpoint", action="append", metavar="[[CLUSTER:]NAME=]PATH", dest="checkpoints", default=[],
+        type=values.checkpoint_of_cluster,
+        help="the checkpointLocation of a query of Structured Streaming, which is shown among the groups of a cluster "
+        "as NAME, else as its folder; any path that Spark reads, or a glob; may be given several times",
+    )  # fmt: skip
+
+
 def add_spark(parser: ArgumentParser) -> None:
     """The arguments that say where Spark runs."""
     how = parser.add_argument_group("Spark")
@@ -116,16 +128,29 @@ def _named_servers(text: str) -> tuple[str, str]:
 def _add_snapshot_arguments(parser: ArgumentParser) -> None:
     add_output(parser)
     add_clusters(parser)
+    add_checkpoints(parser)
     add_spark(parser)
     add_lake(parser)
 
 
+def check_checkpoints(options: Namespace) -> None:
+    """Refuses those of which it isn't clear what cluster they are of."""
+    names = [name for name, _ in options.servers] + list(options.contexts)
+    for each in options.checkpoints:
+        if each.cluster is None and len(names) > 1:
+            options.refuse(f"argument --checkpoint: say which cluster it reads, as CLUSTER:NAME={each.path}")
+        elif each.cluster is not None and each.cluster not in names:
+            options.refuse(f"argument --checkpoint: no cluster is called {each.cluster}: name it by NAME=HOST:PORT")
+
+
 def _snapshot(options: Namespace) -> int:
+    check_checkpoints(options)
     check_lake(options)
     return run_job(options, "snapshot", snapshot_work(options))
 
 
 def _rebuild(options: Namespace) -> int:
+    check_checkpoints(options)
     check_lake(options)
     return run_job(options, "rebuild", snapshot_work(options, from_start=True))
 
@@ -141,6 +166,7 @@ def snapshot_work(
         summary: Summary = snapshot(
             spark, source, options.output, screen,
             found=found, is_remote=is_remote, from_start=from_start, lake=lake_choice(options),
+            checkpoints=options.checkpoints,
         )  # fmt: skip
         return summary
 
@@ -171,6 +197,7 @@ def _seconds(text: str) -> float:
 def _follow(options: Namespace) -> int:
     if options.remote is not None:
         options.refuse("follow writes from where it is started: --master, not --remote")
+    check_checkpoints(options)
     check_lake(options)
     stop = threading.Event()
 
@@ -181,6 +208,7 @@ def _follow(options: Namespace) -> int:
         summary: Summary = import_job("follow").follow(
             spark, source, options.output, stop, screen,
             interval_s=options.interval, refresh_s=options.refresh, found=found, lake=lake_choice(options),
+            checkpoints=options.checkpoints,
         )  # fmt: skip
         return summary
 

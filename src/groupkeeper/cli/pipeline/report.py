@@ -15,7 +15,15 @@ from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.framework.render import BOLD, GREEN, RED, YELLOW, width
 from groupkeeper.cli.framework.terminal import has_colour
-from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark, do_job, snapshot_work
+from groupkeeper.cli.pipeline.family import (
+    add_checkpoints,
+    add_clusters,
+    add_output,
+    add_spark,
+    check_checkpoints,
+    do_job,
+    snapshot_work,
+)
 from groupkeeper.cli.pipeline.parts import import_part
 
 if TYPE_CHECKING:
@@ -49,6 +57,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="hours of history to show, counted back from the last measurement; default: 24",
     )  # fmt: skip
     add_clusters(parser, "no cluster is asked, and the tables are taken as they are")
+    add_checkpoints(parser)
     add_spark(parser)
 
 
@@ -72,6 +81,9 @@ def _run(options: Namespace) -> int:
     from groupkeeper.pipeline.errors import SourceError
 
     problems: Sequence[Problem] = ()
+    check_checkpoints(options)
+    if options.checkpoints and not (options.servers or options.contexts):
+        options.refuse("argument --checkpoint: tables are brought up to date only where a cluster is named")
     try:
         target = _target(options)
         if options.output_file:  # beside the tables, whose directory the run may make, it is writable if they are

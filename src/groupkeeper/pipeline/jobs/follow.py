@@ -18,6 +18,7 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import cause_of, first_line
 from groupkeeper.pipeline.jobs.history import append
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
+from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
@@ -55,16 +56,17 @@ def follow(
     refresh_s: float = 30,
     found: Plan | None = None,
     lake: LakeChoice | None = None,
+    checkpoints: Sequence[Checkpoint] = (),
 ) -> Summary:
     """Append to the history what the clusters write, every `interval_s`, and rebuild all other tables every
     `refresh_s` when there is something new, until `stop` is set. A cluster that fails is reported, and tried again.
-    `lake` as for `snapshot`.
+    `lake` and `checkpoints` as for `snapshot`.
 
     Raises SourceError when the directory can't be written.
     """
     parsed = parse_options({**options, "rows": "decoded"})
     with open_output(spark, directory, lake=lake) as output:
-        following = _Following(output, parsed, Run(watch), interval_s)
+        following = _Following(output, parsed, Run(watch), interval_s, checkpoints)
         try:
             following.begin(found)
             due_at = 0.0
@@ -82,7 +84,8 @@ def follow(
 def _refresh(output: Output, following: _Following, stop: threading.Event) -> bool:
     """Measure, let the history come that far, make the tables of that instant; False: there was no need to."""
     instants = following.measure()
-    basis = following.basis(instants)
+    queries, strange = following.queries(instants)
+    basis = following.basis(instants, queries)
     if not following.is_due(basis):
         return False
     deadline = time.monotonic() + following.patience_s
@@ -92,8 +95,10 @@ def _refresh(output: Output, following: _Following, stop: threading.Event) -> bo
         following.look_after()
     problems = following.run.summary.problems
     before = len(problems)
+    for problem in strange:
+        following.run.fail(problem)
     clusters = Clusters(following.options, instants, following.failed)
-    make_tables(output, Given(clusters, following.retentions), following.run)
+    make_tables(output, Given(clusters, following.retentions, queries=queries), following.run)
     if len(problems) == before:
         following.made = basis
     del problems[before:]  # said; the next refresh tries again
@@ -110,17 +115,20 @@ class _Answer(NamedTuple):
 
 
 class _Basis(NamedTuple):
-    """What tables are made of: the rows that were appended, the logs, the time."""
+    """What tables are made of: the rows that were appended, the logs, queries of Spark, the time."""
 
     appended: int
     logs: object
+    queries: object
     at: float
 
 
 class _Following:
     """The queries of all clusters, by the clusters' numbers in the options."""
 
-    def __init__(self, output: Output, options: Options, run: Run, interval_s: float) -> None:
+    def __init__(
+        self, output: Output, options: Options, run: Run, interval_s: float, checkpoints: Sequence[Checkpoint] = ()
+    ) -> None:
         self.run = run
         self.appended = 0
         self.retentions: dict[str, Retention] = {}
@@ -130,6 +138,7 @@ class _Following:
         self.patience_s = _LEAST_PATIENCE_S + 2 * interval_s
         """For the queries to come to where the logs ended when they were measured."""
         self._output = output
+        self._checkpoints = checkpoints
         self._interval_s = interval_s
         self._queries: dict[int, StreamingQuery] = {}
         self._readings: dict[int, Reading] = {}
@@ -161,15 +170,21 @@ class _Following:
         self.failed |= {name: str(error) for name, error in found.failed.items()}
         return found.instants
 
-    def basis(self, instants: Instants) -> _Basis:
-        return _Basis(self.appended, _logs(instants), time.monotonic())
+    def queries(self, instants: Instants) -> tuple[Queries, list[Problem]]:
+        """How far the queries are whose checkpoints are looked at."""
+        if not self._checkpoints:
+            return Queries(), []
+        return find_queries(self._output.spark, self._checkpoints, self.options, instants)
+
+    def basis(self, instants: Instants, queries: Queries) -> _Basis:
+        return _Basis(self.appended, _logs(instants), queries.state(), time.monotonic())
 
     def is_due(self, basis: _Basis) -> bool:
         """Whether something has been committed or written since the tables were made, or time enough has passed to make
         a difference by itself.
         """
         made = self.made
-        return made is None or made[:2] != basis[:2] or basis.at - made.at >= _LONGEST_S
+        return made is None or made[:3] != basis[:3] or basis.at - made.at >= _LONGEST_S
 
     def has_read(self, instants: Instants) -> bool:
         """Whether the history goes as far as the logs did; one that is still at what was there at the begin is not

@@ -5,7 +5,7 @@ that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from groupkeeper.pipeline.errors import SourceError, cause_of
 from groupkeeper.pipeline.jobs.history import append
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
+from groupkeeper.pipeline.jobs.queries import Checkpoint, find_queries
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
@@ -39,18 +40,31 @@ def snapshot(
     is_remote: bool = False,
     from_start: bool = False,
     lake: LakeChoice | None = None,
+    checkpoints: Sequence[Checkpoint] = (),
 ) -> Summary:
     """Bring all tables in `directory` up to date; `options` are those of the source, `found` is what the clusters have,
     None: they are asked. What one cluster fails of does not keep the others from being read. `from_start`: all tables
     but the history are made of the whole history, not of what is new. `lake`: tables that follow from now on; None:
-    those that followed before, if any.
+    those that followed before, if any. `checkpoints`: of queries that are shown among the groups.
 
     Raises SourceError when the directory can't be written.
     """
     run = Run(watch)
     with open_output(spark, directory, is_remote=is_remote, lake=lake) as output:
-        make_tables(output, update_history(output, options, run, found), run, from_start=from_start)
+        given = update_history(output, options, run, found)
+        given = with_queries(spark, given, checkpoints, run)
+        make_tables(output, given, run, from_start=from_start)
     return run.summary
+
+
+def with_queries(spark: SparkSession, given: Given, checkpoints: Sequence[Checkpoint], run: Run) -> Given:
+    """With the queries that have these checkpoints."""
+    if not checkpoints:
+        return given
+    queries, problems = find_queries(spark, checkpoints, given.clusters.options, given.clusters.instants)
+    for problem in problems:
+        run.fail(problem)
+    return given._replace(queries=queries)
 
 
 def update_history(output: Output, options: Mapping[str, str], run: Run, found: Plan | None = None) -> Given:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.jobs.freshness import freshness
 from groupkeeper.pipeline.jobs.log_offsets import Clusters, log_offsets
+from groupkeeper.pipeline.jobs.queries import Queries
 from groupkeeper.pipeline.kafka.options import OFFSETS_TOPIC
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.storage.lake import OPEN
@@ -57,14 +58,15 @@ _CLOCKS_MS = 3_600_000
 
 
 class Given(NamedTuple):
-    """What is known beside the tables: the clusters, what they were at the instant of which the tables are, and how
-    long they keep offsets. `made_to` and `read_to`: new rows are those from the one up to the other.
+    """What is known beside the tables: the clusters, what they were at the instant of which the tables are, how long
+    they keep offsets, and queries of Spark. `made_to` and `read_to`: new rows are those from the one up to the other.
     """
 
     clusters: Clusters
     retentions: Retentions
     made_to: NextOffsets = MappingProxyType({})
     read_to: NextOffsets = MappingProxyType({})
+    queries: Queries = Queries()
 
     @property
     def now_ms(self) -> int:
@@ -101,6 +103,16 @@ class Step(NamedTuple):
 
 def _last_commits(tables: Sources, _: Given) -> DataFrame:
     return last_commits(_with_carried(tables, COMMITS, LAST_COMMITS))
+
+
+def _current_offsets(tables: Sources, given: Given) -> DataFrame:
+    found = current_offsets(tables.now(LAST_COMMITS))
+    return found.unionByName(given.queries.offsets(found.sparkSession)) if given.queries else found
+
+
+def _groups(tables: Sources, given: Given) -> DataFrame:
+    found = tables.now(LAST_RECORDS), tables.now(GROUP_FACTS), tables.now(CURRENT_OFFSETS)
+    return groups(*found, given.queries.names(found[0].sparkSession) if given.queries else None)
 
 
 def _group_events(tables: Sources, given: Given) -> DataFrame:
@@ -167,10 +179,11 @@ def _stale(tables: Sources, given: Given) -> DataFrame:
     )
 
 
-def _status(tables: Sources, _: Given) -> DataFrame:
-    return status(
-        tables.now(PACES), tables.now(LAG), tables.now(RECENT_REWINDS), tables.now(GROUPS), tables.now(GROUP_FACTS)
-    )
+def _status(tables: Sources, given: Given) -> DataFrame:
+    known = tables.now(PACES)
+    if given.queries:
+        known = known.unionByName(given.queries.paces(known.sparkSession))
+    return status(known, tables.now(LAG), tables.now(RECENT_REWINDS), tables.now(GROUPS), tables.now(GROUP_FACTS))
 
 
 def _with_carried(tables: Sources, table: Table, carried: Table) -> DataFrame:
@@ -179,17 +192,14 @@ def _with_carried(tables: Sources, table: Table, carried: Table) -> DataFrame:
 
 STEPS = (
     Step(LAST_COMMITS, _last_commits),
-    Step(CURRENT_OFFSETS, lambda tables, _: current_offsets(tables.now(LAST_COMMITS))),
+    Step(CURRENT_OFFSETS, _current_offsets),
     Step(GROUP_EVENTS, _group_events, adds=True),
     Step(LOG_OFFSETS, lambda tables, given: log_offsets(tables.now(CURRENT_OFFSETS), given.clusters)),
     Step(LAST_RECORDS, lambda tables, _: last_records(_with_carried(tables, GROUP_RECORDS, LAST_RECORDS))),
     Step(FRESHNESS, lambda tables, given: freshness(tables.new(COMMITS).sparkSession, given.read_to, given.clusters)),
     Step(GROUP_FACTS, _group_facts),
     Step(MEMBERS, lambda tables, _: members(tables.now(LAST_RECORDS))),
-    Step(
-        GROUPS,
-        lambda tables, _: groups(tables.now(LAST_RECORDS), tables.now(GROUP_FACTS), tables.now(CURRENT_OFFSETS)),
-    ),
+    Step(GROUPS, _groups),
     Step(MOVES, lambda tables, given: last_moves(tables.then(MOVES).unionByName(_moves(tables, given)))),
     Step(PACES, _paces),
     Step(RATES, _rates, adds=True),

@@ -19,7 +19,18 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.report.history import Log, Steps, lag_at, log_of
 from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report, Rewind, Stale
 from groupkeeper.pipeline.storage.ledger import ENTRIES, entry_path, last_entry
-from groupkeeper.pipeline.tables import COMMITS, GROUPS, LAG, LOG_OFFSETS, RATES, REWINDS, STALE, STATUS, Table
+from groupkeeper.pipeline.tables import (
+    COMMITS,
+    GROUPS,
+    LAG,
+    LAG_HISTORY,
+    LOG_OFFSETS,
+    RATES,
+    REWINDS,
+    STALE,
+    STATUS,
+    Table,
+)
 
 __all__ = ["read_report"]
 
@@ -228,16 +239,39 @@ class _Reader:
         return tuple(sorted(found, key=lambda each: (-(each.lost_records or 0), -(each.idle_days or 0), each[:3])))
 
     def _lag_lines(self, groups: Sequence[Group], window: Window) -> tuple[LagLine, ...]:
-        """Of the worst groups."""
+        """Of the worst groups. What a query of Spark's had read is known from when it was measured."""
         if not groups:
             return ()
         step_s = max(1.0, (window.until - window.since).total_seconds() / _SAMPLES)
+        measured = self._measured_lags([each for each in groups if each.group_type == "spark"])
         topics = self._topics(groups)
         commits = self._commits(topics, groups, window, step_s)
         logs = self._logs(topics, commits)
         count = max(2, int((window.until - window.since).total_seconds() / step_s) + 1)
         times = [window.since.timestamp() + number * step_s for number in range(count)]
-        return tuple(_line(group, commits, logs, [*times[:-1], window.until.timestamp()]) for group in groups)
+        times[-1] = window.until.timestamp()
+        return tuple(
+            _measured_line(group, measured.get((group.cluster, group.group_id), ()), times)
+            if group.group_type == "spark"
+            else _line(group, commits, logs, times)
+            for group in groups
+        )
+
+    def _measured_lags(self, groups: Sequence[Group]) -> dict[Key, list[Steps]]:
+        """By group, of each partition."""
+        if not groups or LAG_HISTORY.name not in self._set:
+            return {}
+        wanted = pc.field("group_id").isin([each.group_id for each in groups])
+        columns = ["cluster", "group_id", "topic", "partition", "measured_time", "lag"]
+        rows = self._dataset(LAG_HISTORY).to_table(columns=columns, filter=wanted).sort_by("measured_time")
+        changes: dict[tuple[str, str, str, int], list[tuple[float, int | None]]] = defaultdict(list)
+        for row in rows.to_pylist():
+            place = (row["cluster"], row["group_id"], row["topic"], row["partition"])
+            changes[place].append((row["measured_time"].timestamp(), row["lag"]))
+        found: dict[Key, list[Steps]] = defaultdict(list)
+        for place, own in changes.items():
+            found[place[:2]].append(Steps(own))
+        return found
 
     def _topics(self, groups: Sequence[Group]) -> list[str]:
         wanted = pc.field("group_id").isin([each.group_id for each in groups])
@@ -351,6 +385,16 @@ def _line(group: Group, commits: _Commits, logs: Mapping[Place, Log], times: Seq
         if offset is not None and log.end_at(times[-1]) > offset:
             known_from = max(known_from, log.known_from or times[-1])
     lags = [lag_at(time, parts) for time in times[:-1]] + [group.lag or 0]
+    return LagLine(
+        group.cluster, group.group_id,
+        tuple((datetime.fromtimestamp(time, UTC), lag) for time, lag in zip(times, lags, strict=True)),
+        datetime.fromtimestamp(known_from, UTC),
+    )  # fmt: skip
+
+
+def _measured_line(group: Group, parts: Sequence[Steps], times: Sequence[float]) -> LagLine:
+    lags = [sum(part.at(time) or 0 for part in parts) for time in times[:-1]] + [group.lag or 0]
+    known_from = next((time for time in times if any(part.at(time) is not None for part in parts)), times[-1])
     return LagLine(
         group.cluster, group.group_id,
         tuple((datetime.fromtimestamp(time, UTC), lag) for time, lag in zip(times, lags, strict=True)),

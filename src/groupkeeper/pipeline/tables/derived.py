@@ -36,8 +36,8 @@ _COMMITTED_OFFSET = Column("committed_offset", pa.int64(), "the next offset to r
 _LEADER_EPOCH = Column("leader_epoch", pa.int32(), "leader epoch of the last record read; null: not given")
 _METADATA = Column("metadata", pa.string(), "what the client wrote beside the offset")
 _COMMIT_PLACE = (
-    Column("log_partition", pa.int32(), "partition of __consumer_offsets that holds the commit"),
-    Column("log_offset", pa.int64(), "offset of the commit there"),
+    Column("log_partition", pa.int32(), "partition of __consumer_offsets that holds the commit; null: none"),
+    Column("log_offset", pa.int64(), "offset of the commit there; null as above"),
 )
 _LOG_ENDS = (
     Column("log_start_offset", pa.int64(), "first offset of the partition; null: the partition could not be asked"),
@@ -91,7 +91,11 @@ GROUPS = Table(
     ("cluster", "group_id"),
     (
         *_GROUP,
-        Column("group_type", pa.string(), "classic, consumer, share, streams; simple: offsets only, without members"),
+        Column(
+            "group_type",
+            pa.string(),
+            "classic, consumer, share, streams; simple: offsets only, without members; spark: a query",
+        ),
         Column("group_state", pa.string(), "Empty, Stable, … as the log shows it; Unknown where it does not"),
         Column("protocol_type", pa.string(), "classic: consumer, connect …; otherwise the group's type"),
         Column("protocol", pa.string(), "classic: the assignor; null otherwise"),

@@ -15,9 +15,11 @@ _KEY = ["cluster", "group_id"]
 _OWN = ("group_type", "protocol_type", "protocol", "generation", "group_epoch")
 
 
-def groups(group_records: DataFrame, facts: DataFrame, current_offsets: DataFrame) -> DataFrame:
+def groups(
+    group_records: DataFrame, facts: DataFrame, current_offsets: DataFrame, queries: DataFrame | None = None
+) -> DataFrame:
     """The groups of rows of tables.GROUP_RECORDS and tables.CURRENT_OFFSETS; tables.state.GROUP_FACTS tells when they
-    rebalanced.
+    rebalanced. `queries`: which of them, by the key, are queries of Spark.
     """
     offsets = current_offsets.groupBy(*_KEY).agg(
         F.count_distinct("topic").cast("int").alias("topics"),
@@ -26,13 +28,18 @@ def groups(group_records: DataFrame, facts: DataFrame, current_offsets: DataFram
     )
     rebalanced = facts.select(*_KEY, F.array_max("rebalanced").alias("last_rebalance_time"))
     joined = _described(group_records).join(offsets, _KEY, "full").join(rebalanced, _KEY, "left")
-    is_simple = F.col("group_type").isNull()
+    joined = joined.withColumn("group_type", F.coalesce("group_type", F.lit("simple")))
+    if queries is not None:
+        joined = joined.join(F.broadcast(queries).withColumn("is_query", F.lit(True)), _KEY, "left")
+        joined = joined.withColumn("group_type", F.when(F.col("is_query"), "spark").otherwise(F.col("group_type")))
+    is_simple = F.col("group_type") == "simple"
+    is_query = F.col("group_type") == "spark"
     no = F.lit(0)
     return joined.select(
         *_KEY,
-        F.coalesce("group_type", F.lit("simple")).alias("group_type"),
-        F.when(is_simple, "Empty").otherwise(F.col("group_state")).alias("group_state"),
-        F.when(is_simple, "").otherwise(F.col("protocol_type")).alias("protocol_type"),
+        "group_type",
+        F.when(is_simple, "Empty").when(is_query, "Unknown").otherwise(F.col("group_state")).alias("group_state"),
+        F.when(is_simple, "").when(is_query, "spark").otherwise(F.col("protocol_type")).alias("protocol_type"),
         *(name for name in _OWN if name not in ("group_type", "protocol_type")),
         "assignment_epoch",
         *(F.coalesce(name, no).alias(name) for name in ("members", "topics", "partitions")),

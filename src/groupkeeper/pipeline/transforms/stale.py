@@ -105,7 +105,8 @@ def _offsets(
     by_emptiness = is_classic & (F.col("members") == 0) & (F.col("protocol_type") != "")
     base = F.when(by_emptiness, F.coalesce("state_time", "commit_time")).otherwise(F.col("commit_time"))
     retention_ms = by_cluster(limits.retentions, lambda own: own.retention_ms)
-    may_expire = is_simple | (is_known & ~is_read)
+    is_query = F.col("group_type") == "spark"  # whose offsets are in a checkpoint
+    may_expire = is_simple | (is_known & ~is_read & ~is_query)
     expires = F.when(may_expire, F.coalesce("expire_time", after(base, retention_ms)))
     kept = [name for name in CURRENT_OFFSETS.names if name != "expire_time"]
     return joined.select(

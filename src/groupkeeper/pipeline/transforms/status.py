@@ -77,7 +77,9 @@ def status(
         lag.join(steps, _KEY, "left")
         .join(gone_back, _KEY, "left")
         .join(groups.select("cluster", "group_id", "group_type", "members"), ["cluster", "group_id"], "left")
-        .withColumn("is_empty", F.coalesce((F.col("members") == 0) & (F.col("group_type") != "simple"), F.lit(False)))
+        .withColumn(
+            "is_empty", F.coalesce((F.col("members") == 0) & ~F.col("group_type").isin("simple", "spark"), F.lit(False))
+        )
         .withColumn("commit_patience", _patience("commit_gap", rules))
         .withColumn("move_patience", F.greatest("commit_patience", _patience("move_gap", rules)))
         .withColumn("quiet_ms", F.least("lag_ms", ms_between(F.col("commit_time"), now)))

@@ -1,0 +1,140 @@
+"""Queries of Structured Streaming among the groups: rows of their checkpoints beside those of the offsets topics."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.errors import ClientError
+from groupkeeper.pipeline.checkpoints import named
+from groupkeeper.pipeline.checkpoints.queries import Query
+from groupkeeper.pipeline.jobs.watch import Problem
+from groupkeeper.pipeline.kafka.instants import Instants
+from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
+from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUPS, Table
+from groupkeeper.pipeline.tables.schema import Column
+from groupkeeper.pipeline.tables.state import PACES
+from groupkeeper.pipeline.transforms.paces import GAPS
+from groupkeeper.protocol.errors import KafkaError
+
+__all__ = ["Checkpoint", "Queries", "cluster_for", "find_queries"]
+
+_QUERIES = Table(
+    "queries", "query", ("cluster", "group_id"), tuple(each for each in GROUPS.columns if each.name in GROUPS.key)
+)
+
+
+class Checkpoint(named.Checkpoint, Protocol):
+    """What was asked for. `cluster` None: there is only one."""
+
+    @property
+    def cluster(self) -> str | None: ...
+
+
+class Queries(NamedTuple):
+    """Queries by the cluster that they read."""
+
+    by_cluster: Mapping[str, Sequence[Query]] = {}
+
+    def __bool__(self) -> bool:
+        return any(self.by_cluster.values())
+
+    def state(self) -> object:
+        """Is another one once a query has come further."""
+        return [(name, each.name, each.batch_id, dict(each.offsets)) for name, each in self._each()]
+
+    def offsets(self, spark: SparkSession) -> DataFrame:
+        """Rows of tables.CURRENT_OFFSETS."""
+        rows = [
+            {
+                "cluster": cluster, "group_id": query.name, "topic": place.topic, "partition": place.partition,
+                "committed_offset": offset, "metadata": _metadata(query), "commit_time": query.done_ms * 1000,
+            }
+            for cluster, query in self._each()
+            for place, offset in query.offsets.items()
+        ]  # fmt: skip
+        return _frame(spark, rows, CURRENT_OFFSETS.columns)
+
+    def names(self, spark: SparkSession) -> DataFrame:
+        """A row for each query, with the key of tables.GROUPS."""
+        rows = [{"cluster": cluster, "group_id": query.name} for cluster, query in self._each()]
+        return _frame(spark, rows, _QUERIES.columns)
+
+    def paces(self, spark: SparkSession) -> DataFrame:
+        """Rows of tables.state.PACES: Spark runs a batch when there is something to read."""
+        rows = []
+        for cluster, query in self._each():
+            times = query.earlier_ms or (query.done_ms,)
+            gaps = [later - earlier for earlier, later in pairwise(times)][-GAPS:]
+            common = {
+                "cluster": cluster, "group_id": query.name, "first_time": times[0] * 1000,
+                "moved_time": query.done_ms * 1000, "commit_gaps": gaps, "move_gaps": gaps,
+            }  # fmt: skip
+            rows += [{**common, "topic": place.topic, "partition": place.partition} for place in query.offsets]
+        return _frame(spark, rows, PACES.columns)
+
+    def _each(self) -> Iterator[tuple[str, Query]]:
+        return ((name, query) for name, own in self.by_cluster.items() for query in own)
+
+
+def cluster_for(asked: Checkpoint, options: Options) -> ClusterOptions | None:
+    """The cluster that a checkpoint is said to be of; None: it is not among them, or it may be one of several."""
+    if asked.cluster is None:
+        return options.clusters[0] if len(options.clusters) == 1 else None
+    return next((each for each in options.clusters if each.name == asked.cluster), None)
+
+
+def find_queries(
+    spark: SparkSession, asked: Sequence[Checkpoint], options: Options, instants: Instants
+) -> tuple[Queries, list[Problem]]:
+    """The queries as they were at the instants, as far back as their checkpoints go, and what could not be read.
+    `options` have names for the clusters; those that did not answer are left out, which has been said.
+    """
+    found: dict[str, list[Query]] = {}
+    problems: list[Problem] = []
+    by_cluster: dict[str, list[Checkpoint]] = {}
+    for each in asked:
+        cluster = cluster_for(each, options)
+        if cluster is None:
+            known = ", ".join(one.title for one in options.clusters)
+            text = f"checkpoint {each.path}: say which cluster it reads, as CLUSTER:NAME={each.path}; there are {known}"
+            problems.append(Problem(None, text))
+        elif cluster.name is not None and cluster.name in instants:
+            by_cluster.setdefault(cluster.name, []).append(each)
+    for name, own in by_cluster.items():
+        queries, failed = named.read_queries(own, spark, at_ms=instants[name].measured_ms)
+        problems += [Problem(name, f"checkpoint {text}") for text in failed]
+        problems += [Problem(name, f"checkpoint {each.path}: {note}") for each in queries for note in each.notes]
+        taken = asyncio.run(_groups(next(each for each in options.clusters if each.name == name)))
+        for query in queries:
+            if query.name in taken:
+                text = f"there is a group {query.name}: call the query otherwise, as NAME={query.path}"
+                problems.append(Problem(name, f"checkpoint {query.path}: {text}"))
+            else:
+                found.setdefault(name, []).append(query)
+    return Queries(found), problems
+
+
+async def _groups(cluster: ClusterOptions) -> set[str]:
+    """The ids of the groups that there are; of brokers that do not tell they are missing."""
+    try:
+        async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
+            return set((await admin.list_groups()).groups)
+    except (ClientError, KafkaError):
+        return set()
+
+
+def _metadata(query: Query) -> str:
+    return json.dumps({"query": query.query_id, "batch": query.batch_id})
+
+
+def _frame(spark: SparkSession, rows: list[dict[str, Any]], columns: Sequence[Column]) -> DataFrame:
+    schema = pa.schema([(column.name, column.type) for column in columns])
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema)).select(*schema.names)

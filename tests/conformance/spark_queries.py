@@ -1,0 +1,74 @@
+"""A program that runs queries with Spark's own Kafka source, and stops them in the midst of their work.
+
+Arguments: brokers, a folder. There it leaves the queries' checkpoints, and `seen.json`: of each query and batch up to
+where the rows went that Spark gave, by topic and partition.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from groupkeeper.pipeline.session import start_session
+
+PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+PATIENCE_S = 240
+BATCHES = 3
+SOURCES: dict[str, list[dict[str, str]]] = {
+    "subscribed": [{"subscribe": "orders,payments", "maxOffsetsPerTrigger": "40"}],
+    "pattern": [{"subscribePattern": "ord.*", "maxOffsetsPerTrigger": "30"}],
+    "assigned": [{"assign": '{"orders": [1]}', "maxOffsetsPerTrigger": "20"}],
+    "united": [{"subscribe": "orders", "maxOffsetsPerTrigger": "25"}, {"subscribe": "payments"}],
+}
+
+
+def main(servers: str, folder: Path) -> None:
+    spark = start_session(
+        "queries", master="local[2]", log=folder / "spark.log", is_short=True, has_source=False,
+        settings={"spark.jars.packages": PACKAGE, "spark.sql.shuffle.partitions": "1"},
+    )  # fmt: skip
+
+    def stream(options: dict[str, str]) -> DataFrame:
+        reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
+        return reader.options(startingOffsets="earliest", **options).load()
+
+    seen: dict[str, dict[int, Any]] = defaultdict(dict)
+
+    def note(name: str) -> Callable[[DataFrame, int], None]:
+        def write(batch: DataFrame, number: int) -> None:
+            rows = batch.groupBy("topic", "partition").agg((F.max("offset") + 1).alias("next")).collect()
+            seen[name][number] = [[row.topic, row.partition, row.next] for row in rows]
+
+        return write
+
+    queries = []
+    for name, sources in SOURCES.items():
+        frame = stream(sources[0])
+        for more in sources[1:]:
+            frame = frame.union(stream(more))
+        writer = frame.writeStream.foreachBatch(note(name)).option("checkpointLocation", f"{folder}/{name}")
+        queries.append(writer.queryName(name).trigger(processingTime="200 milliseconds").start())
+    print("running", flush=True)
+    deadline = time.monotonic() + PATIENCE_S
+    while any(len(seen[query.name]) < BATCHES for query in queries):
+        assert time.monotonic() < deadline, {name: len(own) for name, own in seen.items()}
+        for query in queries:
+            if (error := query.exception()) is not None:
+                raise error
+        time.sleep(0.2)
+    for query in queries:
+        query.stop()
+    (folder / "seen.json").write_text(json.dumps(seen))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

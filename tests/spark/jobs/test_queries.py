@@ -1,0 +1,110 @@
+"""Queries of Structured Streaming in the tables, by recorded checkpoints."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+from tests.spark.kafka.test_source import commit, new_topic
+
+from groupkeeper.cli.framework.values import Checkpoint
+from groupkeeper.pipeline.checkpoints.folders import _hadoop_folders, find_folders
+from groupkeeper.pipeline.checkpoints.queries import read_query
+from groupkeeper.pipeline.jobs.snapshot import snapshot
+from groupkeeper.pipeline.report.reading import read_report
+from groupkeeper.testing.background import BackgroundBroker
+
+RECORDED = Path(__file__).parents[2] / "cli/checkpoints"
+
+
+def rows_of(tables: Path, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(tables / name).to_pylist()
+    return found
+
+
+def fill(servers: str, ends: dict[tuple[str, int], int]) -> None:
+    producer = Producer({"bootstrap.servers": servers})
+    for (topic, partition), end in ends.items():
+        for number in range(end):
+            producer.produce(topic, str(number), partition=partition)
+    assert producer.flush(60) == 0
+
+
+@pytest.fixture
+def own() -> Iterator[str]:
+    """A broker with the topics of the recorded checkpoints, which had 17, 5 and 3 records when they were stopped."""
+    with BackgroundBroker(properties={"offsets.topic.num.partitions": "1"}) as broker:
+        for topic, partitions in {"orders": 2, "payments": 1}.items():
+            new_topic(broker.bootstrap_servers, partitions, topic)
+        fill(broker.bootstrap_servers, {("orders", 0): 20, ("orders", 1): 5, ("payments", 0): 4})
+        commit(broker.bootstrap_servers, "billing", {("orders", 0): 12})
+        yield broker.bootstrap_servers
+
+
+@pytest.mark.long
+def test_queries_are_among_the_groups(spark: SparkSession, own: str, tmp_path: Path) -> None:
+    tables, options = tmp_path / "tables", {"kafka.bootstrap.servers": own, "cluster": "c"}
+    taken = tmp_path / "billing"
+    shutil.copytree(RECORDED / "orders", taken)
+    asked = [
+        Checkpoint(None, "etl", str(RECORDED / "two-sources")),
+        Checkpoint("c", None, (RECORDED / "fail*").as_uri().replace("%2A", "*")),
+        Checkpoint(None, None, str(taken)),
+        Checkpoint(None, None, str(tmp_path / "nowhere")),
+        Checkpoint("other", None, str(taken)),
+    ]
+    for _ in range(2):
+        summary = snapshot(spark, options, str(tables), checkpoints=asked)
+    texts = [each.message for each in summary.problems]
+    assert len(texts) == 3
+    assert "say which cluster" in texts[0]
+    assert "nowhere: there is no such folder" in texts[1]
+    assert "there is a group billing" in texts[2]
+    lag = {(row["group_id"], row["topic"], row["partition"]): row for row in rows_of(tables, "lag")}
+    assert {key: (row["committed_offset"], row["lag"]) for key, row in lag.items()} == {
+        ("billing", "orders", 0): (12, 8),
+        ("etl", "orders", 0): (17, 3),
+        ("etl", "orders", 1): (5, 0),
+        ("etl", "payments", 0): (3, 1),
+        ("failing", "orders", 0): (0, 20),
+        ("failing", "orders", 1): (0, 5),
+    }
+    assert {row["lag_basis"] for row in lag.values()} == {"exact"}
+    current = {(row["group_id"], row["topic"], row["partition"]): row for row in rows_of(tables, "current_offsets")}
+    of_etl = current["etl", "orders", 0]
+    query_id = json.loads((RECORDED / "two-sources/metadata").read_text())["id"]
+    assert json.loads(of_etl["metadata"]) == {"query": query_id, "batch": 1}
+    assert (of_etl["log_partition"], of_etl["expire_time"]) == (None, None)
+    types = {row["group_id"]: (row["group_type"], row["partitions"]) for row in rows_of(tables, "groups")}
+    assert types == {"billing": ("simple", 1), "etl": ("spark", 3), "failing": ("spark", 2)}
+    assert {row["group_id"] for row in rows_of(tables, "status")} == {"billing", "etl", "failing"}
+    assert {row["group_id"] for row in rows_of(tables, "stale") if row["reason"] == "expiring"} <= {"billing"}
+    report = read_report(str(tables), hours=24, top=5)
+    told = {group.group_id: (group.group_type, group.lag) for group in report.groups}
+    assert told["etl"] == ("spark", 4)
+    (line,) = [each for each in report.lag_lines if each.group_id == "etl"]
+    assert line.points[-1][1] == 4
+    assert snapshot(spark, options, str(tables)).problems == []
+    assert {row["group_id"] for row in rows_of(tables, "current_offsets")} == {"billing"}  # of those that are named
+
+
+def test_a_query_is_shown_as_it_was_at_the_instant(spark: SparkSession, tmp_path: Path) -> None:
+    copy = tmp_path / "orders"
+    shutil.copytree(RECORDED / "orders", copy)
+    now = time.time()
+    for number, age in {0: 100, 1: 10}.items():
+        os.utime(copy / f"commits/{number}", (now - age, now - age))
+    (here,) = find_folders(str(copy))
+    (there,) = _hadoop_folders(spark, f"file://{tmp_path}/ord*")
+    assert read_query(here, "q", at_ms=int((now - 50) * 1000)).batch_id == 0
+    assert read_query(here, "q", at_ms=int((now - 500) * 1000)).batch_id == 1  # it does not go back so far
+    assert read_query(there, "q") == read_query(here, "q")._replace(path=there.path)
