@@ -66,6 +66,7 @@ docs: $(VENV)/.dev ## Write the generated references again
 	@$(BIN)/python tools/grafana_dashboard.py
 	@$(BIN)/python tools/serve_metrics.py
 	@$(BIN)/python tools/pipeline_tables.py
+	@$(BIN)/python tools/sync_admin.py
 
 fmt: $(VENV)/.dev ## Format and apply safe lint fixes
 	@$(BIN)/ruff check --fix --quiet . || true

@@ -9,8 +9,10 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from groupkeeper.api.admin import Admin as Admin
+    from groupkeeper.api.admin import GroupLag as GroupLag
+    from groupkeeper.api.sync_admin import SyncAdmin as SyncAdmin
     from groupkeeper.broker import Broker as Broker
-    from groupkeeper.client.admin import Admin as Admin
     from groupkeeper.client.admin.resources.access_types import Acl as Acl
     from groupkeeper.client.admin.resources.access_types import AclFilter as AclFilter
     from groupkeeper.client.admin.resources.access_types import AclOperation as AclOperation
@@ -44,7 +46,8 @@ if TYPE_CHECKING:
 
 _NAMES_BY_MODULE = {
     "groupkeeper.broker": "Broker",
-    "groupkeeper.client.admin": "Admin",
+    "groupkeeper.api.admin": "Admin GroupLag",
+    "groupkeeper.api.sync_admin": "SyncAdmin",
     "groupkeeper.client.admin.types": "ALL Batch GroupState GroupType MemberToRemove NewTopic OffsetAndMetadata "
     "OffsetSpec Position TopicPartition",
     "groupkeeper.client.admin.resources.access_types": "Acl AclFilter AclOperation AclPatternType AclPermission "

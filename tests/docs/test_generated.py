@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tools import broker_metrics, broker_settings, grafana_dashboard, serve_metrics
+from tools import broker_metrics, broker_settings, grafana_dashboard, serve_metrics, sync_admin
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,3 +21,7 @@ def test_every_metric_of_serve_is_documented() -> None:
 
 def test_the_dashboard_for_grafana_is_as_its_tool_writes_it() -> None:
     assert grafana_dashboard.TARGET.read_text() == grafana_dashboard.document(), "run `make docs`"
+
+
+def test_the_calls_that_block_are_those_of_today() -> None:
+    assert sync_admin.TARGET.read_text() == sync_admin.document(), "run `make docs`"

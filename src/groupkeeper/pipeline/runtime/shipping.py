@@ -5,14 +5,12 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-import groupkeeper
-
 __all__ = ["package_archive"]
 
 
 def package_archive(directory: Path) -> Path:
     """Write `directory`/groupkeeper.zip, which Python imports from."""
-    root = Path(groupkeeper.__file__).parent
+    root = Path(__file__).parents[2]  # this package
     target = directory / "groupkeeper.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for path in sorted(root.rglob("*.py")):

@@ -1,0 +1,1 @@
+"""What programs import as `groupkeeper`: the admin client with what takes several calls, a form that blocks, tables."""

@@ -1,0 +1,84 @@
+"""Admin as programs have it: the client's calls, and what takes several of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from groupkeeper.client.admin import Admin as Client
+from groupkeeper.client.admin.arguments import several
+from groupkeeper.client.admin.types import Batch, Failure
+from groupkeeper.client.errors import CallTimedOut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from groupkeeper.operations.lag import AnyGroup, PartitionLag
+
+
+class GroupLag(NamedTuple):
+    """How far a group is. ``partitions``: those with an offset, or assigned to a member, in order.
+
+    ``group`` is its description, None where that isn't known: ``failure`` says why, and what of ``partitions`` could be
+    found out is there all the same.
+    """
+
+    group_id: str
+    partitions: tuple[PartitionLag, ...]
+    group: AnyGroup | None = None
+    failure: Failure | None = None
+
+    @property
+    def total(self) -> int | None:
+        """The lag of all partitions together, as far as it is known; None: of none of them."""
+        known = [each.lag for each in self.partitions if each.lag is not None]
+        return sum(known) if known else None
+
+
+class Admin(Client):
+    __doc__ = Client.__doc__
+
+    async def lag(
+        self,
+        group_ids: Iterable[str] | None = None,
+        *,
+        topics: Iterable[str] = (),
+        read_committed: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Batch[str, GroupLag]:
+        """How far groups of every type are: what is committed, where the logs begin and end, and the lag between.
+
+        ``group_ids`` None: all groups. ``topics``: only those, by name or glob; empty: all. ``read_committed``: the lag
+        ends at the last stable offset. Each partition has a ``status`` that says what its numbers mean: no_commit,
+        below_log_start, deleted … Fails per group of which nothing is known: GroupIdNotFound, GroupAuthorizationFailed.
+        ``timeout_ms`` is for everything together; None: each request has the default timeout.
+        """
+        from groupkeeper.operations.lag import GroupsLag, lag_at_an_instant
+        from groupkeeper.operations.selection import Names
+
+        async def ask() -> tuple[list[str], GroupsLag]:
+            wanted = await self._with_offsets() if group_ids is None else list(several(group_ids, "group_ids"))
+            names = Names(several(topics, "topics"))
+            found = await lag_at_an_instant(self, wanted, topics=names, to_last_stable=read_committed)
+            return wanted, found[1]
+
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                wanted, found = await ask()
+        except TimeoutError:
+            raise CallTimedOut(f"lag timed out after {timeout_ms} ms") from None
+        batch: Batch[str, GroupLag] = Batch()
+        for group_id in wanted:
+            rows, failure = found.rows.get(group_id, []), found.failed.get(group_id)
+            if failure is not None and not rows:
+                batch.failed[group_id] = failure
+            else:
+                batch.done[group_id] = GroupLag(group_id, tuple(rows), found.descriptions.get(group_id), failure)
+        return batch
+
+    async def _with_offsets(self) -> list[str]:
+        """All groups of types that have offsets; of the classic ones those of consumers."""
+        from groupkeeper.operations.selection import CONSUMER_PROTOCOLS, SHARE_PROTOCOL, STREAMS_PROTOCOL
+
+        protocols = (*CONSUMER_PROTOCOLS, SHARE_PROTOCOL, STREAMS_PROTOCOL)
+        return sorted((await self.list_groups(protocol_types=protocols)).all())

@@ -1,0 +1,1 @@
+"""What programs import as `groupkeeper`: the form that blocks, lag, tables."""

@@ -1,0 +1,102 @@
+"""SyncAdmin: calls that wait, from any thread, beside a running loop, and to the end."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import get_type_hints
+
+import pytest
+
+from groupkeeper import Admin, NewTopic, OffsetAndMetadata, OffsetSpec, SyncAdmin, TopicPartition
+from groupkeeper.errors import (
+    CallTimedOut,
+    ClientClosed,
+    ConnectionFailed,
+    GroupIdNotFound,
+    IllegalArgument,
+    UnknownTopicOrPartition,
+)
+from groupkeeper.testing.background import BackgroundBroker
+
+PLACE = TopicPartition("orders", 0)
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with BackgroundBroker() as broker, SyncAdmin(broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("orders", 1, 1)]).all()
+        yield broker.bootstrap_servers
+
+
+def threads() -> list[str]:
+    return [each.name for each in threading.enumerate() if each.name == "groupkeeper-admin"]
+
+
+def test_calls_have_their_results_and_errors(servers: str) -> None:
+    before = len(threads())
+    with SyncAdmin(servers, client_id="sync") as admin:
+        assert [topic.name for topic in admin.list_topics()] == ["orders"]
+        admin.alter_consumer_group_offsets("billing", {PLACE: OffsetAndMetadata(3)}).all()
+        assert admin.list_consumer_group_offsets({"billing": None}).done["billing"].all()[PLACE].offset == 3
+        assert isinstance(admin.describe_topics(["nothere"]).failed["nothere"], UnknownTopicOrPartition)
+        with pytest.raises(GroupIdNotFound):
+            admin.delete_consumer_group_offsets("nobody", [PLACE])
+        with pytest.raises(IllegalArgument, match="must be a collection"):
+            admin.delete_topics("orders")  # type: ignore[arg-type]
+        assert admin.principal == ""
+        assert len(threads()) == before + 1
+    assert len(threads()) == before
+
+
+async def test_it_works_where_a_loop_runs_already(servers: str) -> None:
+    admin = SyncAdmin.connect(servers)
+    assert admin.lag(["nobody"]).failed.keys() == {"nobody"}
+    admin.close()
+    admin.close()
+    with pytest.raises(ClientClosed, match="the client isn't connected"):
+        admin.list_topics()
+
+
+def test_several_threads_use_one_client(servers: str) -> None:
+    with SyncAdmin(servers) as admin, ThreadPoolExecutor(8) as pool:
+        ends = list(pool.map(lambda _: admin.list_offsets({PLACE: OffsetSpec.latest()}).all()[PLACE].offset, range(40)))
+    assert ends == [0] * 40
+
+
+def test_closing_ends_the_calls_of_other_threads() -> None:
+    with BackgroundBroker() as broker, ThreadPoolExecutor(1) as pool:
+        admin = SyncAdmin.connect(broker.bootstrap_servers, properties={"retry.backoff.ms": "20"})
+        fault = broker.faults.delay("ListGroups", 30_000)
+        running = pool.submit(admin.list_groups)
+        fault.wait_for_hits()
+        admin.close()
+        with pytest.raises(ClientClosed):
+            running.result(5).all()
+
+
+def test_no_broker() -> None:
+    before = len(threads())
+    with pytest.raises((ConnectionFailed, CallTimedOut)):
+        SyncAdmin.connect("127.0.0.1:1", default_timeout_ms=200)
+    assert len(threads()) == before
+
+
+def test_a_function_that_a_call_is_given_must_not_call(servers: str) -> None:
+    offsets = {"billing": {PLACE: OffsetAndMetadata(1)}}
+    with SyncAdmin(servers) as admin, pytest.raises(ExceptionGroup) as failure:
+        admin.alter_offsets_of_groups(offsets, tell=lambda: print(admin.list_topics()))
+    assert failure.group_contains(RuntimeError, match="must not make another call of the same client")
+
+
+def test_it_has_every_call_with_its_types_and_documentation() -> None:
+    calls = dict(inspect.getmembers(Admin, inspect.iscoroutinefunction))
+    names = {name for name in calls if name[0] != "_"}
+    assert {name for name, _ in inspect.getmembers(SyncAdmin, inspect.isroutine) if name[0] != "_"} == names
+    for name in names - {"connect", "close"}:
+        here = getattr(SyncAdmin, name)
+        assert str(inspect.signature(here)) == str(inspect.signature(calls[name]))
+        assert inspect.getdoc(here) == inspect.getdoc(calls[name])
+    assert get_type_hints(SyncAdmin.close)["return"] is type(None)
