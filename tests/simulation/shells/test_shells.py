@@ -39,6 +39,31 @@ BUGS = {
         "                    self._finish_later(ending, untold, attempts, error)\n",
         "                    pass\n",
     ),
+    "a log with a broken batch at its end is not available": (
+        "log.partition_log",
+        "                if self.log_end_offset < self.recovery_point:\n",
+        "                if True:\n",
+    ),
+    "segments behind a broken batch stay": (
+        "log.partition_log",
+        "        for segment in later:\n            self._retired += retire(self._directory, segment.base_offset)\n",
+        "",
+    ),
+    "the recovery point is noted before segments are on the disk": (
+        "log.partition_log",
+        "            sync_sealed(segments, self._directory, self.recovery_point)\n",
+        "",
+    ),
+    "a change of the registry is answered before it is on the disk": (
+        "storage.journal",
+        "            os.fdatasync(self._file)\n",
+        "",
+    ),
+    "files that are replaced are not brought to the disk": (
+        "storage.directory",
+        "            os.fsync(file.fileno())\n",
+        "            pass\n",
+    ),
     "a marker changes the log only": (
         "coordination.group_shard",
         "            self.coordinator.replay_end_transaction(marker.producer_id, is_commit=marker.is_commit)\n",

@@ -1,16 +1,14 @@
-"""The real broker without sockets, threads or waiting: an event loop whose clock jumps to what is due next, and a disk
-whose writes fail as they are told to.
-"""
+"""The real broker without sockets, threads or waiting: an event loop whose clock jumps to what is due next."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import os
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tests.simulation.shells.disk import Disk
 
 from groupkeeper.broker import Broker
 from groupkeeper.broker.network.listeners import Listener
@@ -39,6 +37,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.now_s += timeout + _TICK_S  # so that it moves on, however long it has run
         return []
 
+    def run_in_executor(self, executor: Any, work: Any, *arguments: Any) -> asyncio.Future[Any]:  # type: ignore[override]
+        """At once: what runs in a thread elsewhere."""
+        done = self.create_future()
+        try:
+            done.set_result(work(*arguments))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
     def _expect_nothing(self, events: list[Any]) -> None:
         assert not events
 
@@ -48,41 +55,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         error = context.get("exception")
         if error is not None:
             self.raised.append(error)
-
-
-class Disk:
-    """Stands in `groupkeeper.broker.log.segment` for the module `os`: writes of segments fail with `trouble`, and at
-    times leave a part behind. What was written is there after a crash; what is lost with the power is not looked at.
-
-    Attributes:
-        trouble: the error number of all writes; 0 for none.
-        tears: whether a part is written first, and can't be cut off.
-        written: bytes.
-    """
-
-    def __init__(self, chance: random.Random) -> None:
-        self.trouble = 0
-        self.tears = False
-        self.written = 0
-        self._chance = chance
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(os, name)
-
-    def writev(self, descriptor: int, parts: tuple[bytes, ...]) -> int:
-        if self.trouble:
-            if self.tears:
-                whole = b"".join(parts)
-                os.write(descriptor, whole[: self._chance.randrange(len(whole))])
-            raise OSError(self.trouble, os.strerror(self.trouble))
-        written = os.writev(descriptor, parts)
-        self.written += written
-        return written
-
-    def ftruncate(self, descriptor: int, length: int) -> None:
-        if self.trouble and self.tears:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        os.ftruncate(descriptor, length)
 
 
 class DeafServer(Server):
@@ -130,3 +102,4 @@ def run_life(loop: VirtualLoop, life: Callable[[], Any], disk: Disk) -> Any:
         loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         asyncio.set_event_loop(None)
         loop.close()
+        disk.trouble = 0
