@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ from groupkeeper.web.access.roles import Roles, grants_of
 from groupkeeper.web.app import Site as Served
 from groupkeeper.web.app import application
 from groupkeeper.web.changes.desk import Desk
+from groupkeeper.web.changes.record import Record
 from groupkeeper.web.exporter import Choices, Exporter
 
 ALICE, BOB, EVE = (f"token-of-{name}-0123456789" for name in ("alice", "bob", "eve"))
@@ -51,7 +53,9 @@ class Site:
         desk = Desk({"prod": lambda: Admin(servers)}, journal) if changes else None
         exporter = Exporter(Choices(), lambda: iter(()))
         exporter.take(watched.snapshot)
-        self.app = application(Served(exporter, lambda: [watched.snapshot], watched._archive, access, desk))
+        self.app = application(
+            Served(exporter, lambda: [watched.snapshot], watched._archive, access, desk, Record(journal))
+        )
 
     async def of(self, token: str) -> Browser:
         browser = Browser(self.app)
@@ -242,6 +246,8 @@ async def test_roles_say_what_is_seen_and_what_is_changed(broker: BackgroundBrok
         assert (await bob.get(path)).status == 404
     assert "bob has no role that may change this group" in (await bob.get("/change?cluster=prod&group=backup")).words
     assert (await bob.get("/metrics")).status == 403
+    topics = await bob.get("/topic?cluster=prod&topic=orders")
+    assert ("billing" in topics.words, "search" in topics.words) == (True, False)
     assert (await bob.get("/readyz")).text == "ready\n"
     # What bob may not see he cannot change by its name, nor what alice has planned.
     alice = await site.of(ALICE)
@@ -255,6 +261,10 @@ async def test_roles_say_what_is_seen_and_what_is_changed(broker: BackgroundBrok
     ):
         assert (await bob.post(path, {**reset, **fields})).status in (403, 404)
     assert (await bob.get(f"/plan?id={planned.parameter('id')}")).status == 404
+    assert "There are none" in (await bob.get("/plans")).words
+    await apply(alice, await site.plan(alice, "audit", deed="reset", to="earliest", scope="all"))
+    assert "0 changes" in (await bob.get("/journal")).words
+    assert "1 change" in (await alice.get("/journal")).words
     assert "Applied by bob" in (await apply(bob, await site.plan(bob, "billing", **reset))).words
     # eve has a token and no role.
     assert "nothing here that you have a role for" in (await eve.get("/")).words
@@ -305,3 +315,24 @@ async def test_a_login_leads_back_and_never_elsewhere(broker: BackgroundBroker, 
         assert (answer.status, answer.path) == (200, "/")
     assert (await Browser(site.app, headers={"authorization": f"Bearer {BOB}"}).get("/metrics")).status == 200
     assert (await Browser(site.app, headers={"authorization": "Bearer no"}).get("/metrics")).status == 401
+
+
+async def test_the_journal_has_what_commands_did_and_takes_it_back(broker: BackgroundBroker, tmp_path: Path) -> None:
+    site = await site_of(broker, tmp_path)
+    alice = await site.of(ALICE)
+    await apply(alice, await site.plan(alice, deed="reset", to="latest", scope="all"))
+    listed = await alice.get("/journal?group=search")
+    assert "1 change" in listed.words
+    assert "reset search prod alice applied" in listed.words
+    assert "Resets and deletions" in (await alice.get("/group?cluster=prod&group=search")).words
+    assert "Resets and deletions" not in (await alice.get("/group?cluster=prod&group=audit")).words
+    change = await alice.get(re.search(r"/journal/change\?id=[\w-]+", listed.text)[0])  # type: ignore[index]
+    assert "By alice through groupkeeper serve on " in change.words
+    undo = await alice.post("/undo", {name: change.field(name) for name in ("seal", "cluster", "change")})
+    assert "as before" in (await apply(alice, undo)).words
+    assert await site.committed("search") == {"orders-0": 0}
+    assert (await alice.get("/plans")).words.count("applied") == 2
+    assert (await alice.get("/journal/change?id=nothing")).status == 404
+    assert (await alice.get("/topic?cluster=prod&topic=nothing")).status == 404
+    assert "Who reads it" in (await alice.get("/topic?cluster=prod&topic=orders")).words
+    assert "2 topics" in (await alice.get("/topics?cluster=prod")).words

@@ -201,7 +201,7 @@ def _run(options: Namespace) -> int:
     # On this machine only: a page in a browser must not reach it by a name that leads here.
     is_any = not _is_local(listening) and not options.allowed_host
     hosts = None if is_any else LOOPBACK_NAMES.union(map(str.lower, options.allowed_host))
-    site = Site(exporter, lambda: [each.snapshot for each in collectors], archive, admission.access, admission.desk)
+    site = Site(exporter, lambda: [each.snapshot for each in collectors], archive, *admission[:3])
 
     async def take(snapshot: ClusterSnapshot) -> None:
         watch.take(snapshot)

@@ -17,15 +17,19 @@ if TYPE_CHECKING:
     from groupkeeper.web.access.people import Access, Tokens
     from groupkeeper.web.access.roles import Grant
     from groupkeeper.web.changes.desk import Desk
+    from groupkeeper.web.changes.record import Record
 
 _TOKEN_BYTES = 24
 
 
 class Admission(NamedTuple):
-    """``desk`` None: nothing can be changed. ``token``: one that was made for this run, "" for none."""
+    """``desk`` None: nothing can be changed. ``record`` None: there is no journal. ``token``: one that was made for
+    this run, "" for none.
+    """
 
     access: Access
     desk: Desk | None
+    record: Record | None
     token: str
 
 
@@ -72,6 +76,7 @@ def admission_of(options: Namespace, openers: Mapping[str, Callable[[], Admin]],
     from groupkeeper.web.access.people import Access, Proxy, networks_of
     from groupkeeper.web.access.roles import Roles
     from groupkeeper.web.changes.desk import Desk
+    from groupkeeper.web.changes.record import Record
 
     _check(options, is_local=is_local)
     kept = journal()
@@ -86,7 +91,7 @@ def admission_of(options: Namespace, openers: Mapping[str, Callable[[], Admin]],
     is_open = options.token_file is None and proxy is None
     access = Access(Roles(_grants(options), changes=options.allow_changes), tokens, proxy, is_open=is_open)
     desk = Desk(openers, kept) if options.allow_changes and kept is not None else None
-    return Admission(access, desk, token)
+    return Admission(access, desk, None if kept is None else Record(kept), token)
 
 
 def _check(options: Namespace, *, is_local: bool) -> None:

@@ -20,15 +20,18 @@ from groupkeeper.live.archive import Archive
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
 from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
-from groupkeeper.web.change_routes import Answer, Changes, Refused, read_form, viewer_of
+from groupkeeper.web.change_routes import Answer, Changes, Refused, read_form
 from groupkeeper.web.changes.asked import first
 from groupkeeper.web.changes.desk import Desk
+from groupkeeper.web.changes.record import Record
 from groupkeeper.web.exporter import Exporter
 from groupkeeper.web.exposition import wanted_format
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.group import group_page
+from groupkeeper.web.pages.parts import Viewer
+from groupkeeper.web.pages.topics import topic_page, topics_of, topics_page
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -42,16 +45,22 @@ _HISTORY_MS = 24 * 3600 * 1000
 
 
 class Site:
-    """What the routes answer. ``desk`` None: nothing can be changed here."""
+    """What the routes answer. ``desk`` None: nothing can be changed here; ``record`` None: there is no journal."""
 
     def __init__(
-        self, exporter: Exporter, snapshots: Snapshots, archive: Archive, access: Access, desk: Desk | None
+        self,
+        exporter: Exporter,
+        snapshots: Snapshots,
+        archive: Archive,
+        access: Access,
+        desk: Desk | None = None,
+        record: Record | None = None,
     ) -> None:
         self._exporter = exporter
         self._snapshots = snapshots
         self._archive = archive
         self._access = access
-        self._changes = Changes(access, snapshots, desk)
+        self._changes = Changes(access, snapshots, desk, record)
 
     def routes(self) -> list[Route]:
         """All of them; most are for those only who may see something."""
@@ -60,6 +69,8 @@ class Site:
             "/cluster": self.cluster,
             "/groups.csv": self.csv,
             "/group": self.group,
+            "/topics": self.topics,
+            "/topic": self.topic,
             "/metrics": self.metrics,
             **{f"/{name}": self.file for name in FILES},
         }
@@ -153,14 +164,14 @@ class Site:
         return Response(parts.STYLE, media_type="text/css", headers=HEADERS)
 
     async def fleet(self, request: Request) -> Response:
-        viewer = viewer_of(request, self._access)
+        viewer = self._viewer(request)
         return html_answer(fleet_page(viewer.seen(self._snapshots()), _now_ms(), viewer))
 
     async def cluster(self, request: Request) -> Response:
         snapshot = self._asked_for(request)
         if snapshot is None:
             return self._nowhere(request, "There is no such cluster here.")
-        viewer = viewer_of(request, self._access)
+        viewer = self._viewer(request)
         return html_answer(cluster_page(snapshot, Wish.of(request.query_params), _now_ms(), viewer))
 
     async def csv(self, request: Request) -> Response:
@@ -179,16 +190,33 @@ class Site:
             return self._nowhere(request, "There is no such group now, or its cluster cannot be asked.")
         now_ms = _now_ms()
         samples, changes = await self._archive.of_group(snapshot.cluster, group.group_id, now_ms - _HISTORY_MS)
-        viewer = viewer_of(request, self._access)
-        return html_answer(group_page(snapshot, group, samples, changes, now_ms, viewer))
+        viewer = self._viewer(request)
+        made = await self._changes.made_table(viewer, snapshot.cluster, group.group_id)
+        return html_answer(group_page(snapshot, group, samples, changes, now_ms, viewer, made))
+
+    async def topics(self, request: Request) -> Response:
+        snapshot = self._asked_for(request)
+        if snapshot is None:
+            return self._nowhere(request, "There is no such cluster here.")
+        return html_answer(topics_page(snapshot, request.query_params, _now_ms(), self._viewer(request)))
+
+    async def topic(self, request: Request) -> Response:
+        snapshot, name = self._asked_for(request), request.query_params.get("topic", "")
+        found = [] if snapshot is None else [each for each in topics_of(snapshot, name.lower()) if each.name == name]
+        if snapshot is None or not found:
+            return self._nowhere(request, "No group that you may see has offsets of such a topic, or a member on it.")
+        return html_answer(topic_page(snapshot, found[0], request.query_params, _now_ms(), self._viewer(request)))
+
+    def _viewer(self, request: Request) -> Viewer:
+        return self._changes.viewer(request)
 
     def _asked_for(self, request: Request) -> ClusterSnapshot | None:
         name = request.query_params.get("cluster", "")
-        seen = viewer_of(request, self._access).seen([each for each in self._snapshots() if each.cluster == name])
+        seen = self._viewer(request).seen([each for each in self._snapshots() if each.cluster == name])
         return seen[0] if seen else None
 
     def _nowhere(self, request: Request, said: str) -> Response:
-        return html_answer(parts.refusal_page(said, viewer_of(request, self._access)), 404)
+        return html_answer(parts.refusal_page(said, self._viewer(request)), 404)
 
 
 def application(site: Site, hosts: frozenset[str] | None = None) -> ASGIApp:

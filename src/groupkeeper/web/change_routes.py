@@ -11,18 +11,23 @@ from starlette.responses import RedirectResponse, Response
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.plans import document
+from groupkeeper.operations.plans.journal import JournalUnreadable
 from groupkeeper.web.access.people import Access, Person
 from groupkeeper.web.access.roles import Role
 from groupkeeper.web.answers import HEADERS, html_answer
 from groupkeeper.web.changes.asked import BadForm, Form, asked_of, first
 from groupkeeper.web.changes.desk import Desk, Entry, NotDone
+from groupkeeper.web.changes.record import Record
+from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.change import change_page
+from groupkeeper.web.pages.journal import change_made_page, changes_table, journal_page, plans_page
 from groupkeeper.web.pages.parts import Viewer, refusal_page
 from groupkeeper.web.pages.plan import plan_page
 
 _LARGEST_FORM = 64 * 1024
 _MOST_FIELDS = 1000
 _SLOWEST_FORM_S = 10.0
+_MOST_MADE = 10
 
 Snapshots = Callable[[], Sequence[ClusterSnapshot]]
 Answer = Callable[[Request], Awaitable[Response]]
@@ -38,12 +43,13 @@ class Refused(Exception):
 
 
 class Changes:
-    """The routes. ``desk`` None: nothing can be changed here, and pages say so."""
+    """The routes. ``desk`` None: nothing can be changed here, and pages say so. ``record`` None: no journal."""
 
-    def __init__(self, access: Access, snapshots: Snapshots, desk: Desk | None) -> None:
+    def __init__(self, access: Access, snapshots: Snapshots, desk: Desk | None, record: Record | None) -> None:
         self._access = access
         self._snapshots = snapshots
         self._desk = desk
+        self._record = record
 
     def answers(self) -> list[tuple[str, str, Answer]]:
         """All of them, with their methods and paths."""
@@ -57,6 +63,9 @@ class Changes:
                 ("POST", "/plan/compare", self.compare),
                 ("POST", "/plan/apply", self.apply),
                 ("POST", "/undo", self.undo),
+                ("GET", "/plans", self.plans),
+                ("GET", "/journal", self.journal),
+                ("GET", "/journal/change", self.change_made),
             )
         ]
 
@@ -68,16 +77,28 @@ class Changes:
                 status, said = refused.status, refused.said
             except BadForm as problem:
                 status, said = 400, str(problem)
-            except NotDone as problem:
+            except (NotDone, JournalUnreadable) as problem:
                 status, said = 502, str(problem)
-            return html_answer(refusal_page(said, viewer_of(request, self._access)), status)
+            return html_answer(refusal_page(said, self.viewer(request)), status)
 
         return answered
+
+    def viewer(self, request: Request) -> Viewer:
+        """Who looks at a page, and what the page has for that."""
+        person = self._access.person(request)
+        seal = "" if person is None or not person.is_known else self._access.seal(person)
+        return Viewer(
+            person,
+            seal,
+            has_login=self._access.has_login,
+            changes=self._access.changes,
+            has_journal=self._record is not None,
+        )
 
     async def choose(self, request: Request) -> Response:
         wanted = request.query_params
         snapshot, group = self._group(wanted.get("cluster", ""), wanted.get("group", ""), request)
-        viewer = viewer_of(request, self._access)
+        viewer = self.viewer(request)
         return html_answer(change_page(snapshot, group, viewer, self.why_not(viewer, snapshot.cluster, group)))
 
     def why_not(self, viewer: Viewer, cluster: str, group: GroupView) -> str:
@@ -99,9 +120,8 @@ class Changes:
 
     async def show(self, request: Request) -> Response:
         entry = self._entry(request.query_params.get("id", ""), request)
-        viewer = viewer_of(request, self._access)
-        assert viewer.person is not None
-        may = self._is_allowed(viewer.person, entry.cluster, entry.group_ids)
+        viewer = self.viewer(request)
+        may = self._is_allowed(_known(viewer), entry.cluster, entry.group_ids)
         return html_answer(plan_page(entry, viewer, may_change=may))
 
     async def file(self, request: Request) -> Response:
@@ -140,6 +160,48 @@ class Changes:
         entry = await desk.undo(cluster, change_id, recorded, person)
         return _seen_at("/plan", id=entry.id)
 
+    async def plans(self, request: Request) -> Response:
+        viewer = self.viewer(request)
+        entries = [] if self._desk is None else self._desk.entries()
+        return html_answer(plans_page([each for each in entries if self._sees(_known(viewer), each)], viewer))
+
+    async def journal(self, request: Request) -> Response:
+        viewer, record = self.viewer(request), self._known_record()
+        changes = await record.changes(_known(viewer))
+        return html_answer(journal_page(record, changes, request.query_params, viewer))
+
+    async def change_made(self, request: Request) -> Response:
+        viewer, record = self.viewer(request), self._known_record()
+        person = _known(viewer)
+        recorded = await record.load(request.query_params.get("id", ""))
+        if recorded is None or not record.is_seen(person, recorded.head, tuple(recorded.groups)):
+            raise Refused(404, "The journal has no such change.")
+        cluster = record.cluster(recorded.head)
+        may = cluster is not None and self._is_allowed(person, cluster, tuple(recorded.groups))
+        return html_answer(change_made_page(record, recorded, viewer, may_undo=may))
+
+    async def made_table(self, viewer: Viewer, cluster: str, group_id: str) -> str:
+        """What the journal has of a group, for its page; "" when that is nothing."""
+        if self._record is None:
+            return ""
+        self._record.know(self._snapshots())
+        changes = [
+            each
+            for each in await self._record.changes(_known(viewer))
+            if group_id in each.groups and self._record.cluster(each.head) == cluster
+        ]
+        if not changes:
+            return ""
+        table = changes_table(self._record, changes[:_MOST_MADE])
+        link = parts.url("/journal", group=group_id)
+        return f'<h2>Resets and deletions</h2>{table}<p class="note"><a href="{link}">all of them</a></p>'
+
+    def _known_record(self) -> Record:
+        if self._record is None:
+            raise Refused(404, "There is no journal here: it is turned off.")
+        self._record.know(self._snapshots())
+        return self._record
+
     async def _posted(self, request: Request) -> tuple[Desk, Person, Form]:
         """Who sent a form, and what is in it. Raises Refused unless it is from one of their own pages."""
         if self._desk is None:
@@ -153,7 +215,7 @@ class Changes:
         return self._desk, person, form
 
     def _group(self, cluster: str, group_id: str, request: Request) -> tuple[ClusterSnapshot, GroupView]:
-        viewer = viewer_of(request, self._access)
+        viewer = self.viewer(request)
         for snapshot in viewer.seen(self._snapshots()):
             if snapshot.cluster == cluster and group_id in snapshot.groups:
                 return snapshot, snapshot.groups[group_id]
@@ -179,11 +241,10 @@ class Changes:
             raise Refused(403, f"Nothing was changed: {person.name} has no role that may change all of these groups.")
 
 
-def viewer_of(request: Request, access: Access) -> Viewer:
-    """Who looks at a page, and what the page has for that."""
-    person = access.person(request)
-    seal = "" if person is None or not person.is_known else access.seal(person)
-    return Viewer(person, seal, has_login=access.has_login, changes=access.changes)
+def _known(viewer: Viewer) -> Person:
+    """Who looks: these routes are for those only who may see something."""
+    assert viewer.person is not None
+    return viewer.person
 
 
 async def read_form(request: Request) -> Form:

@@ -11,6 +11,8 @@ from groupkeeper.operations.plans.journal import Lost, Pair, Summary
 from groupkeeper.operations.plans.model import Change, GroupPlan
 from groupkeeper.operations.times import utc_text
 
+_NAMED_GROUPS = 3
+
 _PLACE = (Column("group", "the group's id"), Column("topic", ""), Column("partition", ""))
 
 CHANGES = Shape(
@@ -147,8 +149,8 @@ def already_rows(planned: Iterable[GroupPlan], places: Sequence[tuple[str, Topic
 def history_row(summary: Summary) -> Row:
     """A change as a row of HISTORY."""
     head = summary.head
-    names = ", ".join(summary.groups)
-    more = summary.group_count - len(summary.groups)
+    names = ", ".join(summary.groups[:_NAMED_GROUPS])
+    more = summary.group_count - _NAMED_GROUPS
     return {
         "id": head.id,
         "time": utc_text(head.time_ms),
@@ -159,7 +161,7 @@ def history_row(summary: Summary) -> Row:
         "kind": head.kind,
         "groups": summary.group_count,
         "partitions": summary.partition_count,
-        "names": f"{names} and {more} more" if more else names,
+        "names": f"{names} and {more} more" if more > 0 else names,
         "result": str(summary.result),
         "undone_by": summary.undone_by,
         "command": shlex.join(head.command),

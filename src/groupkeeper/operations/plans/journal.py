@@ -76,18 +76,21 @@ class Lost(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """A change as a list of changes shows it. ``groups`` are the first few; ``undone_by``: a later change's id.
+    """A change as a list of changes shows it. ``undone_by``: a later change's id.
 
     ``moves``: whether something was to become different; offsets may also be committed once more as they are.
     """
 
     head: Head
-    group_count: int
     partition_count: int
     groups: tuple[str, ...]
     result: Result
     undone_by: str | None
     moves: bool = True
+
+    @property
+    def group_count(self) -> int:
+        return len(self.groups)
 
 
 class Recorded(NamedTuple):
@@ -273,28 +276,25 @@ class _Count:
     def __init__(self, head: Head) -> None:
         self.head = head
         self._outcomes = _Outcomes()
-        self._groups = 0
+        self._groups: list[str] = []
         self._partitions = 0
-        self._first: list[str] = []
         self._moves = False
 
     def add(self, group_id: str, offsets: list[Any]) -> None:
-        self._groups += 1
+        self._groups.append(group_id)
         self._partitions += len(offsets)
         self._moves = self._moves or any(before != after for _, _, before, after in offsets)
-        if len(self._first) < 3:
-            self._first.append(group_id)
 
     def ended(self, line: _Ended) -> None:
         self._outcomes.add(line)
 
     @property
     def result(self) -> Result:
-        return self._outcomes.result(self._groups)
+        return self._outcomes.result(len(self._groups))
 
     def summary(self, undone_by: str | None) -> Summary:
-        first = tuple(self._first)
-        return Summary(self.head, self._groups, self._partitions, first, self.result, undone_by, self._moves)
+        groups = tuple(self._groups)
+        return Summary(self.head, self._partitions, groups, self.result, undone_by, self._moves)
 
 
 def maker_of(head: Head) -> str:

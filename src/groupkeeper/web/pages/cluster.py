@@ -13,9 +13,9 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.status import Judged, Status, judge_status
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.pages import parts
+from groupkeeper.web.pages.listing import Order, ordered
 from groupkeeper.web.pages.parts import NOBODY, Cell, Column, Viewer
 
-_ROWS = 100
 _WORST = list(Status)
 
 
@@ -32,26 +32,19 @@ class Row(NamedTuple):
         return lag / -trend if lag and trend is not None and trend < 0 else None
 
 
-Key = Callable[[Row], tuple[bool, float | str]]
-
-
-def _or_least(value: float | None) -> tuple[bool, float | str]:
-    return (value is not None, 0 if value is None else value)
-
-
-_KEYS: Mapping[str, Key] = {
-    "status": lambda row: (True, _WORST.index(row.judged.status)),
-    "group": lambda row: (True, row.group.group_id),
-    "type": lambda row: (True, row.group.group_type or ""),
-    "state": lambda row: (True, row.group.group_state or ""),
-    "lag": lambda row: _or_least(row.group.lag.lag),
-    "time_lag": lambda row: _or_least(row.group.wait.lag_ms),
-    "trend": lambda row: _or_least(row.group.trend),
-    "eta": lambda row: _or_least(row.eta_s),
-    "margin": lambda row: _or_least(row.group.wait.margin_ms),
-    "members": lambda row: _or_least(row.group.members),
-    "rebalances": lambda row: _or_least(row.group.rebalances),
-    "still": lambda row: _or_least(row.judged.still_ms),
+_KEYS: Mapping[str, Callable[[Row], float | str | None]] = {
+    "status": lambda row: _WORST.index(row.judged.status),
+    "group": lambda row: row.group.group_id,
+    "type": lambda row: row.group.group_type or "",
+    "state": lambda row: row.group.group_state or "",
+    "lag": lambda row: row.group.lag.lag,
+    "time_lag": lambda row: row.group.wait.lag_ms,
+    "trend": lambda row: row.group.trend,
+    "eta": lambda row: row.eta_s,
+    "margin": lambda row: row.group.wait.margin_ms,
+    "members": lambda row: row.group.members,
+    "rebalances": lambda row: row.group.rebalances,
+    "still": lambda row: row.judged.still_ms,
 }
 _COLUMNS = (
     Column("status", "", "status"),
@@ -84,27 +77,25 @@ class Wish(NamedTuple):
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Wish:
-        sort = parameters.get("sort", "")
-        order = parameters.get("order", "")
-        number = parameters.get("page", "1")
+        order = Order.of(parameters, _KEYS, "status", _ASCENDING_FIRST)
         return cls(
             parameters.get("q", "")[:300],
             _one_of(Status, parameters.get("status", "")),
             _one_of(GroupType, parameters.get("type", "")),
             _one_of(GroupState, parameters.get("state", "")),
-            sort if sort in _KEYS else "status",
-            order if order in ("up", "down") else "",
-            int(number) if number.isascii() and number.isdecimal() and 0 < len(number) < 8 else 1,
+            order.sort,
+            order.order,
+            order.page,
         )
 
     @property
-    def is_down(self) -> bool:
-        return self.order == "down" if self.order else self.sort not in _ASCENDING_FIRST
+    def ordering(self) -> Order:
+        return Order(self.sort, self.order, self.page, _ASCENDING_FIRST)
 
-    def link(self, path: str, cluster: str, **other: str | int) -> str:
+    def link(self, path: str, cluster: str, other: Mapping[str, str | int] = {}) -> str:
         """The same wish with something else."""
         own: dict[str, str | int] = {"q": self.text, "status": self.status, "type": self.kind, "state": self.state,
-                                     "sort": self.sort, "order": self.order}  # fmt: skip
+                                     **self.ordering.parameters}  # fmt: skip
         return parts.url(path, cluster=cluster, **{**own, **other})
 
 
@@ -126,10 +117,8 @@ def chosen(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> list[Row]:
     ]
     rows.sort(key=lambda row: row.group.group_id)
     if wish.sort == "status":
-        rows.sort(key=lambda row: row.group.wait.lag_ms or 0, reverse=wish.is_down)
-    key = _KEYS[wish.sort]
-    rows.sort(key=lambda row: key(row)[1], reverse=wish.is_down)
-    rows.sort(key=lambda row: not key(row)[0])
+        rows.sort(key=lambda row: row.group.wait.lag_ms or 0, reverse=wish.ordering.is_down)
+    ordered(rows, _KEYS[wish.sort], wish.ordering)
     return rows
 
 
@@ -140,33 +129,22 @@ def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Vie
     if not snapshot.is_up:
         return parts.page(snapshot.cluster, when, crumbs, viewer)
     rows = chosen(snapshot, wish, now_ms)
-    pages = max(1, -(-len(rows) // _ROWS))
-    number = min(wish.page, pages)
-    shown = rows[(number - 1) * _ROWS : number * _ROWS]
+    order = wish.ordering
+
+    def link(other: Mapping[str, str | int]) -> str:
+        return wish.link("/cluster", snapshot.cluster, other)
+
     said = f"{words.counted(len(rows), 'group')} of {len(snapshot.groups):,}"
     csv_link = wish.link("/groups.csv", snapshot.cluster)
     table = parts.table(
-        [_head(column, snapshot.cluster, wish) for column in _COLUMNS],
-        (_cells(snapshot.cluster, row) for row in shown),
+        [order.head(column, link) for column in _COLUMNS],
+        (_cells(snapshot.cluster, row) for row in order.cut(rows)),
         "groups",
     )
-    body = (
-        f'{when}{_form(snapshot, wish)}<p class="soft">{said} · <a href="{csv_link}">CSV</a></p>{table}'
-        f"{_turning(snapshot.cluster, wish, number, pages)}"
-    )
+    topics_link = parts.url("/topics", cluster=snapshot.cluster)
+    links = f'<a href="{csv_link}">CSV</a> · <a href="{topics_link}">topics</a>'
+    body = f'{when}{_form(snapshot, wish)}<p class="soft">{said} · {links}</p>{table}{order.turning(len(rows), link)}'
     return parts.page(snapshot.cluster, body, crumbs, viewer)
-
-
-def _head(column: Column, cluster: str, wish: Wish) -> str:
-    if column.key is None:
-        return parts.head(column.title, column.kind)
-    is_own = wish.sort == column.key
-    goes_down = not wish.is_down if is_own else column.key not in _ASCENDING_FIRST
-    link = wish.link("/cluster", cluster, sort=column.key, order="down" if goes_down else "up")
-    mark = (" ▼" if wish.is_down else " ▲") if is_own else ""
-    kind = f' class="{column.kind}"' if column.kind else ""
-    aria = f' aria-sort="{"descending" if wish.is_down else "ascending"}"' if is_own else ""
-    return f'<th scope="col"{kind}{aria}><a href="{link}">{column.title}{mark}</a></th>'
 
 
 def _form(snapshot: ClusterSnapshot, wish: Wish) -> str:
@@ -189,16 +167,6 @@ def _form(snapshot: ClusterSnapshot, wish: Wish) -> str:
         + choice("state", "state", (group.group_state or "" for group in groups), wish.state)
         + '<button type="submit">Show</button></form>'
     )
-
-
-def _turning(cluster: str, wish: Wish, number: int, pages: int) -> str:
-    if pages == 1:
-        return ""
-    before = f'<a rel="prev" href="{wish.link("/cluster", cluster, page=number - 1)}">before</a>' if number > 1 else ""
-    after = (
-        f'<a rel="next" href="{wish.link("/cluster", cluster, page=number + 1)}">after</a>' if number < pages else ""
-    )
-    return f'<nav aria-label="pages">{before}<span>page {number:,} of {pages:,}</span>{after}</nav>'
 
 
 def _cells(cluster: str, row: Row) -> Sequence[Cell]:

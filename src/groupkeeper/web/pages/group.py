@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.admin.types import GroupType, TopicPartition
 from groupkeeper.live.history import Noted, Sample
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.status import judge_status
 from groupkeeper.operations.lag import AnyMember, LagStatus
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import LagLine
-from groupkeeper.web.pages import parts
+from groupkeeper.web.pages import parts, streams
 from groupkeeper.web.pages.parts import NOBODY, Cell, Viewer
 
 _MOST_ROWS = 2000
@@ -28,17 +28,27 @@ def group_page(
     changes: Sequence[Noted],
     now_ms: int,
     viewer: Viewer = NOBODY,
+    made: str = "",
 ) -> str:
-    """The whole page."""
+    """The whole page. ``made``: a table of what the journal has of the group."""
     link = parts.url("/change", cluster=snapshot.cluster, group=group.group_id)
     change = f'<p class="actions"><a href="{link}">Reset, delete …</a></p>'
     body = (
         f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(group.problems)}'
         f"{_facts(group, now_ms)}{change}"
-        f"<h2>Lag</h2>{_lag(snapshot, group, samples)}<h2>Partitions</h2>{_partitions(group)}"
-        f"<h2>Members</h2>{_members(group)}<h2>Changes</h2>{_changes(changes)}"
+        f"<h2>Lag</h2>{_lag(snapshot, group, samples)}<h2>Partitions</h2>{_partitions(snapshot.cluster, group)}"
+        f"{_who(group)}<h2>Changes</h2>{_changes(changes)}{made}"
     )
     return parts.page(group.group_id, body, parts.way_to(snapshot.cluster), viewer)
+
+
+def _who(group: GroupView) -> str:
+    if group.streams is None:
+        return f"<h2>Members</h2>{_members(group)}"
+    return (
+        f"<h2>Members and their tasks</h2>{streams.members(group.streams)}"
+        f"<h2>Topology</h2>{streams.topology(group.streams)}"
+    )
 
 
 def _facts(group: GroupView, now_ms: int) -> str:
@@ -88,15 +98,17 @@ def _thinned(samples: Sequence[Sample]) -> Iterable[Sample]:
         yield max(samples[start : start + size], key=lambda each: each.lag or 0)
 
 
-def _partitions(group: GroupView) -> str:
+def _partitions(cluster: str, group: GroupView) -> str:
     if not group.rows:
         return _nothing("Nothing is committed, or it may not be seen.")
+    is_share = group.group_type is GroupType.SHARE
     heads = [
         *map(parts.head, ("topic", "partition", "status")),
         *(
             parts.head(name, "n")
             for name in ("committed", "log start", "log end", "lag", "time lag", "retention margin")
         ),
+        *([parts.head("done ahead", "n")] if is_share else []),
         *map(parts.head, ("member", "problem")),
     ]
     rows = []
@@ -104,7 +116,10 @@ def _partitions(group: GroupView) -> str:
         failed = row.failure is not None and row.status is not LagStatus.DELETED
         rows.append(
             (
-                Cell(parts.text(row.topic), "name"),
+                Cell(
+                    f'<a href="{parts.url("/topic", cluster=cluster, topic=row.topic)}">{parts.text(row.topic)}</a>',
+                    "name",
+                ),
                 Cell(str(row.partition), "n"),
                 Cell(row.status.value, "t"),
                 parts.number(None if row.committed is None else row.committed.offset),
@@ -113,6 +128,7 @@ def _partitions(group: GroupView) -> str:
                 parts.number(row.lag),
                 Cell(parts.duration(wait.lag_ms, is_estimated=wait.is_estimated), "n"),
                 Cell(parts.duration(wait.margin_ms), "n"),
+                *([parts.number(row.done_ahead)] if is_share else []),
                 Cell(_member_name(row.member), "name"),
                 Cell(parts.text(f"{type(row.failure).__name__}: {row.failure}") if failed else "", "why"),
             )

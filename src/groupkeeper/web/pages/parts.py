@@ -42,7 +42,7 @@ fieldset{border:1px solid var(--line);border-radius:6px;margin:0 0 12px;padding:
 .actions{display:flex;flex-wrap:wrap;gap:8px 16px;align-items:end;margin:14px 0 0}
 .actions form{margin:0}
 .top{display:flex;flex-wrap:wrap;gap:4px 16px;justify-content:space-between}
-.who{font-size:14px;color:var(--soft);overflow-wrap:anywhere}
+.who{margin:0 0 14px;align-items:center;color:var(--soft);overflow-wrap:anywhere}
 code{overflow-wrap:anywhere}
 .skip:focus{left:8px;top:8px;background:var(--card);padding:6px 10px}
 """
@@ -64,13 +64,15 @@ def url(path: str, **parameters: str | int | None) -> str:
 
 class Viewer(NamedTuple):
     """Who looks at a page. ``person`` None: nobody is asked for. ``seal``: what their forms carry. ``has_login``:
-    whether one can log in here. ``changes``: whether anything can be changed here.
+    whether one can log in here. ``changes``: whether anything can be changed here. ``has_journal``: whether there is
+    one to look at.
     """
 
     person: Person | None = None
     seal: str = ""
     has_login: bool = False
     changes: bool = False
+    has_journal: bool = False
 
     @property
     def name(self) -> str:
@@ -96,15 +98,16 @@ class Viewer(NamedTuple):
         )
 
     def line(self) -> str:
-        """Who they are, at the top of a page."""
-        if self.can_log_in:
-            return '<div class="who"><a href="/login">log in</a></div>'
-        if not self.name:
-            return ""
-        is_session = self.person is not None and self.person.session
-        fields = self.sealed({})
-        out = f'<form method="post" action="/logout">{fields}<button type="submit">log out</button></form>'
-        return f'<div class="who">{text(self.name)} {out if is_session else ""}</div>'
+        """What is elsewhere, and who they are: at the top of a page."""
+        links = '<a href="/journal">journal</a>' if self.has_journal else ""
+        links += ' <a href="/plans">plans</a>' if self.changes and self.name else ""
+        links += ' <a href="/login">log in</a>' if self.can_log_in else ""
+        out = ""
+        if self.person is not None and self.person.session:
+            fields = self.sealed({})
+            out = f'<form method="post" action="/logout">{fields}<button type="submit">log out</button></form>'
+        who = f"<span>{text(self.name)} {out}</span>" if self.name else ""
+        return f'<nav class="who" aria-label="elsewhere">{links}{who}</nav>'
 
 
 NOBODY = Viewer()

@@ -1,0 +1,72 @@
+"""The journal as pages show it: read when it has changed, and only what somebody may see of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.operations.plans.journal import Head, Journal, JournalUnreadable, Recorded, Summary
+from groupkeeper.web.access.people import Person
+from groupkeeper.web.access.roles import Role
+
+
+class Record:
+    """All changes of a journal. Clusters are known by the names that the server has for them.
+
+    Attributes:
+        broken: lines of the file that make no sense.
+        problem: why the file could not be read, "" when it was.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.broken = 0
+        self.problem = ""
+        self._names: dict[str, str] = {}
+        self._changes: list[Summary] = []
+        self._read: tuple[int, int] | None = None
+        self._reading = asyncio.Lock()
+
+    def know(self, snapshots: Sequence[ClusterSnapshot]) -> None:
+        """Remember what the clusters are called: one that is down tells no id."""
+        self._names.update({each.cluster_id: each.cluster for each in snapshots if each.cluster_id is not None})
+
+    def cluster(self, head: Head) -> str | None:
+        """What the cluster of a change is called here, None: it isn't watched, or not known."""
+        return None if head.cluster_id is None else self._names.get(head.cluster_id)
+
+    async def changes(self, person: Person) -> list[Summary]:
+        """What somebody may see, the latest first: changes all of whose groups they may see."""
+        await self._refresh()
+        return [each for each in reversed(self._changes) if self.is_seen(person, each.head, each.groups)]
+
+    def is_seen(self, person: Person, head: Head, group_ids: Sequence[str]) -> bool:
+        """Whether somebody may see a change."""
+        if person.rights.sees_all:
+            return True
+        cluster = self.cluster(head)
+        return cluster is not None and all(person.rights.may(Role.VIEW, cluster, each) for each in group_ids)
+
+    async def load(self, change_id: str) -> Recorded | None:
+        """A change with everything in it. Raises JournalUnreadable."""
+        return await asyncio.to_thread(self.journal.load, change_id)
+
+    async def _refresh(self) -> None:
+        async with self._reading:
+            try:
+                found = self.journal.path.stat()
+                stamp = (found.st_size, found.st_mtime_ns)
+            except FileNotFoundError:
+                self._changes, self._read, self.broken, self.problem = [], None, 0, ""
+                return
+            except OSError as problem:
+                self.problem = f"{self.journal.path}: {problem.strerror}"
+                return
+            if stamp == self._read:
+                return
+            try:
+                self._changes, self.broken = await asyncio.to_thread(self.journal.summaries)
+                self._read, self.problem = stamp, ""
+            except JournalUnreadable as problem:
+                self.problem = str(problem)

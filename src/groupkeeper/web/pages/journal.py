@@ -1,0 +1,170 @@
+"""Who changed what: the journal, one change of it, and the plans that are held."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from groupkeeper.operations.plans.journal import Recorded, Result, Summary, maker_of
+from groupkeeper.pipeline.report import words
+from groupkeeper.web.changes.desk import Entry, Stage
+from groupkeeper.web.changes.record import Record
+from groupkeeper.web.pages import parts
+from groupkeeper.web.pages.listing import ROWS, Order
+from groupkeeper.web.pages.parts import Cell, Viewer
+
+_MOST_NAMES = 3
+_MOST_ROWS = 2000
+_LONGEST_TEXT = 300
+
+_TOP = [("Consumer groups", "/")]
+
+
+def journal_page(record: Record, changes: Sequence[Summary], parameters: Mapping[str, str], viewer: Viewer) -> str:
+    """The list. ``parameters``: of the address; anything may be in them."""
+    group = parameters.get("group", "")[:_LONGEST_TEXT]
+    order = Order.of(parameters, (), "")
+    wanted = [each for each in changes if not group or group in each.groups]
+
+    def link(other: Mapping[str, str | int]) -> str:
+        return parts.url("/journal", **{"group": group, **other})
+
+    form = (
+        f'<form method="get" action="/journal"><label>group<input type="search" name="group" value="{escape(group)}"/>'
+        '</label><button type="submit">Show</button></form>'
+    )
+    problem = f'<p class="verdict bad">{parts.sentence(record.problem)}</p>' if record.problem else ""
+    broken = f" {words.counted(record.broken, 'line')} of the file make no sense." if record.broken else ""
+    said = (
+        f"{words.counted(len(wanted), 'change')} made from the machine that serves, by commands and from pages, the "
+        f"latest first.{broken}"
+    )
+    table = changes_table(record, order.cut(wanted)) if wanted else ""
+    body = f'{problem}{form}<p class="soft">{said}</p>{table}{order.turning(len(wanted), link)}'
+    return parts.page("Journal of changes", body, _TOP, viewer)
+
+
+def changes_table(record: Record, changes: Sequence[Summary]) -> str:
+    """Changes as a table."""
+    heads = [
+        *map(parts.head, ("when", "what", "groups", "cluster", "by", "result", "undone by")),
+        parts.head("partitions", "n"),
+    ]
+    return parts.table(heads, (_change_cells(record, each) for each in changes[:ROWS]), "changes")
+
+
+def _change_cells(record: Record, change: Summary) -> Sequence[Cell]:
+    head = change.head
+    more = len(change.groups) - _MOST_NAMES
+    names = ", ".join(map(parts.text, change.groups[:_MOST_NAMES]))
+    undone = "" if change.undone_by is None else _link_to(change.undone_by)
+    return (
+        Cell(f'<a href="{parts.url("/journal/change", id=head.id)}">{parts.moment(head.time_ms)}</a>', "t"),
+        Cell(parts.text(head.kind), "t"),
+        Cell(f"{names} and {more:,} more" if more > 0 else names, "name"),
+        Cell(parts.text(record.cluster(head) or head.cluster_id), "t"),
+        Cell(parts.text(head.user), "name"),
+        Cell(str(change.result), "t"),
+        Cell(undone, "t"),
+        parts.number(change.partition_count),
+    )
+
+
+def _link_to(change_id: str) -> str:
+    return f'<a href="{parts.url("/journal/change", id=change_id)}">{parts.text(change_id)}</a>'
+
+
+_UNFINISHED = (
+    "No outcome is recorded: the program ended, or is still at it. Some, all or none of it may be committed; an undo "
+    "compares it with the cluster."
+)
+_OUTCOMES = {
+    Result.APPLIED: ("good", "Applied."),
+    Result.PARTLY: ("bad", "Not all of it came about, or no answer came for some."),
+    Result.REFUSED: ("bad", "Refused: nothing was changed."),
+    Result.UNFINISHED: ("bad", _UNFINISHED),
+}
+
+
+def change_made_page(record: Record, recorded: Recorded, viewer: Viewer, *, may_undo: bool) -> str:
+    """A change with everything in it. ``may_undo``: whether this person may take it back from here."""
+    head = recorded.head
+    tone, said = _OUTCOMES[recorded.result]
+    broken = f" {words.counted(recorded.broken, 'line')} about it cannot be read." if recorded.broken else ""
+    cluster = record.cluster(head)
+    pairs = [
+        ("what", parts.text(head.kind)),
+        ("when", parts.moment(head.time_ms)),
+        ("cluster", parts.text(cluster or head.cluster_id)),
+        ("groups", words.number(len(recorded.groups))),
+    ]
+    undo = ""
+    if may_undo and cluster is not None:
+        fields = viewer.sealed({"cluster": cluster, "change": head.id})
+        undo = f'<form method="post" action="/undo">{fields}<button type="submit">Plan the undo</button></form>'
+    earlier = "" if head.undoes is None else f"<p>It takes back {_link_to(head.undoes)}.</p>"
+    body = (
+        f'<p class="verdict {tone}">{said}{broken}</p><div class="card">{parts.numbers(pairs)}'
+        f'<p class="note">By {parts.sentence(maker_of(head))}. As a command: '
+        f"<code>{parts.sentence(shlex.join(head.command))}</code></p></div>{earlier}"
+        f'<div class="actions">{undo}</div><h2>Partitions</h2>{_places(recorded)}'
+    )
+    return parts.page(f"Change {head.id}", body, [*_TOP, ("journal", "/journal")], viewer)
+
+
+def _places(recorded: Recorded) -> str:
+    errors = {(one.group_id, one.topic, one.partition): f"{one.error}: {one.message}" for one in recorded.lost}
+    rows = [
+        (
+            Cell(parts.text(group_id), "name"),
+            Cell(parts.text(place.topic), "name"),
+            Cell(str(place.partition), "n"),
+            Cell("none" if before is None else words.number(before.offset), "n"),
+            Cell("deleted" if after is None else words.number(after.offset), "n"),
+            Cell(parts.sentence(errors.get((group_id, *place)) or errors.get((group_id, None, None)) or " "), "why"),
+        )
+        for group_id, pairs in recorded.groups.items()
+        for place, (before, after) in pairs.items()
+    ]
+    heads = [
+        *map(parts.head, ("group", "topic")),
+        *(parts.head(name, "n") for name in ("partition", "before", "after")),
+        parts.head("problem"),
+    ]
+    left = len(rows) - _MOST_ROWS
+    more = f'<p class="note">The first {_MOST_ROWS:,} of {len(rows):,}.</p>' if left > 0 else ""
+    return more + parts.table(heads, rows[:_MOST_ROWS], "partitions")
+
+
+def plans_page(entries: Sequence[Entry], viewer: Viewer) -> str:
+    """The plans that are held, the latest first."""
+    heads = [parts.head(name) for name in ("made", "what", "group", "cluster", "by", "how far", "change")]
+    rows = [
+        (
+            Cell(f'<a href="{parts.url("/plan", id=each.id)}">{parts.moment(each.plan.made_ms)}</a>', "t"),
+            Cell(str(each.plan.kind), "t"),
+            Cell(
+                parts.text(each.group_ids[0]) if len(each.group_ids) == 1
+                else words.counted(len(each.group_ids), "group"),
+                "name",
+            ),
+            Cell(parts.text(each.cluster), "t"),
+            Cell(parts.text(each.made_by), "name"),
+            Cell(_how_far(each), "t"),
+            Cell(_link_to(each.change_id) if each.change_id else "", "t"),
+        )
+        for each in entries
+    ]  # fmt: skip
+    note = (
+        '<p class="soft">Plans that were made from pages since the server was started, the latest first. '
+        '<a href="/journal">The journal</a> has all changes.</p>'
+    )
+    table = parts.table(heads, rows, "plans") if rows else '<p class="soft">There are none.</p>'
+    return parts.page("Plans", note + table, _TOP, viewer)
+
+
+def _how_far(entry: Entry) -> str:
+    if entry.stage is not Stage.PLANNED:
+        return "applied in part" if entry.applied is not None and entry.applied.troubles else str(entry.stage)
+    return "fits" if entry.can_be_applied else "does not fit"

@@ -1,0 +1,87 @@
+"""Lists that the address orders and turns over: the heads of their columns, and the links between their pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple, TypeVar
+
+from groupkeeper.web.pages import parts
+from groupkeeper.web.pages.parts import Column
+
+ROWS = 100
+
+Link = Callable[[Mapping[str, str | int]], str]
+"""The address of the same list with other parameters."""
+
+T = TypeVar("T")
+
+
+class Order(NamedTuple):
+    """By which column, which way, and which page. ``order`` is up, down or "": the column's own way, which is up for
+    those of ``ascending``.
+    """
+
+    sort: str
+    order: str = ""
+    page: int = 1
+    ascending: Collection[str] = ()
+
+    @classmethod
+    def of(
+        cls, parameters: Mapping[str, str], keys: Collection[str], default: str, ascending: Collection[str] = ()
+    ) -> Order:
+        """What the address asks for: anything may be in it."""
+        sort, order, page = (parameters.get(name, "") for name in ("sort", "order", "page"))
+        number = int(page) if page.isascii() and page.isdecimal() and len(page) < 8 else 1
+        return cls(
+            sort if sort in keys else default, order if order in ("up", "down") else "", max(1, number), ascending
+        )
+
+    @property
+    def is_down(self) -> bool:
+        return self.order == "down" if self.order else self.sort not in self.ascending
+
+    @property
+    def parameters(self) -> dict[str, str | int]:
+        return {"sort": self.sort, "order": self.order}
+
+    def head(self, column: Column, link: Link) -> str:
+        """A cell of the first row, which orders by its column."""
+        if column.key is None:
+            return parts.head(column.title, column.kind)
+        is_own = self.sort == column.key
+        goes_down = not self.is_down if is_own else column.key not in self.ascending
+        address = link({"sort": column.key, "order": "down" if goes_down else "up"})
+        mark = (" ▼" if self.is_down else " ▲") if is_own else ""
+        kind = f' class="{column.kind}"' if column.kind else ""
+        aria = f' aria-sort="{"descending" if self.is_down else "ascending"}"' if is_own else ""
+        return f'<th scope="col"{kind}{aria}><a href="{address}">{column.title}{mark}</a></th>'
+
+    def cut(self, rows: Sequence[T]) -> Sequence[T]:
+        """The rows of the page."""
+        start = (self._number(len(rows)) - 1) * ROWS
+        return rows[start : start + ROWS]
+
+    def turning(self, count: int, link: Link) -> str:
+        """Links to the pages before and after, of so many rows."""
+        pages, number = self._pages(count), self._number(count)
+        if pages == 1:
+            return ""
+        before = f'<a rel="prev" href="{link({"page": number - 1})}">before</a>' if number > 1 else ""
+        after = f'<a rel="next" href="{link({"page": number + 1})}">after</a>' if number < pages else ""
+        return f'<nav aria-label="pages">{before}<span>page {number:,} of {pages:,}</span>{after}</nav>'
+
+    def _number(self, count: int) -> int:
+        return min(self.page, self._pages(count))
+
+    @staticmethod
+    def _pages(count: int) -> int:
+        return max(1, -(-count // ROWS))
+
+
+def ordered(rows: list[T], key: Callable[[T], float | str | None], order: Order) -> None:
+    """Sort in place; what isn't known comes last."""
+    keyed = [(value, row) for row in rows if (value := key(row)) is not None]
+    keyed.sort(key=itemgetter(0), reverse=order.is_down)
+    rows[:] = [*(row for _, row in keyed), *(row for row in rows if key(row) is None)]

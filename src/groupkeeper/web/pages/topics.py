@@ -1,0 +1,198 @@
+"""Topics, and the groups that read them: what the groups' offsets and members tell, so only topics that some have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import NamedTuple
+
+from groupkeeper.live.model import ClusterSnapshot, GroupView, TopicView
+from groupkeeper.live.status import judge_status
+from groupkeeper.pipeline.report import words
+from groupkeeper.web.pages import parts
+from groupkeeper.web.pages.listing import Order, ordered
+from groupkeeper.web.pages.parts import NOBODY, Cell, Column, Viewer
+
+
+class Topic(NamedTuple):
+    """A topic with what is known of it by the groups that read it."""
+
+    name: str
+    readers: Sequence[tuple[GroupView, TopicView]]
+
+    @property
+    def partitions(self) -> int:
+        """As many as a group has at most."""
+        return max(view.lag.partitions for _, view in self.readers)
+
+    @property
+    def active(self) -> int:
+        """Groups of which a member has some of it."""
+        return sum(bool(view.assigned) for _, view in self.readers)
+
+    @property
+    def lag(self) -> int | None:
+        """The longest."""
+        return max((view.lag.lag for _, view in self.readers if view.lag.lag is not None), default=None)
+
+    @property
+    def lag_ms(self) -> int | None:
+        """The longest."""
+        return max((view.wait.lag_ms for _, view in self.readers if view.wait.lag_ms is not None), default=None)
+
+    @property
+    def margin_ms(self) -> int | None:
+        """The shortest."""
+        return min((view.wait.margin_ms for _, view in self.readers if view.wait.margin_ms is not None), default=None)
+
+    @property
+    def lost(self) -> int | None:
+        """Of all groups."""
+        return sum(view.lag.lost or 0 for _, view in self.readers)
+
+
+_KEYS: Mapping[str, Callable[[Topic], float | str | None]] = {
+    "topic": lambda topic: topic.name,
+    "partitions": lambda topic: topic.partitions,
+    "groups": lambda topic: len(topic.readers),
+    "active": lambda topic: topic.active,
+    "lag": lambda topic: topic.lag,
+    "time_lag": lambda topic: topic.lag_ms,
+    "margin": lambda topic: topic.margin_ms,
+    "lost": lambda topic: topic.lost,
+}
+_COLUMNS = (
+    Column("topic", "", "topic"),
+    Column("partitions", "n", "partitions"),
+    Column("groups", "n", "groups"),
+    Column("with members on it", "n", "active"),
+    Column("longest lag", "n", "lag"),
+    Column("longest time lag", "n", "time_lag"),
+    Column("shortest retention margin", "n", "margin"),
+    Column("lost", "n", "lost"),
+)
+_ASCENDING_FIRST = ("topic", "margin")
+_LONGEST_TEXT = 300
+
+
+def topics_of(snapshot: ClusterSnapshot, wanted: str = "") -> list[Topic]:
+    """The topics whose names contain a text, by name."""
+    readers: dict[str, list[tuple[GroupView, TopicView]]] = {}
+    for group in snapshot.groups.values():
+        for name, view in group.topics.items():
+            if wanted in name.lower():
+                readers.setdefault(name, []).append((group, view))
+    return [Topic(name, readers[name]) for name in sorted(readers)]
+
+
+def topics_page(snapshot: ClusterSnapshot, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = NOBODY) -> str:
+    """The list. ``parameters``: of the address; anything may be in them."""
+    title = f"Topics of {snapshot.cluster}"
+    when = f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(snapshot.problems)}'
+    if not snapshot.is_up:
+        return parts.page(title, when, parts.way_to(snapshot.cluster), viewer)
+    text = parameters.get("q", "")[:_LONGEST_TEXT]
+    order = Order.of(parameters, _KEYS, "time_lag", _ASCENDING_FIRST)
+    topics = topics_of(snapshot, text.lower())
+    ordered(topics, _KEYS[order.sort], order)
+
+    def link(other: Mapping[str, str | int]) -> str:
+        return parts.url("/topics", cluster=snapshot.cluster, **{"q": text, **order.parameters, **other})
+
+    form = (
+        f'<form method="get" action="/topics"><input type="hidden" name="cluster" value="{escape(snapshot.cluster)}"/>'
+        f'<label>name contains<input type="search" name="q" value="{escape(text)}"/></label>'
+        '<button type="submit">Show</button></form>'
+    )
+    said = f"{words.counted(len(topics), 'topic')} that groups have offsets of, or members on."
+    rows = (_cells(snapshot.cluster, topic) for topic in order.cut(topics))
+    table = parts.table([order.head(column, link) for column in _COLUMNS], rows, "topics")
+    body = f'{when}{form}<p class="soft">{said}</p>{table}{order.turning(len(topics), link)}'
+    return parts.page(title, body, parts.way_to(snapshot.cluster), viewer)
+
+
+def _cells(cluster: str, topic: Topic) -> Sequence[Cell]:
+    link = parts.url("/topic", cluster=cluster, topic=topic.name)
+    return (
+        Cell(f'<a href="{link}">{parts.text(topic.name)}</a>', "name"),
+        parts.number(topic.partitions),
+        parts.number(len(topic.readers)),
+        parts.number(topic.active),
+        parts.number(topic.lag),
+        Cell(parts.duration(topic.lag_ms), "n"),
+        Cell(parts.duration(topic.margin_ms), "n"),
+        parts.number(topic.lost),
+    )
+
+
+_READERS: Mapping[str, Callable[[tuple[GroupView, TopicView]], float | str | None]] = {
+    "group": lambda reader: reader[0].group_id,
+    "members": lambda reader: reader[1].assigned,
+    "lag": lambda reader: reader[1].lag.lag,
+    "time_lag": lambda reader: reader[1].wait.lag_ms,
+    "margin": lambda reader: reader[1].wait.margin_ms,
+}
+_READER_COLUMNS = (
+    Column("status of the group"),
+    Column("group", "", "group"),
+    Column("type", "t"),
+    Column("state", "t"),
+    Column("members on it", "n", "members"),
+    Column("partitions", "n"),
+    Column("without a commit", "n"),
+    Column("lag", "n", "lag"),
+    Column("time lag", "n", "time_lag"),
+    Column("retention margin", "n", "margin"),
+    Column("lost", "n"),
+)
+
+
+def topic_page(
+    snapshot: ClusterSnapshot, topic: Topic, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = NOBODY
+) -> str:
+    """Who reads a topic, and how far behind each is."""
+    order = Order.of(parameters, _READERS, "time_lag", _ASCENDING_FIRST)
+    readers = sorted(topic.readers, key=lambda reader: reader[0].group_id)
+    ordered(readers, _READERS[order.sort], order)
+
+    def link(other: Mapping[str, str | int]) -> str:
+        address: dict[str, str | int] = {"topic": topic.name, **order.parameters, **other}
+        return parts.url("/topic", cluster=snapshot.cluster, **address)
+
+    pairs = [
+        ("partitions", words.number(topic.partitions)),
+        ("groups", words.number(len(topic.readers))),
+        ("with members on it", words.number(topic.active)),
+        ("longest lag", words.amount(topic.lag)),
+        ("longest time lag", parts.duration(topic.lag_ms)),
+        ("shortest retention margin", parts.duration(topic.margin_ms)),
+    ]
+    table = parts.table(
+        [order.head(column, link) for column in _READER_COLUMNS],
+        (_reader_cells(snapshot.cluster, *reader, now_ms) for reader in order.cut(readers)),
+        "groups that read it",
+    )
+    crumbs = [*parts.way_to(snapshot.cluster), ("topics", parts.url("/topics", cluster=snapshot.cluster))]
+    body = (
+        f'<p class="soft">{parts.measured(snapshot, now_ms)}</p><div class="card">{parts.numbers(pairs)}</div>'
+        f"<h2>Who reads it</h2>{table}{order.turning(len(readers), link)}"
+    )
+    return parts.page(topic.name, body, crumbs, viewer)
+
+
+def _reader_cells(cluster: str, group: GroupView, view: TopicView, now_ms: int) -> Sequence[Cell]:
+    link = parts.url("/group", cluster=cluster, group=group.group_id)
+    lag, wait = view.lag, view.wait
+    return (
+        Cell(parts.status(judge_status(group, now_ms).status)),
+        Cell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
+        Cell(group.group_type or "—", "t"),
+        Cell(group.group_state or "—", "t"),
+        parts.number(view.assigned),
+        parts.number(lag.partitions),
+        parts.number(lag.without_commit),
+        Cell(f"≥ {words.number(lag.lag)}" if lag.unknown and lag.lag is not None else words.number(lag.lag), "n"),
+        Cell(parts.duration(wait.lag_ms, is_least=bool(wait.unknown), is_estimated=bool(wait.estimated)), "n"),
+        Cell(parts.duration(wait.margin_ms), "n"),
+        parts.number(lag.lost),
+    )

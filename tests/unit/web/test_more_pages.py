@@ -1,0 +1,142 @@
+"""Topics, the journal, plans and streams groups: what their pages say, whatever names are like."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.unit.live.views import NODE, described, member, row, snapshot, view
+from tests.unit.web.test_change_pages import SOMEBODY, entry
+from tests.unit.web.test_pages import EVIL, NOW_MS, Page
+
+from groupkeeper.client.admin.types import (
+    GroupState,
+    GroupType,
+    OffsetAndMetadata,
+    StreamsGroupDescription,
+    StreamsMemberDescription,
+    StreamsSubtopology,
+    StreamsTask,
+    StreamsTasks,
+    StreamsTopic,
+    TopicPartition,
+)
+from groupkeeper.live.model import ClusterSnapshot, Wait
+from groupkeeper.operations.plans.journal import Head, Journal, Lost, Result
+from groupkeeper.web.access.people import Person
+from groupkeeper.web.access.roles import Rights, grants_of
+from groupkeeper.web.changes.record import Record
+from groupkeeper.web.pages.group import group_page
+from groupkeeper.web.pages.journal import change_made_page, journal_page, plans_page
+from groupkeeper.web.pages.topics import topic_page, topics_of, topics_page
+
+PAIRS = {TopicPartition(EVIL, 0): (OffsetAndMetadata(5), OffsetAndMetadata(9)), TopicPartition("t", 1): (None, None)}
+
+
+def read() -> ClusterSnapshot:
+    """Topic a is read by two groups, b by one, and one has an evil name."""
+    return snapshot(
+        view("one", [row("a", 0, 40), row("a", 1, 90), row("b", 0, 100)], [Wait(5000), Wait(1000), Wait(0)],
+             described("one", member("m", TopicPartition("a", 0)))),
+        view("two", [row("a", 0, 20)], [Wait(90_000, margin_ms=7000)]),
+        view(EVIL, [row(EVIL, 0, 100)]),
+        cluster=EVIL,
+    )  # fmt: skip
+
+
+def test_topics_and_who_reads_them() -> None:
+    by_name = {topic.name: topic for topic in topics_of(read())}
+    a = by_name["a"]
+    assert (a.partitions, len(a.readers), a.active, a.lag, a.lag_ms, a.margin_ms) == (2, 2, 1, 80, 90_000, 7000)
+    page = Page(topics_page(read(), {"sort": "groups"}, NOW_MS))
+    assert "3 topics" in page.text
+    assert page.text.index(" a 2 2 1 80 1 min 30 s 7 s") < page.text.index(" b 1 1 0 ")
+    for wish in ({"q": "B"}, {"sort": EVIL, "order": EVIL, "page": EVIL, "q": EVIL}):
+        assert "1 topic " in Page(topics_page(read(), wish, NOW_MS)).text
+    readers = Page(topic_page(read(), a, {"sort": "lag"}, NOW_MS)).text
+    assert readers.index(" two ") < readers.index(" one ")
+    Page(topic_page(read(), by_name[EVIL], {}, NOW_MS))
+
+
+def journal_of(folder: Path) -> Journal:
+    journal = Journal(folder / "journal.jsonl")
+    for number, groups in enumerate((["orders"], ["orders", EVIL], ["a", "b", "c", "d"])):
+        head = Head(f"id-{number}", NOW_MS + number, "cluster-id", "reset", EVIL, EVIL, ("groupkeeper", EVIL))
+        journal.begin(head, [(group, PAIRS) for group in groups])
+        if number:
+            journal.end(head.id, NOW_MS, len(groups), Result.PARTLY, [Lost("orders", EVIL, 0, "X", EVIL)])
+    other = Head("id-9", NOW_MS, "another", "undo", "u", "h", (), undoes="id-0")
+    journal.begin(other, [("orders", PAIRS)])
+    return journal
+
+
+async def test_the_journal(tmp_path: Path) -> None:
+    record = Record(journal_of(tmp_path))
+    record.know([read()])
+    assert SOMEBODY.person is not None
+    changes = await record.changes(SOMEBODY.person)
+    page = Page(journal_page(record, changes, {}, SOMEBODY))
+    assert "4 changes" in page.text
+    assert "a, b, c and 1 more" in page.text
+    assert "2 changes" in Page(journal_page(record, changes[1:], {"group": "orders"}, SOMEBODY)).text
+    Page(journal_page(record, changes, {"group": EVIL, "page": EVIL}, SOMEBODY))
+    recorded = await record.load("id-1")
+    assert recorded is not None
+    made = change_made_page(record, recorded, SOMEBODY, may_undo=True)
+    assert "Not all of it came about" in Page(made).text
+    assert 'name="change" value="id-1"' in made
+    assert 'name="change"' not in change_made_page(record, recorded, SOMEBODY, may_undo=False)
+
+
+async def test_of_the_journal_one_sees_what_one_may_see_of_groups(tmp_path: Path) -> None:
+    record = Record(journal_of(tmp_path))
+    role = {"users": ["u"], "may": "view", "clusters": ["prod"], "groups": ["orders"]}
+    person = Person("u", Rights(tuple(grants_of({"role": [role]}))))
+    assert await record.changes(person) == []  # which cluster it was isn't known yet
+    record.know([snapshot()])
+    assert [each.head.id for each in await record.changes(person)] == ["id-0"]
+
+
+async def test_a_journal_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
+    record = Record(Journal(tmp_path / "journal.jsonl"))
+    assert SOMEBODY.person is not None
+    assert await record.changes(SOMEBODY.person) == []
+    journal_of(tmp_path)
+    both = await asyncio.gather(*(record.changes(SOMEBODY.person) for _ in range(2)))
+    assert [len(each) for each in both] == [4, 4]
+    record.journal.path.unlink()
+    record.journal.path.mkdir()
+    await record.changes(SOMEBODY.person)
+    assert "cannot read the journal" in Page(journal_page(record, [], {}, SOMEBODY)).text
+
+
+def test_the_plans_that_are_held() -> None:
+    page = Page(plans_page([entry(), entry(groups=3)], SOMEBODY))
+    assert page.text.count(" fits") == 2
+    assert "3 groups" in page.text
+    assert "There are none" in Page(plans_page([], SOMEBODY)).text
+
+
+def test_a_streams_group_has_its_topology_and_tasks() -> None:
+    has = StreamsTasks((StreamsTask("0", 1), StreamsTask("0", 0)), (StreamsTask(EVIL, 2),))
+    parts = StreamsSubtopology(
+        "0", ("orders", EVIL), (EVIL,), (StreamsTopic("store-changelog"),), (StreamsTopic("again"),)
+    )
+    warming = StreamsTasks(warmup=(StreamsTask("0", 5),))
+    group = StreamsGroupDescription(
+        "app", GroupState.STABLE,
+        (
+            StreamsMemberDescription("m-1", EVIL, EVIL, 3, "p", 1, has, has),
+            StreamsMemberDescription("m-2", "c", "h", 3, "q", 1, StreamsTasks(), warming),
+        ),
+        NODE, 3, 3, 1, (parts,),
+    )  # fmt: skip
+    shown = view("app", [row("orders", 0, 1)], description=described("app"))
+    shown = shown._replace(group_type=GroupType.STREAMS, streams=group)
+    text = Page(group_page(snapshot(shown), shown, [], [], NOW_MS)).text
+    assert "0_0, 0_1" in text
+    assert " the same " in text
+    assert "warm-up 0_5" in text
+    assert "store-changelog" in text
+    silent = shown._replace(streams=group._replace(members=(), subtopologies=(), topology_epoch=None))
+    assert "No member has told it yet" in Page(group_page(snapshot(silent), silent, [], [], NOW_MS)).text
