@@ -68,7 +68,13 @@ class Verdict:
 
 
 class Desk:
-    """Runs our commands on the clusters of a run."""
+    """Runs our commands on the clusters of a run.
+
+    Attributes:
+        exporter: where `groupkeeper serve` answers that watches them.
+    """
+
+    exporter = ""
 
     def __init__(self, servers: Mapping[str, str], folder: Path) -> None:
         self.servers = servers

@@ -27,6 +27,7 @@ from tests.rig.facts import Notebook, Tail, Trouble, now
 from tests.rig.judges import clone as judge_clone
 from tests.rig.judges import deletes as judge_deletes
 from tests.rig.judges import describe as judge_describe
+from tests.rig.judges import exporter as judge_exporter
 from tests.rig.judges import members as judge_members
 from tests.rig.judges import offsets as judge_offsets
 from tests.rig.judges import pipeline as judge_pipeline
@@ -37,6 +38,7 @@ from tests.rig.judges import sums as judge_sums
 from tests.rig.judges import sweep as judge_sweep
 from tests.rig.judges import times as judge_times
 from tests.rig.judges import watch as judge_watch
+from tests.rig.judges.exporter import Serving
 from tests.rig.judges.watch import Watching
 from tests.rig.story import Consumer, Sleeper, Story
 from tests.rig.truth import Truth
@@ -44,7 +46,7 @@ from tests.rig.truth import Truth
 ROOT = Path(__file__).resolve().parents[2]
 TRAFFIC_S = 25.0
 GAP_S = 4.0
-QUESTIONS = (judge_offsets, judge_sums, judge_describe, judge_times, judge_members)
+QUESTIONS = (judge_offsets, judge_sums, judge_describe, judge_times, judge_members, judge_exporter)
 """Asked while traffic runs, and again while it rests."""
 
 LOOKS = 5
@@ -146,6 +148,9 @@ class Run:
             watching = [Watching(one, server, self.folder, self.desk.environment) for one, server in servers.items()]
             for one in watching:
                 stack.callback(one.kill)
+            serving = Serving(servers, self.folder, self.desk.environment)
+            stack.callback(serving.kill)
+            self.desk.exporter = serving.address
             began = time.monotonic()
             until = began + self.story.minutes * 60
             while time.monotonic() < until and not self.has_failed:
@@ -155,6 +160,7 @@ class Run:
             if self.has_pipeline and not self.has_failed:
                 self._ask_pipeline()
             self._judge_watching(watching)
+            self._take(judge_exporter.NAME, Verdict(differences=list(serving.end())))
             for worker in self.workers:
                 worker.tell("stop")
             for worker in self.workers:
