@@ -18,12 +18,13 @@ from tests.cli.streams_members import StreamsMember
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import Batch, NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.client.connection import Connection
 from groupkeeper.client.opening import open_connection
 from groupkeeper.client.security.transport import Security
 from groupkeeper.client.settings import Settings
 from groupkeeper.protocol.consumer_protocol import encode_assignment, encode_subscription
+from groupkeeper.protocol.errors import TopicAlreadyExists
 from groupkeeper.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from groupkeeper.protocol.messages.consumer_protocol_assignment import TopicPartition as Assigned
 from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
@@ -145,12 +146,11 @@ async def put_back(stage: Stage, servers: str) -> None:
 
 
 async def _make_topics(stage: Stage, admin: Admin, servers: str) -> None:
-    """Make those topics that there are not, with their records."""
-    there = {topic.name for topic in await admin.list_topics()}
-    missing = {name: counts for name, counts in stage.records.items() if name not in there}
-    if not missing:
-        return
-    (await admin.create_topics([NewTopic(name, len(each), 1, configs=FOREVER) for name, each in missing.items()])).all()
+    """Make those topics that there are not, with their records; the controller knows which, brokers a moment later."""
+    topics = [NewTopic(name, len(counts), 1, configs=FOREVER) for name, counts in stage.records.items()]
+    made = await admin.create_topics(topics) if topics else Batch()
+    assert all(isinstance(failure, TopicAlreadyExists) for failure in made.failed.values())
+    missing = {name: stage.records[name] for name in made.done}
     connection = await connect(servers, "stage")
     for topic, counts in missing.items():
         for partition, count in enumerate(counts):

@@ -198,7 +198,7 @@ def test_several_clusters(servers: str, capsys: pytest.CaptureFixture[str]) -> N
         words = ["check", "--max-lag", "7", "--timeout", "500", *gone, *both]
         assert main(words) == 3
         said = capsys.readouterr()
-        assert said.out.split("\n")[1].split() == ["search", "lag", "broken", "8", "7", "-", "prod"]
+        assert said.out.split("\n")[1].split() == ["prod", "search", "lag", "broken", "8", "7", "-"]
         assert "error: cluster gone: " in said.err
     with pytest.raises(SystemExit) as ended:
         main(["check", "--max-lag", "7", *prod, *prod])

@@ -24,5 +24,5 @@ def test_a_command_that_helps_is_one(text: str) -> None:
     program, *words = shlex.split(re.sub(r"\{\{ \$labels\.(\w+) \}\}", r"\1", text).format(cluster="prod", group="g"))
     assert program == "groupkeeper"
     options = parse(words)
-    assert options.context in ("prod", "cluster")
+    assert options.context in ("prod", "cluster", ["prod"], ["cluster"])
     assert getattr(options, "groups", ["g"]) in (["g"], ["group"], [])

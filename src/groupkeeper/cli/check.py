@@ -12,8 +12,8 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_output
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, names_of
-from groupkeeper.cli.framework.reports import Column, Page, Problem, Row, Shape, problem_of
-from groupkeeper.cli.framework.several_clusters import CLUSTER, add_clusters, run_reports
+from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape, problem_of
+from groupkeeper.cli.framework.several_clusters import add_clusters, run_reports
 from groupkeeper.live.following import Following
 from groupkeeper.live.limits import TIMES, Finding, Limits, Verdict, judge
 from groupkeeper.live.model import ClusterSnapshot, Polls

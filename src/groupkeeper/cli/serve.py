@@ -16,7 +16,7 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import Cluster, UsageMistake, admin_of
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.output import complain
-from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, clusters_of
+from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, usable_clusters_of
 from groupkeeper.cli.serve_access import Admission, add_access, admission_of
 from groupkeeper.client.admin import Admin
 from groupkeeper.live.alerts import Alerts
@@ -170,7 +170,7 @@ def _run(options: Namespace) -> int:
         complain(f"error: groupkeeper serve needs {missing.name}: pip install 'groupkeeper[serve]' brings it\n")
         return 1
     try:
-        clusters = clusters_of(options)
+        clusters = usable_clusters_of(options)
         wanted = Wanted(
             choice_of(options, "group"),
             choice_of(options, "topic"),

@@ -86,6 +86,17 @@ class PartitionLag(NamedTuple):
     failure: Failure | None
     done_ahead: int | None = None
 
+    @property
+    def in_log(self) -> int | None:
+        """How many offsets the log has, up to where the lag ends; None: not known."""
+        end = self.log_end_offset if self.last_stable_offset is None else self.last_stable_offset
+        return None if self.log_start_offset is None or end is None else max(0, end - self.log_start_offset)
+
+    @property
+    def backlog(self) -> int | None:
+        """Offsets still to be read: the lag, or, where nothing is committed, all that the log has; None: not known."""
+        return self.in_log if self.committed is None else self.lag
+
 
 class LagSum(NamedTuple):
     """The lag of a group, or of one of its topics, as far as it is known; None: it isn't known of any partition.
@@ -103,6 +114,12 @@ class LagSum(NamedTuple):
     max_lag: int | None
     lost: int | None
     uncommitted: int | None
+
+    @property
+    def backlog(self) -> int | None:
+        """Offsets still to be read, as far as they are known."""
+        known = [some for some in (self.lag, self.uncommitted) if some is not None]
+        return sum(known) if known else None
 
 
 class GroupsLag(NamedTuple):
@@ -403,17 +420,11 @@ def sum_by_topic(group_id: str, rows: Sequence[PartitionLag]) -> list[LagSum]:
     return [_sum(group_id, topic, list(some)) for topic, some in groupby(rows, key=lambda row: row.topic)]
 
 
-def _backlog(row: PartitionLag) -> int | None:
-    """How many offsets the log has, up to where the lag ends."""
-    end = row.log_end_offset if row.last_stable_offset is None else row.last_stable_offset
-    return None if row.log_start_offset is None or end is None else max(0, end - row.log_start_offset)
-
-
 def _sum(group_id: str, topic: str | None, rows: Sequence[PartitionLag]) -> LagSum:
     lags = [row.lag for row in rows if row.lag is not None]
     lost = [row.lost for row in rows if row.lost is not None]
     without_commit = sum(row.committed is None for row in rows)
-    backlogs = [backlog for row in rows if row.committed is None and (backlog := _backlog(row)) is not None]
+    backlogs = [backlog for row in rows if row.committed is None and (backlog := row.backlog) is not None]
     unknown = sum(row.lag is None and row.committed is not None for row in rows)
     return LagSum(
         group_id,

@@ -65,9 +65,9 @@ def test_list_is_ordered_and_filtered(run: Run) -> None:
     assert report == {
         "schema": "group_list/1",
         "groups": [
-            {"group": "app", "type": "Classic", "state": "Stable"},
-            {"group": "billing", "type": "Classic", "state": "Empty"},
-            {"group": "zeta", "type": "Classic", "state": "Empty"},
+            {"group": "app", "type": "Classic", "state": "Stable", "cluster": "default"},
+            {"group": "billing", "type": "Classic", "state": "Empty", "cluster": "default"},
+            {"group": "zeta", "type": "Classic", "state": "Empty", "cluster": "default"},
         ],
         "notes": [],
         "problems": [],

@@ -39,8 +39,9 @@ COMMAND = str(Path(sys.executable).with_name("groupkeeper"))
 
 
 @contextmanager
-def watching(servers: str, *words: str) -> Iterator[subprocess.Popen[str]]:
-    command = [COMMAND, "groups", "watch", "--bootstrap-server", servers, "--interval", "20", *words]
+def watching(servers: str | None, *words: str) -> Iterator[subprocess.Popen[str]]:
+    where = [] if servers is None else ["--bootstrap-server", servers]
+    command = [COMMAND, "groups", "watch", *where, "--interval", "20", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield process

@@ -52,17 +52,26 @@ class Cluster(NamedTuple):
 
 
 class Asking(NamedTuple):
-    """What a command asks with. ``is_secured``: the client has to say who it is, so that some things may be hidden."""
+    """What a command asks with. ``is_secured``: the client has to say who it is, so that some things may be hidden.
+    ``cluster``: its name, where several are asked.
+    """
 
     admin: Admin
     options: Namespace
     progress: Progress
     is_secured: bool = False
+    cluster: str | None = None
+
+    def note(self, text: str) -> None:
+        """Say on standard error what is noteworthy now, and not at the end of the report."""
+        self.progress.clear()
+        complain(remark_text(text if self.cluster is None else f"{self.cluster}: {text}"))
 
 
 class Report(NamedTuple):
     """What a command reports. ``more``: facts about the whole unless a page says otherwise. ``is_plain``: no rows.
-    ``has_lines``: it has no end, so JSON is one object for each row.
+    ``has_lines``: it has no end, so JSON is one object for each row. ``in_order``: arranges the rows of all pages.
+    ``may_lack``: of several clusters, one needs not have a group that was named where another has it.
     """
 
     shape: Shape
@@ -71,10 +80,12 @@ class Report(NamedTuple):
     with_columns: Sequence[str] = ()
     is_plain: bool = False
     has_lines: bool = False
+    in_order: Callable[[AsyncIterator[Page]], AsyncGenerator[Page, None]] | None = None
+    may_lack: bool = False
 
 
-def add_cluster(command: ArgumentParser) -> None:
-    """The arguments that say which cluster to ask, and how to write the report."""
+def add_cluster(command: ArgumentParser, *, may_be_several: bool = False) -> None:
+    """The arguments that say which cluster to ask, or which of them, and how to write the report."""
     where = command.add_argument_group("cluster")
     where.add_argument(
         "--bootstrap-server",
@@ -82,12 +93,21 @@ def add_cluster(command: ArgumentParser) -> None:
         metavar="HOST:PORT[,...]",
         help="brokers to connect to first; default: those of the context",
     )
-    where.add_argument(
-        "--context",
-        metavar="NAME",
-        help=f"the cluster saved under this name; default: ${context_files.VARIABLE}, else the one in use "
-        "(groupkeeper context use), unless --bootstrap-server is given",
+    default = (
+        f"default: ${context_files.VARIABLE}, else the one in use (groupkeeper context use), unless --bootstrap-server "
+        "is given"
     )
+    if may_be_several:
+        where.add_argument(
+            "--context",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help=f"the cluster saved under this name, or a glob such as '*' for all that match; repeat for several; "
+            f"{default}",
+        )
+    else:
+        where.add_argument("--context", metavar="NAME", help=f"the cluster saved under this name; {default}")
     where.add_argument(
         "--command-config",
         type=values.properties,
@@ -254,11 +274,11 @@ def _writer(options: Namespace, report: Report) -> Writer:
 
 
 async def pages_of(
-    cluster: Cluster, report: Report, options: Namespace, progress: Progress
+    cluster: Cluster, report: Report, options: Namespace, progress: Progress, name: str | None = None
 ) -> AsyncGenerator[Page, None]:
     """What a cluster has of a report; what fails as a whole is a problem on the last page. Raises UsageMistake."""
     is_secured = cluster.properties.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT"
-    asking = Asking(admin_of(cluster, options.timeout), options, progress, is_secured)
+    asking = Asking(admin_of(cluster, options.timeout), options, progress, is_secured, name)
     try:
         async with AsyncExitStack() as stack:
             asking.progress.say(f"connecting to {cluster.bootstrap_server}")
@@ -274,8 +294,7 @@ async def _tell_of_refusals(cluster: Cluster, asking: Asking) -> None:
     """Say what the brokers' addresses answer when none has let the client in for a while: it goes on trying."""
     await asyncio.sleep(PATIENCE_S)
     if (refusals := await refusals_of(cluster.bootstrap_server)) is not None:
-        asking.progress.clear()
-        complain(f"note: {refusals}; trying until {asking.options.timeout / 1000:g} s have passed\n")
+        asking.note(f"{refusals}; trying until {asking.options.timeout / 1000:g} s have passed")
 
 
 @asynccontextmanager

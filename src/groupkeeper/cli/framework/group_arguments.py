@@ -173,9 +173,15 @@ async def suggested(asking: Asking, unknown: Sequence[str]) -> dict[str, str]:
     return {group_id: meant for group_id in unknown if (meant := similar(group_id, ids))}
 
 
+_COLUMN_BY_SORT = {"impact": "backlog"}
+"""What rows are sorted by under another name: the impact is all that is still to be read, committed or not."""
+
+
 def _key(column: str) -> Callable[[Row], tuple[bool, int, str]]:
+    name = _COLUMN_BY_SORT.get(column, column)
+
     def key(row: Row) -> tuple[bool, int, str]:
-        value = row[column]
+        value = row[name]
         if isinstance(value, int):
             return (False, -value, "")
         return (value is None, 0, value if isinstance(value, str) else "")
@@ -183,7 +189,7 @@ def _key(column: str) -> Callable[[Row], tuple[bool, int, str]]:
     return key
 
 
-async def arranged(pages: AsyncIterator[Page], options: Namespace) -> AsyncIterator[Page]:
+async def arranged(pages: AsyncIterator[Page], options: Namespace) -> AsyncGenerator[Page, None]:
     """The pages with their rows in the order asked for, as many as asked for.
 
     Without an order they stream, and nothing is asked any more once there are enough of them.

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from groupkeeper.cli.framework.reports import Page, Problem, Row, Shape, Value
+from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem, Row, Shape, Value
 
 BOLD, RED, GREEN, YELLOW = "1", "31", "32", "33"
 
@@ -55,7 +55,8 @@ class TableWriter:
 
     def __init__(self, shape: Shape, *, has_colour: bool = False, with_columns: Sequence[str] = ()) -> None:
         """``with_columns``: shown although tables leave them out by default."""
-        self._columns = [one.name for one in shape.columns if one.in_table or one.name in with_columns]
+        names = [one.name for one in shape.columns if one.in_table or one.name in with_columns]
+        self._columns = sorted(names, key=lambda name: name != CLUSTER.name)
         self._widths: list[int] = []
         self._colour = has_colour
         self._is_number = [False] * len(self._columns)

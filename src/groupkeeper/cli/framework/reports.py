@@ -23,6 +23,10 @@ class Column(NamedTuple):
     in_table: bool = True
 
 
+CLUSTER = Column("cluster", "the cluster's name", in_table=False)
+"""Tables have it, as their first column, where several clusters are asked."""
+
+
 class Shape(NamedTuple):
     """Rows of one kind: what its schema is called, the key in JSON that has them, and their columns.
 

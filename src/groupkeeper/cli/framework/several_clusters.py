@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.clusters import (
@@ -17,15 +18,19 @@ from groupkeeper.cli.framework.clusters import (
     pages_of,
     write_report,
 )
-from groupkeeper.cli.framework.reports import Column, Page
+from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem
 from groupkeeper.cli.framework.terminal import Progress
 from groupkeeper.operations.selection import BadPattern, Choice, Names
+from groupkeeper.protocol.errors import GroupIdNotFound
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
 
 _UNNAMED = "default"
 """How a cluster is called that no context names."""
+
+_PATIENCE_S = 1.0
+"""So long clusters are waited for to show them in the order in which they were named."""
 
 
 class Named(NamedTuple):
@@ -43,8 +48,8 @@ def add_clusters(command: ArgumentParser, *, timeout_ms: int) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help=f"a cluster saved under this name; repeat for several; default: ${context_files.VARIABLE}, else the one "
-        "in use (groupkeeper context use), unless --bootstrap-server is given",
+        help="a cluster saved under this name, or a glob such as '*' for all that match; repeat for several; default: "
+        f"${context_files.VARIABLE}, else the one in use (groupkeeper context use), unless --bootstrap-server is given",
     )
     where.add_argument(
         "--bootstrap-server",
@@ -77,30 +82,73 @@ def named_servers(text: str) -> Named:
     return Named(name or _UNNAMED, values.servers(servers))
 
 
-def clusters_of(options: Namespace) -> Mapping[str, Cluster]:
-    """The clusters that the options name, by their names. Raises UsageMistake."""
-    found: dict[str, Cluster] = {}
+def clusters_of(options: Namespace) -> Mapping[str, Cluster | Problem]:
+    """The clusters that the options name, by their names; why a context that a glob stands for makes no client.
 
-    def add(name: str, context: str | None, servers: str | None) -> None:
+    Raises UsageMistake.
+    """
+    found: dict[str, Cluster | Problem] = {}
+
+    def add(name: str, cluster: Cluster | Problem) -> None:
         if name in found:
             raise UsageMistake(f"two clusters are called {name!r}")
-        wanted = Namespace(context=context, bootstrap_server=servers, command_config=options.command_config)
-        found[name] = cluster_of(wanted)
-        check(found[name])
+        found[name] = cluster
 
-    for name in options.context:
-        add(name, name, None)
-    for named in options.bootstrap_server:
-        add(named.name, None, named.servers)
+    contexts = _contexts(options.context)
+    if isinstance(options.bootstrap_server, str):
+        if len(contexts) > 1:
+            raise UsageMistake("argument --bootstrap-server: not allowed with several contexts, which have their own")
+        context = next(iter(contexts), None)
+        return {context or _UNNAMED: _checked(options, context, options.bootstrap_server)}
+    for name, is_typed in contexts.items():
+        add(name, _checked(options, name, None) if is_typed else _checked_apart(options, name))
+    for named in options.bootstrap_server or ():
+        add(named.name, _checked(options, None, named.servers))
     if not found:
-        cluster = cluster_of(Namespace(context=None, bootstrap_server=None, command_config=options.command_config))
-        check(cluster)
+        cluster = _checked(options, None, None)
         found[cluster.source.removeprefix("--context ") if cluster.source != "--command-config" else _UNNAMED] = cluster
     return found
 
 
-CLUSTER = Column("cluster", "the cluster's name", in_table=False)
-"""Tables have it where several clusters are asked."""
+def usable_clusters_of(options: Namespace) -> Mapping[str, Cluster]:
+    """The clusters that the options name. Raises UsageMistake where one of them makes no client."""
+    usable: dict[str, Cluster] = {}
+    for name, cluster in clusters_of(options).items():
+        if isinstance(cluster, Problem):
+            raise UsageMistake(cluster.message)
+        usable[name] = cluster
+    return usable
+
+
+def _contexts(typed: Iterable[str]) -> Mapping[str, bool]:
+    """The names of contexts, and whether each was typed itself. Raises UsageMistake for a glob without a match."""
+    from fnmatch import filter as matching
+
+    names: dict[str, bool] = {}
+    for text in typed:
+        if not any(char in text for char in "*?["):
+            names[text] = True
+            continue
+        known = context_files.names()
+        if not (found := matching(known, text)):
+            there = f"known: {', '.join(known)}" if known else "there are none yet"
+            raise UsageMistake(f"argument --context: no context matches {text!r}; {there}")
+        names |= dict.fromkeys((name for name in found if name not in names), False)
+    return names
+
+
+def _checked(options: Namespace, context: str | None, servers: str | None) -> Cluster:
+    wanted = Namespace(context=context, bootstrap_server=servers, command_config=options.command_config)
+    cluster = cluster_of(wanted)
+    check(cluster)
+    return cluster
+
+
+def _checked_apart(options: Namespace, context: str) -> Cluster | Problem:
+    try:
+        return _checked(options, context, None)
+    except UsageMistake as mistake:
+        return Problem("CONTEXT_UNUSABLE", str(mistake))
 
 
 def run_reports(options: Namespace, report_of: Callable[[Namespace], Report]) -> int:
@@ -114,39 +162,146 @@ def run_reports(options: Namespace, report_of: Callable[[Namespace], Report]) ->
         report = report_of(options)
         if len(clusters) > 1:
             report = report._replace(with_columns=[*report.with_columns, CLUSTER.name])
-        return write_report(options, report, lambda progress: _all_pages(clusters, report, options, progress))
+
+        def ask(progress: Progress) -> AsyncGenerator[Page, None]:
+            pages = _all_pages(clusters, report, options, progress)
+            return pages if report.in_order is None else report.in_order(pages)
+
+        return write_report(options, report, ask)
     except UsageMistake as mistake:
         options.refuse(str(mistake))
         raise
 
 
-async def _all_pages(
-    clusters: Mapping[str, Cluster], report: Report, options: Namespace, progress: Progress
+def _all_pages(
+    clusters: Mapping[str, Cluster | Problem], report: Report, options: Namespace, progress: Progress
 ) -> AsyncGenerator[Page, None]:
-    """The pages of all clusters, in the order in which these were named."""
+    """The pages of all clusters."""
+    if len(clusters) == 1:
+        [(name, cluster)] = clusters.items()
+        return _pages_of_one(name, cluster, report, options, progress)
+    asked = {name: _pages_of(name, cluster, report, options, progress) for name, cluster in clusters.items()}
+    return _as_they_come(asked) if report.has_lines else _one_after_the_other(asked, _Absences(report.may_lack))
 
-    async def ask(name: str, cluster: Cluster) -> list[Page]:
-        is_one = len(clusters) == 1
-        pages = pages_of(cluster, report, options, progress)
-        return [_named(page, name, is_one=is_one) async for page in pages]
 
-    asked = [asyncio.create_task(ask(name, cluster)) for name, cluster in clusters.items()]
+async def _pages_of_one(
+    name: str, cluster: Cluster | Problem, report: Report, options: Namespace, progress: Progress
+) -> AsyncGenerator[Page, None]:
+    if isinstance(cluster, Problem):
+        yield Page(problems=[cluster])
+        return
+    is_shown = options.wide or options.output != "table"
+    async with aclosing(pages_of(cluster, report, options, progress)) as pages:
+        async for page in pages:
+            yield _in_cluster(page, name) if is_shown else page
+
+
+async def _pages_of(
+    name: str, cluster: Cluster | Problem, report: Report, options: Namespace, progress: Progress
+) -> AsyncGenerator[Page, None]:
+    """The pages of one cluster among others."""
+    if isinstance(cluster, Problem):
+        yield Page(problems=[cluster._replace(cluster=name)])
+        return
+    async with aclosing(pages_of(cluster, report, options, progress, name)) as pages:
+        async for page in pages:
+            problems = [problem._replace(cluster=name) for problem in page.problems]
+            remarks = [f"{name}: {remark}" for remark in page.remarks]
+            yield _in_cluster(page, name)._replace(problems=problems, remarks=remarks)
+
+
+def _in_cluster(page: Page, name: str) -> Page:
+    return page._replace(rows=[{**row, CLUSTER.name: name} for row in page.rows])
+
+
+async def _as_they_come(asked: Mapping[str, AsyncGenerator[Page, None]]) -> AsyncGenerator[Page, None]:
+    """The pages of reports that have no end."""
+    come: asyncio.Queue[Page | None] = asyncio.Queue()
+
+    async def follow(pages: AsyncGenerator[Page, None]) -> None:
+        async for page in pages:
+            await come.put(page)
+        await come.put(None)
+
+    following = [asyncio.create_task(follow(pages)) for pages in asked.values()]
+    left = len(following)
     try:
-        for each in asked:
-            for page in await each:
+        while left:
+            page = await come.get()
+            if page is None:
+                left -= 1
+            else:
                 yield page
+        await asyncio.gather(*following)
     finally:
-        for each in asked:
-            each.cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
+        await _ended(following)
 
 
-def _named(page: Page, name: str, *, is_one: bool) -> Page:
-    rows = [{**row, CLUSTER.name: name} for row in page.rows]
-    if is_one:
-        return page._replace(rows=rows)
-    problems = [problem._replace(cluster=name) for problem in page.problems]
-    return page._replace(rows=rows, problems=problems, remarks=[f"{name}: {remark}" for remark in page.remarks])
+async def _one_after_the_other(
+    asked: Mapping[str, AsyncGenerator[Page, None]], absences: _Absences
+) -> AsyncGenerator[Page, None]:
+    """The pages of clusters in the order in which these were named, but those of slow ones after the others'."""
+
+    async def collect(pages: AsyncGenerator[Page, None]) -> list[Page]:
+        return [page async for page in pages]
+
+    left = [asyncio.create_task(collect(pages)) for pages in asked.values()]
+    try:
+        await asyncio.wait(left, timeout=_PATIENCE_S)
+        while left:
+            for each in [each for each in left if each.done()]:
+                left.remove(each)
+                pages = each.result()
+                absences.count(pages)
+                for page in pages:
+                    yield page._replace(problems=[one for one in page.problems if not absences.holds(one)])
+            if left:
+                await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+        yield absences.page()
+    finally:
+        await _ended(left)
+
+
+_NOWHERE = (None, None, None)
+"""Where a problem is that keeps a whole cluster from being asked."""
+
+
+class _Absences:
+    """Groups that some clusters don't have, and which of them. ``is_allowed``: it is enough that one has the group."""
+
+    def __init__(self, is_allowed: bool) -> None:
+        self._is_allowed = is_allowed
+        self._answered = 0
+        self._held: dict[str, list[Problem]] = {}
+
+    def count(self, pages: Sequence[Page]) -> None:
+        """How many clusters have answered."""
+        failed = any((one.group, one.topic, one.broker) == _NOWHERE for page in pages for one in page.problems)
+        self._answered += not failed
+
+    def holds(self, problem: Problem) -> bool:
+        """Whether the problem is one of these, which then comes at the end or not at all."""
+        if not self._is_allowed or problem.error != GroupIdNotFound.name or problem.group is None:
+            return False
+        self._held.setdefault(problem.group, []).append(problem)
+        return True
+
+    def page(self) -> Page:
+        """Groups that no cluster has are problems, others are told of."""
+        page = Page()
+        for group_id, problems in self._held.items():
+            if len(problems) >= self._answered:
+                page = page._replace(problems=[*page.problems, *problems])
+            else:
+                where = ", ".join(str(problem.cluster) for problem in problems)
+                page = page._replace(remarks=[*page.remarks, f"group {group_id} is not in {where}"])
+        return page
+
+
+async def _ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    for each in tasks:
+        each.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def add_choices(command: ArgumentParser) -> None:

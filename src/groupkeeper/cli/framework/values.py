@@ -7,13 +7,16 @@ import time
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.client.errors import InvalidAddress
 from groupkeeper.java_properties import BadEscape, read_properties
 from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, parse_iso_datetime, parse_length
+
+if TYPE_CHECKING:
+    from groupkeeper.operations.lag import LagStatus
 
 STATES = tuple(state for state in GroupState if state not in (GroupState.UNKNOWN, GroupState.NOT_READY))
 TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
@@ -109,8 +112,23 @@ def _types(text: str, known: Sequence[GroupType]) -> list[GroupType]:
     return parsed
 
 
+def statuses(text: str) -> list[LagStatus]:
+    """Statuses of partitions separated by commas, in any case."""
+    from groupkeeper.operations.lag import LagStatus
+
+    parsed = [part.strip().lower().replace("-", "_") for part in text.split(",")]
+    if not set(parsed) <= set(LagStatus):
+        known = ", ".join(LagStatus)
+        raise ArgumentTypeError(f"{text!r}: expected some of {known}, for example no_commit,below_log_start")
+    return [LagStatus(part) for part in parsed]
+
+
 def listed_by(kind: object) -> list[str] | None:
     """The names that an option of this type takes with commas between them, None: it takes none."""
+    if kind is statuses:
+        from groupkeeper.operations.lag import LagStatus
+
+        return list(map(str, LagStatus))
     names: dict[object, Sequence[str]] = {
         states: STATES, listed_states: LISTED_STATES, types: TYPES, listed_types: LISTED_TYPES
     }  # fmt: skip

@@ -6,7 +6,8 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster
 from groupkeeper.cli.framework.commands import Command, similar
 from groupkeeper.cli.framework.group_arguments import (
     add_filters,
@@ -19,6 +20,7 @@ from groupkeeper.cli.framework.group_arguments import (
     with_suggestions,
 )
 from groupkeeper.cli.framework.reports import Page, Problem, Row, Shape, problem_of
+from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS
 from groupkeeper.client.admin.types import (
     Failure,
@@ -58,11 +60,11 @@ _NO_PROBLEM = (
 )
 
 _SORTS = {
-    OFFSETS.schema: ["group", "topic", "lag", "lost", "log_end_offset", "status", "client_id"],
+    OFFSETS.schema: ["group", "topic", "lag", "impact", "lost", "log_end_offset", "status", "client_id"],
     MEMBERS.schema: ["group", "client_id", "host", "partitions"],
     STATES.schema: ["group", "type", "state", "members"],
-    GROUP_SUMS.schema: ["group", "lag", "max_lag", "lost", "uncommitted", "partitions"],
-    TOPIC_SUMS.schema: ["group", "topic", "lag", "max_lag", "lost", "uncommitted", "partitions"],
+    GROUP_SUMS.schema: ["group", "lag", "impact", "max_lag", "lost", "uncommitted", "partitions"],
+    TOPIC_SUMS.schema: ["group", "topic", "lag", "impact", "max_lag", "lost", "uncommitted", "partitions"],
 }
 
 
@@ -77,7 +79,7 @@ def _add_describe(command: ArgumentParser) -> None:
     add_topics(command)
     _add_lag(command)
     add_order(command, _columns(OFFSETS, MEMBERS, STATES, TOPIC_SUMS))
-    add_cluster(command)
+    add_cluster(command, may_be_several=True)
 
 
 def _add_offsets(command: ArgumentParser) -> None:
@@ -86,7 +88,7 @@ def _add_offsets(command: ArgumentParser) -> None:
     add_topics(command)
     _add_lag(command)
     add_order(command, _columns(OFFSETS, TOPIC_SUMS))
-    add_cluster(command)
+    add_cluster(command, may_be_several=True)
 
 
 def _add_members(command: ArgumentParser) -> None:
@@ -94,7 +96,7 @@ def _add_members(command: ArgumentParser) -> None:
     add_filters(command, of_all_types=True)
     add_topics(command)
     add_order(command, _columns(MEMBERS))
-    add_cluster(command)
+    add_cluster(command, may_be_several=True)
 
 
 def _add_lag(command: ArgumentParser) -> None:
@@ -105,6 +107,19 @@ def _add_lag(command: ArgumentParser) -> None:
         default="end",
         help="count the lag up to the log's end, or to the last stable offset, where consumers that read only "
         "committed transactions stop; default: end",
+    )
+    command.add_argument(
+        "--min-lag",
+        type=values.count,
+        metavar="N",
+        help="only rows with so much left to read: the lag, or all that the log has where nothing is committed",
+    )
+    command.add_argument(
+        "--status",
+        type=values.statuses,
+        default=[],
+        metavar="STATUS[,STATUS]",
+        help=f"only partitions with these: {', '.join(LagStatus)}",
     )
 
 
@@ -124,15 +139,21 @@ def _report(view: str | None) -> Callable[[Namespace], Report]:
                 f"argument --sort: {options.sort!r} is no column here (choose from {', '.join(_SORTS[shape.schema])})"
             )
         with_columns = ["last_stable_offset"] if getattr(options, "lag_to", "end") == "lso" else []
-        return Report(shape, lambda asking: arranged(pages(asking), options), with_columns=with_columns)
+        if getattr(options, "min_lag", None) or options.sort == "impact":
+            with_columns.append("backlog")
+        return Report(
+            shape, pages, with_columns=with_columns, in_order=lambda pages: arranged(pages, options), may_lack=True
+        )
 
     return report
 
 
 def _refuse_lag(options: Namespace, view: str) -> None:
-    if getattr(options, "sum", None) or getattr(options, "lag_to", "end") != "end":
-        name = "--sum" if options.sum else "--lag-to"
-        raise UsageMistake(f"argument {name}: not allowed with --view {view}, which has no lag")
+    defaults: dict[str, object] = {"sum": None, "lag_to": "end", "min_lag": None, "status": []}
+    for name, default in defaults.items():
+        if getattr(options, name, default) != default:
+            option = "--" + name.replace("_", "-")
+            raise UsageMistake(f"argument {option}: not allowed with --view {view}, which has no lag")
     if view == "state" and options.topic:
         raise UsageMistake("argument --topic: not allowed with --view state, which has no topics")
 
@@ -148,7 +169,7 @@ async def _offset_pages(asking: Asking) -> AsyncIterator[Page]:
     done = 0
     parts = describe_lag(asking.admin, selection.group_ids, topics=topics, to_last_stable=options.lag_to == "lso")
     async for part in parts:
-        rows = [row for group_id in sorted(part.rows) for row in _lag_rows(part.rows[group_id], group_id, options.sum)]
+        rows = [row for group_id in sorted(part.rows) for row in _lag_rows(part.rows[group_id], group_id, options)]
         done += len(set(part.rows) | set(part.failed))
         asking.progress.say(f"describing groups: {done} of {total}")
         yield Page(rows, await with_suggestions(asking, part.failed) + notes.of(part))
@@ -235,12 +256,20 @@ async def _topic_problems(asking: Asking, wanted: Sequence[str], notes: _Notes) 
     return problems
 
 
-def _lag_rows(rows: Sequence[PartitionLag], group_id: str, sums: str | None) -> Iterable[Row]:
-    if sums == "group":
-        return [_sum_row(sum_by_group(group_id, rows))]
-    if sums == "topic":
-        return [_sum_row(each) for each in sum_by_topic(group_id, rows)]
-    return [_lag_row(row) for row in rows]
+def _lag_rows(rows: Sequence[PartitionLag], group_id: str, options: Namespace) -> Iterable[Row]:
+    """The rows of a group that the options leave, or their sums."""
+    if options.status:
+        rows = [row for row in rows if row.status in options.status]
+        if not rows:
+            return []
+    if options.sum is None:
+        return [_lag_row(row) for row in rows if _is_much(row, options)]
+    sums = [sum_by_group(group_id, rows)] if options.sum == "group" else sum_by_topic(group_id, rows)
+    return [_sum_row(each) for each in sums if _is_much(each, options)]
+
+
+def _is_much(row: PartitionLag | LagSum, options: Namespace) -> bool:
+    return options.min_lag is None or (row.backlog or 0) >= options.min_lag
 
 
 def _lag_row(row: PartitionLag) -> Row:
@@ -262,6 +291,7 @@ def _lag_row(row: PartitionLag) -> Row:
         "host": member.client_host if member else None,
         "leader_epoch": commit.leader_epoch if commit else None,
         "metadata": commit.metadata if commit else None,
+        "backlog": row.backlog,
     }
 
 
@@ -277,6 +307,7 @@ def _sum_row(sums: LagSum) -> Row:
         "max_lag": sums.max_lag,
         "lost": sums.lost,
         "uncommitted": sums.uncommitted,
+        "backlog": sums.backlog,
     }
 
 
@@ -367,16 +398,17 @@ def _places(partitions: Iterable[TopicPartition]) -> list[dict[str, str | int]]:
     return [{"topic": topic, "partition": partition} for topic, partition in sorted(partitions)]
 
 
-DESCRIBE = Command(_add_describe, lambda options: run_report(options, _report(None)))
+DESCRIBE = Command(_add_describe, lambda options: run_reports(options, _report(None)))
 
 OFFSETS_EXAMPLES = """\
 examples:
   groupkeeper groups offsets billing shipping
   groupkeeper groups offsets 'orders-*' --topic 'eu-*' --sort lag --top 20
-  groupkeeper groups offsets --all-groups --sum group --sort lag --output csv"""
+  groupkeeper groups offsets --all-groups --sum group --sort lag --output csv
+  groupkeeper groups offsets --all-groups --context '*' --min-lag 10000 --sort impact --top 20"""
 
 OFFSETS_COMMAND = Command(
-    _add_offsets, lambda options: run_report(options, _report("offsets")), examples=OFFSETS_EXAMPLES
+    _add_offsets, lambda options: run_reports(options, _report("offsets")), examples=OFFSETS_EXAMPLES
 )
 
-MEMBERS_COMMAND = Command(_add_members, lambda options: run_report(options, _report("members")))
+MEMBERS_COMMAND = Command(_add_members, lambda options: run_reports(options, _report("members")))

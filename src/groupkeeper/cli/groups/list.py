@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.group_arguments import (
     add_filters,
@@ -18,6 +18,7 @@ from groupkeeper.cli.framework.group_arguments import (
     with_suggestions,
 )
 from groupkeeper.cli.framework.reports import Page, Row
+from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.groups.shapes import GROUPS
 from groupkeeper.client.admin.types import GroupListing
 from groupkeeper.operations.selection import list_selected
@@ -31,12 +32,12 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_groups(command, is_required=False)
     add_filters(command, of_all_types=True)
     add_order(command, [column.name for column in GROUPS.columns])
-    add_cluster(command)
+    add_cluster(command, may_be_several=True)
 
 
 def _report(options: Namespace) -> Report:
     names_of(options, "groups")
-    return Report(GROUPS, lambda asking: arranged(_pages(asking), options))
+    return Report(GROUPS, _pages, in_order=lambda pages: arranged(pages, options), may_lack=True)
 
 
 async def _pages(asking: Asking) -> AsyncIterator[Page]:
@@ -70,10 +71,11 @@ def _row(group: GroupListing) -> Row:
 
 LIST = Command(
     _add_arguments,
-    lambda options: run_report(options, _report),
+    lambda options: run_reports(options, _report),
     examples="""\
 examples:
   groupkeeper groups list
   groupkeeper groups list 'orders-*' --state Stable,Empty
+  groupkeeper groups list --context '*' --state Dead,Empty
   groupkeeper groups list --regex '(orders|payments)-v[0-9]+' --output json""",
 )

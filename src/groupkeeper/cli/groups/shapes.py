@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.cli.framework.reports import Column, Shape
+from groupkeeper.cli.framework.reports import CLUSTER, Column, Shape
 
 _GROUP = Column("group", "the group's id")
 
@@ -13,6 +13,7 @@ GROUPS = Shape(
         _GROUP,
         Column("type", "`Classic`, `Consumer`, `Share` or `Streams`; null: the broker is too old to report it"),
         Column("state", "null: the broker is too old to report it"),
+        CLUSTER,
     ],
 )
 
@@ -39,6 +40,9 @@ OFFSETS = Shape(
         Column("host", "the member's", in_table=False),
         Column("leader_epoch", "stored with the commit; null: none", in_table=False),
         Column("metadata", "stored with the commit", in_table=False),
+        Column("backlog", "offsets still to be read: the lag, or all that the log has where nothing is committed; "
+               "null: not known", in_table=False),
+        CLUSTER,
     ],
 )  # fmt: skip
 
@@ -63,6 +67,8 @@ _SUMS = (
     Column(
         "uncommitted", "offsets in the logs of partitions without a commit, which `lag` leaves out; null: not known"
     ),
+    Column("backlog", "`lag` and `uncommitted` together; null: neither is known", in_table=False),
+    CLUSTER,
 )
 
 GROUP_SUMS = Shape("lag_by_group", "lag_by_group", [_GROUP, *_SUMS])
@@ -84,6 +90,7 @@ MEMBERS = Shape(
         Column("target_assignment", "what it is to have; null in a classic group"),
         Column("rack_id", "", in_table=False),
         Column("upgraded", "whether it speaks the consumer protocol; null: not known", in_table=False),
+        CLUSTER,
     ],
 )
 
@@ -99,6 +106,7 @@ STATES = Shape(
         Column("coordinator", "`host:port`"),
         Column("group_epoch", "null in a classic group"),
         Column("target_epoch", "null in a classic group"),
+        CLUSTER,
     ],
 )
 

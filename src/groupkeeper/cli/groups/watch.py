@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.group_arguments import add_groups, names_of
-from groupkeeper.cli.framework.output import complain, dismiss, flush
-from groupkeeper.cli.framework.render import remark_text
-from groupkeeper.cli.framework.reports import Column, Page, Row, Shape, Value
+from groupkeeper.cli.framework.output import dismiss, flush
+from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Row, Shape, Value
+from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.operations.watch import Change, Partitions, follow
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ CHANGES = Shape(
         Column("before", "null: it wasn't there. Assignments are lists of `{topic, partition}`"),
         Column("after", "null: it isn't there any more; of `member_joined` and `member_present`, the assignment"),
         Column("initial", "whether it is how the first look found the group, and no change since"),
+        CLUSTER,
     ],
 )
 
@@ -47,7 +48,7 @@ def _add_watch(command: ArgumentParser) -> None:
     command.add_argument(
         "--interval", type=values.timeout_ms, default=1000, metavar="MS", help="between two looks; default: 1000"
     )
-    add_cluster(command)
+    add_cluster(command, may_be_several=True)
 
 
 def _report(options: Namespace) -> Report:
@@ -65,12 +66,11 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
         awaited -= {change.group_id for change in found}
         if is_failing != (failure is not None):
             is_failing = failure is not None
-            asking.progress.clear()
             again = "the groups can be looked at again"
-            complain(remark_text(f"no group can be looked at: {failure}; trying on" if is_failing else again))
+            asking.note(f"no group can be looked at: {failure}; trying on" if is_failing else again)
         if awaited:
-            asking.progress.clear()
-            complain("".join(remark_text(f"waiting for group {group_id}") for group_id in sorted(awaited)))
+            for group_id in sorted(awaited):
+                asking.note(f"waiting for group {group_id}")
             awaited = set()
         if not found:
             continue
@@ -105,7 +105,7 @@ def _run(options: Namespace) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
     try:
-        return run_report(options, _report)
+        return run_reports(options, _report)
     except KeyboardInterrupt as interrupt:
         dismiss(interrupt)
         # That is how following ends.

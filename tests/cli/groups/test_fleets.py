@@ -1,0 +1,155 @@
+"""``groupkeeper groups …`` on several clusters at once: a column with their names, and what fails of one apart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from tests.cli.groups.test_groups_watch import end, watching
+from tests.cli.stages import SETTINGS, Stage, set_up
+
+from groupkeeper.cli.main import main
+from groupkeeper.client.admin.types import OffsetAndMetadata
+from groupkeeper.testing.background import BackgroundBroker
+
+PROD = Stage(
+    "prod",
+    [],
+    {"orders": (10, 20), "payments": (5,)},
+    {("orders", 1): 5},
+    {
+        "billing": {("orders", 0): OffsetAndMetadata(4), ("orders", 1): OffsetAndMetadata(2)},
+        "search": {("payments", 0): OffsetAndMetadata(5)},
+    },
+)
+DR = Stage("dr", [], {"orders": (100,)}, {}, {"billing": {("orders", 0): OffsetAndMetadata(1)}})
+GONE = "127.0.0.1:1"
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[str]]:
+    folder = tmp_path_factory.mktemp("stages")
+    with BackgroundBroker(properties=SETTINGS) as prod, BackgroundBroker(properties=SETTINGS) as dr:
+        asyncio.run(set_up(PROD, prod.bootstrap_servers, folder))
+        asyncio.run(set_up(DR, dr.bootstrap_servers, folder))
+        yield prod.bootstrap_servers, dr.bootstrap_servers
+
+
+@pytest.fixture(autouse=True)
+def contexts(servers: Sequence[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """prod and dr, in a folder of their own."""
+    folder = tmp_path / "groupkeeper" / "contexts"
+    folder.mkdir(parents=True)
+    for name, where in zip(("prod", "dr"), servers, strict=True):
+        (folder / f"{name}.properties").write_text(f"bootstrap.servers={where}\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    return folder
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    """A command with --output json: its status and what it printed."""
+
+    def call(*words: str) -> tuple[int, Any]:
+        status = main(["groups", *words, "--output", "json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def test_all_contexts_are_listed_by_their_names(run: Any) -> None:
+    status, report = run("list", "--context", "*")
+    assert (status, [(row["cluster"], row["group"]) for row in report["groups"]]) == (
+        0,
+        [("dr", "billing"), ("prod", "billing"), ("prod", "search")],
+    )
+    assert [row["cluster"] for row in run("list", "--context", "prod", "--context", "dr")[1]["groups"]] == [
+        *("prod", "prod", "dr"),
+    ]
+    assert {row["cluster"] for row in run("list", "--context", "p*")[1]["groups"]} == {"prod"}
+
+
+def test_the_table_begins_with_the_cluster_where_there_are_several(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["groups", "list", "--context", "*"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == ["CLUSTER", "GROUP", "TYPE", "STATE"]
+    assert main(["groups", "list", "--context", "prod"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == ["GROUP", "TYPE", "STATE"]
+
+
+def test_the_worst_of_all_clusters_come_first(run: Any) -> None:
+    words = ["offsets", "--all-groups", "--context", "*", "--sum", "group", "--sort", "impact", "--top", "2"]
+    status, report = run(*words)
+    assert status == 0
+    assert [(row["cluster"], row["group"], row["backlog"]) for row in report["lag_by_group"]] == [
+        ("dr", "billing", 99),
+        ("prod", "billing", 24),
+    ]
+
+
+def test_laggards_and_statuses(run: Any) -> None:
+    status, report = run("offsets", "--all-groups", "--context", "*", "--min-lag", "18")
+    assert (status, [(row["cluster"], row["partition"], row["backlog"]) for row in report["offsets"]]) == (
+        0,
+        [("dr", 0, 99), ("prod", 1, 18)],
+    )
+    status, report = run("offsets", "--all-groups", "--context", "*", "--status", "below_log_start,deleted")
+    assert [(row["cluster"], row["group"], row["lost"]) for row in report["offsets"]] == [("prod", "billing", 3)]
+
+
+def test_a_cluster_that_is_gone_takes_nothing_from_the_others(run: Any, contexts: Any) -> None:
+    (contexts / "a-gone.properties").write_text(f"bootstrap.servers={GONE}\n")
+    (contexts / "broken.properties").write_text("security.protocol=SSL\n")
+    status, report = run("list", "--context", "*", "--timeout", "1500")
+    assert (status, len(report["groups"])) == (1, 3)
+    assert sorted((one["cluster"], one["error"]) for one in report["problems"]) == [
+        ("a-gone", "CONNECTION_FAILED"),
+        ("broken", "CONTEXT_UNUSABLE"),
+    ]
+
+
+def test_a_group_needs_not_be_in_all_clusters(run: Any, contexts: Any) -> None:
+    status, report = run("offsets", "search", "--context", "*")
+    assert (status, report["problems"], report["notes"][-1]) == (0, [], "group search is not in dr")
+    status, report = run("offsets", "nope", "--context", "*")
+    assert (status, {one["cluster"] for one in report["problems"]}) == (1, {"prod", "dr"})
+    # Where not all clusters could be asked, it may be there.
+    (contexts / "gone.properties").write_text(f"bootstrap.servers={GONE}\n")
+    assert run("offsets", "search", "--context", "*", "--timeout", "300")[0] == 1
+
+
+def test_states_and_members_have_the_cluster_too(run: Any) -> None:
+    _, report = run("describe", "--all-groups", "--view", "state", "--context", "*")
+    assert [row["cluster"] for row in report["groups"]] == ["dr", "prod", "prod"]
+    assert run("members", "--all-groups", "--context", "*")[1]["members"] == []
+
+
+def test_several_clusters_are_followed() -> None:
+    with watching(None, "--all-groups", "--context", "*", "--output", "json") as process:
+        seen: set[str] = set()
+        while seen != {"prod", "dr"}:
+            assert process.stdout is not None
+            seen.add(json.loads(process.stdout.readline())["cluster"])
+        end(process)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--context", "x*"], "argument --context: no context matches 'x*'; known: dr, prod"),
+        (["--context", "prod", "--context", "nope"], "there is no context 'nope'; known: dr, prod"),
+        (["--context", "*", "--bootstrap-server", GONE], "not allowed with several contexts, which have their own"),
+    ],
+)
+def test_wrong_usage(capsys: pytest.CaptureFixture[str], words: Sequence[str], message: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["groups", "list", *words])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_brokers_of_one_context_may_be_others(run: Any, servers: Sequence[str]) -> None:
+    status, report = run("list", "--context", "prod", "--bootstrap-server", servers[1])
+    assert (status, [(row["cluster"], row["group"]) for row in report["groups"]]) == (0, [("prod", "billing")])
