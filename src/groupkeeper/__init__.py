@@ -11,7 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.api.admin import Admin as Admin
     from groupkeeper.api.admin import GroupLag as GroupLag
+    from groupkeeper.api.admin import GroupLags as GroupLags
     from groupkeeper.api.sync_admin import SyncAdmin as SyncAdmin
+    from groupkeeper.api.tables import to_arrow as to_arrow
+    from groupkeeper.api.tables import to_pandas as to_pandas
     from groupkeeper.broker import Broker as Broker
     from groupkeeper.client.admin.resources.access_types import Acl as Acl
     from groupkeeper.client.admin.resources.access_types import AclFilter as AclFilter
@@ -46,8 +49,9 @@ if TYPE_CHECKING:
 
 _NAMES_BY_MODULE = {
     "groupkeeper.broker": "Broker",
-    "groupkeeper.api.admin": "Admin GroupLag",
+    "groupkeeper.api.admin": "Admin GroupLag GroupLags",
     "groupkeeper.api.sync_admin": "SyncAdmin",
+    "groupkeeper.api.tables": "to_arrow to_pandas",
     "groupkeeper.client.admin.types": "ALL Batch GroupState GroupType MemberToRemove NewTopic OffsetAndMetadata "
     "OffsetSpec Position TopicPartition",
     "groupkeeper.client.admin.resources.access_types": "Acl AclFilter AclOperation AclPatternType AclPermission "

@@ -35,6 +35,12 @@ class GroupLag(NamedTuple):
         return sum(known) if known else None
 
 
+class GroupLags(Batch[str, GroupLag]):
+    """The groups by id, as in every Batch. By its own name, as a table of it has columns though it be empty."""
+
+    __slots__ = ()
+
+
 class Admin(Client):
     __doc__ = Client.__doc__
 
@@ -45,7 +51,7 @@ class Admin(Client):
         topics: Iterable[str] = (),
         read_committed: bool = False,
         timeout_ms: int | None = None,
-    ) -> Batch[str, GroupLag]:
+    ) -> GroupLags:
         """How far groups of every type are: what is committed, where the logs begin and end, and the lag between.
 
         ``group_ids`` None: all groups. ``topics``: only those, by name or glob; empty: all. ``read_committed``: the lag
@@ -67,7 +73,7 @@ class Admin(Client):
                 wanted, found = await ask()
         except TimeoutError:
             raise CallTimedOut(f"lag timed out after {timeout_ms} ms") from None
-        batch: Batch[str, GroupLag] = Batch()
+        batch = GroupLags()
         for group_id in wanted:
             rows, failure = found.rows.get(group_id, []), found.failed.get(group_id)
             if failure is not None and not rows:

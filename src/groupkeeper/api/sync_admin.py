@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Self
 
-    from groupkeeper.api.admin import GroupLag
+    from groupkeeper.api.admin import GroupLags
     from groupkeeper.client.admin.log_reading import Take
     from groupkeeper.client.admin.resources.access_types import (
         Acl,
@@ -517,7 +517,7 @@ class SyncAdmin(Blocking):
         topics: Iterable[str] = (),
         read_committed: bool = False,
         timeout_ms: int | None = None,
-    ) -> Batch[str, GroupLag]:
+    ) -> GroupLags:
         """How far groups of every type are: what is committed, where the logs begin and end, and the lag between.
 
         ``group_ids`` None: all groups. ``topics``: only those, by name or glob; empty: all. ``read_committed``: the lag

@@ -12,12 +12,12 @@ ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 from typing import assert_type
 
-from groupkeeper import Admin, Batch, Broker, GroupLag, SyncAdmin, TopicPartition
+from groupkeeper import Admin, Batch, Broker, GroupLags, SyncAdmin, TopicPartition
 from groupkeeper.client.admin.types import GroupListings
 
 async def ask(broker: Broker) -> None:
     admin = assert_type(await Admin.connect(broker.bootstrap_servers), Admin)
-    assert_type(await admin.lag(), Batch[str, GroupLag])
+    assert_type(await admin.lag(), GroupLags)
     assert_type(await admin.delete_records({TopicPartition("t", 0): None}), Batch[TopicPartition, int])
 
 with SyncAdmin("localhost:9092") as admin:

@@ -1,0 +1,1 @@
+"""What `examples/` has is run, as a reader would run it."""
