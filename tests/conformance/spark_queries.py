@@ -1,4 +1,5 @@
-"""A program that runs queries with Spark's own Kafka source, and stops them in the midst of their work.
+"""A program that runs queries with Spark's own Kafka source, lets them commit to groups, and stops them in the midst of
+their work.
 
 Arguments: brokers, a folder. There it leaves the queries' checkpoints, and `seen.json`: of each query and batch up to
 where the rows went that Spark gave, by topic and partition.
@@ -17,6 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from groupkeeper.pipeline.checkpoints.listener import CommitsToKafka
 from groupkeeper.pipeline.session import start_session
 
 PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
@@ -49,6 +51,8 @@ def main(servers: str, folder: Path) -> None:
 
         return write
 
+    spark.streams.addListener(CommitsToKafka(servers, interval_s=0.5))
+    spark.streams.addListener(CommitsToKafka("127.0.0.1:1", interval_s=0.1))  # which must not be noticed
     queries = []
     for name, sources in SOURCES.items():
         frame = stream(sources[0])

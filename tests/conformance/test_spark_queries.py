@@ -4,6 +4,7 @@ checkpoint, and what that must say is known from the rows that Spark gave the qu
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -22,6 +23,7 @@ from tests.conformance.spark_queries import SOURCES
 from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.cli.main import main
+from groupkeeper.client.admin import Admin
 from groupkeeper.testing.background import BackgroundBroker
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(900)]
@@ -63,15 +65,31 @@ def ends(servers: str) -> dict[tuple[str, int], int]:
     return found
 
 
-def truth(folder: Path) -> dict[Place, int]:
-    """The next offset of each partition by the rows of the batches that are done."""
+def done_batches(folder: Path, name: str) -> list[int]:
+    return sorted(int(each) for each in os.listdir(folder / name / "commits") if each.isdecimal())
+
+
+def truth(folder: Path, name: str, batch: int) -> dict[Place, int]:
+    """The next offset of each partition by the rows of a query's batches up to this one."""
+    batches = json.loads((folder / "seen.json").read_text())[name]
     found: dict[Place, int] = {}
-    for name, batches in json.loads((folder / "seen.json").read_text()).items():
-        done = {each for each in os.listdir(folder / name / "commits") if each.isdecimal()}
-        for number in sorted(done & batches.keys(), key=int):
-            for topic, partition, offset in batches[number]:
-                found[name, topic, partition] = offset
+    for number in range(batch + 1):
+        for topic, partition, offset in batches.get(str(number), ()):
+            found[name, topic, partition] = offset
     return found
+
+
+def committed(servers: str, group_id: str) -> tuple[int, dict[Place, int]]:
+    """The batch that a query's group stands at, and the offsets."""
+
+    async def ask() -> Any:
+        async with Admin(servers) as admin:
+            return (await admin.list_consumer_group_offsets({group_id: None})).done[group_id].done
+
+    commits = asyncio.run(ask())
+    (batch,) = {json.loads(each.metadata)["batch"] for each in commits.values()}
+    name = group_id.removeprefix("spark-")
+    return batch, {(name, *place): each.offset for place, each in commits.items()}
 
 
 def shown(report: Mapping[str, Any]) -> dict[Place, tuple[int, int]]:
@@ -96,8 +114,14 @@ def test_lag_of_queries_that_were_stopped(servers: str, tmp_path: Path, capsys: 
     if "unresolved dependency" in ended.stdout + ended.stderr:
         pytest.skip("Spark's Kafka source cannot be had")
     assert ended.returncode == 0, ended.stderr
-    expected, logs = truth(tmp_path), ends(servers)
-    assert {name for name, _, _ in expected} == SOURCES.keys()
+    expected: dict[Place, int] = {}
+    for name in SOURCES:
+        last = done_batches(tmp_path, name)[-1]
+        expected |= truth(tmp_path, name, last)
+        batch, offsets = committed(servers, f"spark-{name}")
+        assert batch in (last - 1, last)  # the query may be stopped before it tells of its last batch
+        assert {place: offset for place, offset in offsets.items() if offset} == truth(tmp_path, name, batch)
+    logs = ends(servers)
     wanted = {place: (offset, logs[place[1:]] - offset) for place, offset in expected.items()}
     paths = [str(tmp_path / name) for name in SOURCES]
     where = ["--bootstrap-server", servers]
@@ -112,12 +136,13 @@ def test_lag_of_queries_that_were_stopped(servers: str, tmp_path: Path, capsys: 
         capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    rows = pq.read_table(tables / "lag").to_pylist()
+    rows = [row for row in pq.read_table(tables / "lag").to_pylist() if row["group_id"].startswith("x-")]
     assert {
         (row["group_id"].removeprefix("x-"), row["topic"], row["partition"]): (row["committed_offset"], row["lag"])
         for row in rows
     } == wanted
-    assert {row["group_type"] for row in pq.read_table(tables / "groups").to_pylist()} == {"spark"}
+    types = {row["group_id"]: row["group_type"] for row in pq.read_table(tables / "groups").to_pylist()}
+    assert types == {f"x-{name}": "spark" for name in SOURCES} | {f"spark-{name}": "simple" for name in SOURCES}
     assert main(["spark", "starting-offsets", "--checkpoint", str(tmp_path / "united"), *where]) == 0
     start = json.loads(capsys.readouterr().out)
     assert {

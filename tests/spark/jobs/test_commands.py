@@ -52,6 +52,7 @@ def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, spark: Spar
         commit(other.bootstrap_servers, "asked-1", {(new_topic(other.bootstrap_servers), 0): 77})
         snapshot(spark, {"kafka.bootstrap.servers": other.bootstrap_servers, "cluster": "a"}, str(tables))
     words = ["as-of", "--time", iso(then_ms), "--group", "asked-*", "--save", str(saved), "--save-kip122", str(folder)]
+    words += ["--save-starting-offsets", str(tmp_path / "starts")]
     done = run(*words, "--bootstrap-server", f"c={servers}", "--output", str(tables), "--output-format", "json")
     assert (done.returncode, done.stderr) == (0, done.stderr), done.stderr
     told = json.loads(done.stdout)
@@ -62,6 +63,8 @@ def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, spark: Spar
     plans = {path.name: json.loads(path.read_text())["offsets"]["group_id"] for path in folder.iterdir()}
     assert plans.pop("asked-1.json") == "asked-1"
     assert sorted(plans.values()) == sorted(long_names)
+    assert json.loads((tmp_path / "starts/asked-1.json").read_text()) == {topic: {"0": 10, "1": 20, "2": -2}}
+    assert f"group asked-1: {topic}-2: nothing is committed: earliest" in done.stderr
     assert f"groupkeeper apply {saved} --execute --confirm 3 --bootstrap-server {servers}\n" in done.stderr
     assert main(["apply", str(saved), "--bootstrap-server", servers, "--execute", "--confirm", "3"]) == 0
     again = tmp_path / "again"

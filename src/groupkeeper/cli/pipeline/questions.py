@@ -24,6 +24,7 @@ from groupkeeper.cli.pipeline.parts import import_job
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.cli.pipeline.watch import Screen
+    from groupkeeper.client.admin import Admin
     from groupkeeper.pipeline.jobs.restoring import Then
     from groupkeeper.pipeline.jobs.watch import Summary
     from groupkeeper.pipeline.kafka.planning import Plan
@@ -53,13 +54,18 @@ def _add_as_of_arguments(parser: ArgumentParser) -> None:
         "--save-kip122", metavar="FOLDER",
         help="write a plan for 'kafka-consumer-group-reset --execute' for each group: FOLDER/GROUP.json (one cluster)",
     )  # fmt: skip
+    parser.add_argument(
+        "--save-starting-offsets", metavar="FOLDER",
+        help="write where a query of Spark is to start that takes a group's place, as its option startingOffsets: "
+        "FOLDER/GROUP.json (one cluster)",
+    )  # fmt: skip
     add_output(parser)
     add_clusters(parser)
     add_spark(parser)
 
 
 def _as_of(options: Namespace) -> int:
-    is_planned = bool(options.save or options.save_kip122)
+    is_planned = bool(options.save or options.save_kip122 or options.save_starting_offsets)
     if is_planned and len(options.servers) + len(options.contexts) > 1:
         options.refuse("a plan is for one cluster: give one --bootstrap-server or --context")
     if options.save:
@@ -103,6 +109,8 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
         screen.problem(summary.problems[-1])
         return
     try:
+        if options.save_starting_offsets:
+            asyncio.run(_save_starts(options.save_starting_offsets, source, then, summary, screen))
         if options.save_kip122:
             os.makedirs(options.save_kip122, exist_ok=True)
             for group_id, text in kip122_plans(then).items():
@@ -125,6 +133,38 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
         raise SourceError(str(error)) from None
 
 
+async def _save_starts(folder: str, source: dict[str, str], then: Then, summary: Summary, screen: Screen) -> None:
+    """Files only of groups of which all could be asked."""
+    from groupkeeper.operations.queries.starting_offsets import EARLIEST, start_at_offsets
+    from groupkeeper.pipeline.jobs.watch import Problem
+    from groupkeeper.pipeline.report.words import counted
+
+    os.makedirs(folder, exist_ok=True)
+    written = 0
+    async with _admin_of(source) as admin:
+        for group_id, commits in then.items():
+            offsets = {place: commit.offset for place, commit in commits.items()}
+            starts = await start_at_offsets(admin, offsets, otherwise=EARLIEST)
+            for place, why in starts.failed.items():
+                text = f"group {group_id}: {place.topic}-{place.partition}: {why}: no starting offsets are written"
+                summary.problems.append(Problem(None, text))
+                screen.problem(summary.problems[-1])
+            for note in starts.notes():
+                screen.note(f"group {group_id}: {note}")
+            if starts.done and not starts.failed:
+                _write(os.path.join(folder, _file_name(group_id)), f"{starts.as_json()}\n")
+                written += 1
+    screen.say(f"starting offsets of {counted(written, 'group')}: {folder}")
+
+
+def _admin_of(source: dict[str, str]) -> Admin:
+    from groupkeeper.client.admin import Admin
+    from groupkeeper.pipeline.kafka.options import parse_options
+
+    (cluster,) = parse_options({**source, "rows": "decoded"}).clusters
+    return Admin(cluster.bootstrap_servers, properties=cluster.properties)
+
+
 def _file_name(group_id: str) -> str:
     """Of a group's plan; a name that file systems would refuse is cut, and told apart by its digest."""
     name = quote(group_id, safe="")
@@ -134,13 +174,10 @@ def _file_name(group_id: str) -> str:
 
 
 async def _made(source: dict[str, str], then: Then, options: Namespace) -> Any:
-    from groupkeeper.client.admin import Admin
     from groupkeeper.operations.plans.recording import without_secrets
     from groupkeeper.pipeline.jobs.restoring import restore_plan
-    from groupkeeper.pipeline.kafka.options import parse_options
 
-    (cluster,) = parse_options({**source, "rows": "decoded"}).clusters
-    async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
+    async with _admin_of(source) as admin:
         command = without_secrets(["groupkeeper", *options.words])
         return await restore_plan(admin, then, command=command, made_ms=time.time_ns() // 10**6)
 

@@ -102,8 +102,7 @@ def _page(starts: Starts, problems: list[Problem], topics: Names) -> Page:
     problems += [
         Problem("NO_OFFSETS", f"topic {name}: there is none, or it has no offsets", topic=name) for name in missing
     ]
-    remarks = [f"{place.topic}-{place.partition}: {start.note}" for place, start in starts.done.items() if start.note]
-    remarks += [f"{place.topic}-{place.partition} does not exist: left out" for place in starts.gone]
+    remarks = [*starts.notes()]
     remarks += [f"no topic matches {text}" for text in topics.without_match(known)]
     rows = [
         {"topic": place.topic, "partition": place.partition, "offset": start.offset, "note": start.note}

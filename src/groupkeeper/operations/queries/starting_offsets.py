@@ -34,6 +34,11 @@ class Starts(NamedTuple):
     gone: tuple[TopicPartition, ...]
     failed: Mapping[TopicPartition, Failure]
 
+    def notes(self) -> list[str]:
+        """Where it is not as asked for."""
+        found = [f"{place.topic}-{place.partition}: {start.note}" for place, start in self.done.items() if start.note]
+        return found + [f"{place.topic}-{place.partition} does not exist: left out" for place in self.gone]
+
     def as_json(self) -> str:
         """As Spark's option ``startingOffsets`` has it."""
         by_topic: dict[str, dict[str, int]] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
@@ -14,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.checkpoints import named
+from groupkeeper.pipeline.checkpoints.committing import metadata_of
 from groupkeeper.pipeline.checkpoints.queries import Query
 from groupkeeper.pipeline.jobs.watch import Problem
 from groupkeeper.pipeline.kafka.instants import Instants
@@ -55,7 +55,8 @@ class Queries(NamedTuple):
         rows = [
             {
                 "cluster": cluster, "group_id": query.name, "topic": place.topic, "partition": place.partition,
-                "committed_offset": offset, "metadata": _metadata(query), "commit_time": query.done_ms * 1000,
+                "committed_offset": offset, "metadata": metadata_of(query.query_id, query.batch_id),
+                "commit_time": query.done_ms * 1000,
             }
             for cluster, query in self._each()
             for place, offset in query.offsets.items()
@@ -129,10 +130,6 @@ async def _groups(cluster: ClusterOptions) -> set[str]:
             return set((await admin.list_groups()).groups)
     except (ClientError, KafkaError):
         return set()
-
-
-def _metadata(query: Query) -> str:
-    return json.dumps({"query": query.query_id, "batch": query.batch_id})
 
 
 def _frame(spark: SparkSession, rows: list[dict[str, Any]], columns: Sequence[Column]) -> DataFrame:

@@ -1,0 +1,233 @@
+"""Progress of queries, committed to groups of their own, in a thread of its own.
+
+Whoever reports progress only leaves it here: it never waits, and nothing of what goes wrong comes back to it. Of what
+has not been committed yet the latest counts, so a cluster that is away costs no memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import GroupState, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.errors import ClientError
+from groupkeeper.pipeline.checkpoints.form import offsets_of
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
+
+__all__ = ["Committer", "Progress", "metadata_of"]
+
+_LOG = logging.getLogger("groupkeeper.spark")
+_PATIENCE = "default.api.timeout.ms"
+_LONGEST_PAUSE_S = 60.0
+
+
+class _Here(ThreadPoolExecutor):
+    """Looks up addresses in the thread that asks: others cannot be started any more when the program ends, which is
+    when the last progress is committed.
+    """
+
+    def submit(self, call: Callable[..., Any], /, *given: Any, **more: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(call(*given, **more))
+        except OSError as error:
+            done.set_exception(error)
+        return done
+
+
+class Progress(NamedTuple):
+    """What a query has done. `sources`: the offsets to read next of each, as Spark tells them."""
+
+    query_id: str
+    batch_id: int
+    sources: Sequence[str]
+
+
+class Committer:
+    """Commits progress to groups, at most once in `interval_s` seconds.
+
+    A group with members, or with offsets that are not of the same query, is somebody else's: nothing is committed to
+    it, and the log says so once. `takes_over`: offsets that another query of Spark has left there may be replaced.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        properties: Mapping[str, str] | None = None,
+        *,
+        interval_s: float = 5.0,
+        takes_over: bool = False,
+    ) -> None:
+        self._servers = bootstrap_servers
+        self._properties = {_PATIENCE: "20000", **(properties or {})}
+        self._interval_s = interval_s
+        self._takes_over = takes_over
+        self._due: dict[str, Progress] = {}
+        self._refused: dict[str, str] = {}
+        self._said: dict[str, str] = {}
+        self._changed = threading.Condition()
+        self._is_hurried = self._is_closed = self._is_busy = False
+        self._thread: threading.Thread | None = None
+
+    def put(self, group_id: str, progress: Progress) -> None:
+        """The group is to have this progress."""
+        with self._changed:
+            if self._is_closed or self._refused.get(group_id) == progress.query_id:
+                return
+            self._due[group_id] = progress
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="groupkeeper-commits", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def hurry(self) -> None:
+        """Commit what there is without waiting for the interval."""
+        with self._changed:
+            self._is_hurried = True
+            self._changed.notify_all()
+
+    def close(self, timeout_s: float = 5.0) -> bool:
+        """Commit what there is, for so long at most; nothing is taken any more. False: something is left."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+        return not self._due and not self._is_busy
+
+    def _work(self) -> None:
+        loop = asyncio.new_event_loop()
+        loop.set_default_executor(_Here())
+        pause_s = 0.0
+        while (taken := self._next(pause_s)) is not None:
+            left = loop.run_until_complete(self._commit(taken))
+            with self._changed:
+                self._is_busy = False
+                for group_id, progress in left.items():
+                    self._due.setdefault(group_id, progress)  # unless there is later progress
+            if len(left) == len(taken):
+                pause_s = min(_LONGEST_PAUSE_S, max(2 * pause_s, self._interval_s))
+            else:
+                pause_s = self._interval_s
+            if left and self._is_closed:
+                return
+
+    def _next(self, pause_s: float) -> dict[str, Progress] | None:
+        """What is due, once there is something and the pause is over; None: that was all."""
+        until = time.monotonic() + pause_s
+        with self._changed:
+            while True:
+                wait_s = until - time.monotonic()
+                is_ready = wait_s <= 0 or self._is_hurried or self._is_closed
+                if self._due and is_ready:
+                    break
+                if self._is_closed:
+                    return None
+                self._changed.wait(max(wait_s, 0) if self._due else None)
+            self._is_hurried, self._is_busy = False, True
+            taken, self._due = self._due, {}
+            return taken
+
+    async def _commit(self, taken: Mapping[str, Progress]) -> dict[str, Progress]:
+        """What is left to do."""
+        try:
+            async with Admin(self._servers, properties=self._properties) as admin:
+                return await self._commit_by(admin, taken)
+        except (ClientError, KafkaError, OSError) as error:
+            self._say("", f"{self._servers}: progress cannot be committed, it is tried again: {error}")
+            return dict(taken)
+
+    async def _commit_by(self, admin: Admin, taken: Mapping[str, Progress]) -> dict[str, Progress]:
+        described, fetched = await asyncio.gather(
+            admin.describe_consumer_groups(taken), admin.list_consumer_group_offsets(dict.fromkeys(taken))
+        )
+        left: dict[str, Progress] = {}
+        self._said.pop("", None)
+        for group_id, progress in taken.items():
+            group = described.done.get(group_id)
+            if group_id in fetched.failed:
+                self._say(group_id, f"{fetched.failed[group_id]}")
+                left[group_id] = progress
+            elif group is not None and (group.members or group.group_state is GroupState.NOT_READY):
+                self._refuse(group_id, progress, "it has members")
+            elif why := self._strange(fetched.done[group_id].done, progress):
+                self._refuse(group_id, progress, why)
+            elif not await self._alter(admin, group_id, progress):
+                left[group_id] = progress
+        return left
+
+    async def _alter(self, admin: Admin, group_id: str, progress: Progress) -> bool:
+        """False: it is to be tried again."""
+        metadata = metadata_of(progress.query_id, progress.batch_id)
+        try:
+            known = [offsets_of(source, f"query {progress.query_id}") for source in progress.sources]
+        except SourceError as error:
+            self._say(group_id, str(error))
+            return True
+        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+        for own in known:
+            for place, offset in (own or {}).items():
+                if offset is not None and (place not in offsets or offset < offsets[place].offset):
+                    offsets[place] = OffsetAndMetadata(offset, None, metadata)
+        if not offsets:
+            return True
+        try:
+            batch = await admin.alter_consumer_group_offsets(group_id, offsets)
+        except KafkaError as error:
+            self._say(group_id, str(error))
+            return False
+        for place, failure in batch.failed.items():
+            self._say(group_id, f"{place.topic}-{place.partition}: {type(failure).__name__}: {failure}")
+        if not batch.failed:
+            self._said.pop(group_id, None)
+        return all(isinstance(failure, UnknownTopicOrPartition) for failure in batch.failed.values())
+
+    def _strange(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | None], progress: Progress) -> str | None:
+        """Why the offsets that a group has are not this query's."""
+        for place, commit in offsets.items():
+            if commit is None:
+                continue
+            query_id = _query_of(commit.metadata)
+            if query_id is None:
+                return f"its offset of {place.topic}-{place.partition} was committed by something else"
+            if query_id != progress.query_id and not self._takes_over:
+                return f"its offset of {place.topic}-{place.partition} is of another query, {query_id}"
+        return None
+
+    def _refuse(self, group_id: str, progress: Progress, why: str) -> None:
+        with self._changed:
+            self._refused[group_id] = progress.query_id
+        self._say(
+            group_id,
+            f"query {progress.query_id} is not committed to it: {why}; choose another group for the query, or delete "
+            "this one's offsets, and start the query again",
+        )
+
+    def _say(self, group_id: str, text: str) -> None:
+        """Each thing once, until it is over."""
+        if self._said.get(group_id) != text:
+            self._said[group_id] = text
+            _LOG.warning("%s", f"group {group_id}: {text}" if group_id else text)
+
+
+def metadata_of(query_id: str | None, batch_id: int | None) -> str:
+    """What stands beside the offsets of a query."""
+    return json.dumps({"query": query_id, "batch": batch_id})
+
+
+def _query_of(metadata: str) -> str | None:
+    """The query that has committed this; None: no query has."""
+    try:
+        found: Any = json.loads(metadata)
+    except ValueError:
+        return None
+    query_id = found.get("query") if isinstance(found, dict) and "batch" in found else None
+    return query_id if isinstance(query_id, str) else None

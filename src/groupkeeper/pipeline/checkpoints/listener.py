@@ -1,0 +1,83 @@
+"""A listener that lets queries of Structured Streaming commit to groups, as consumers do:
+
+spark.streams.addListener(CommitsToKafka("kafka:9092"))
+"""
+
+from __future__ import annotations
+
+import atexit
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from groupkeeper.pipeline.checkpoints.committing import Committer, Progress
+
+__all__ = ["CommitsToKafka", "group_of"]
+
+_AGAIN_S = 3600.0
+"""A query that reads nothing commits again after so long: else its group's offsets would expire."""
+
+
+def group_of(name: str | None, query_id: str) -> str | None:
+    """The group of a query, unless another one is chosen."""
+    return f"spark-{name or query_id}"
+
+
+class CommitsToKafka(StreamingQueryListener):
+    """Commits up to where the queries of a session have read, to a group for each: `group_of(name, id)`, by the query's
+    name (None: it has none) and id; where that is None the query is left out.
+
+    `properties` are the Kafka client's, by their Java names. Nothing here slows a query or lets it fail: what goes
+    wrong is said in the log `groupkeeper.spark`. A group that has members, or offsets of something else, is left as it
+    is. `takes_over`: the offsets of another query, of one that began with a new checkpoint, may be replaced.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        *,
+        properties: Mapping[str, str] | None = None,
+        group_of: Callable[[str | None, str], str | None] = group_of,
+        interval_s: float = 5.0,
+        takes_over: bool = False,
+    ) -> None:
+        self._group_of = group_of
+        self._committer = Committer(bootstrap_servers, properties, interval_s=interval_s, takes_over=takes_over)
+        self._last: dict[str, tuple[float, str, Progress]] = {}
+        """By run of a query: when it was told, its group, and its progress."""
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Commit what is left, for a few seconds at most. At the end of the program this is done by itself."""
+        self._committer.close()
+        atexit.unregister(self.close)
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        """Nothing is done yet."""
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        """A batch is done."""
+        progress = event.progress
+        query_id = str(progress.id)
+        group_id = self._group_of(progress.name, query_id)
+        if group_id is not None:
+            sources = [source.endOffset for source in progress.sources if source.endOffset]
+            self._put(str(progress.runId), group_id, Progress(query_id, progress.batchId, sources))
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """There was nothing to read."""
+        run_id = str(event.runId)
+        told = self._last.get(run_id)
+        if told is not None and time.monotonic() - told[0] >= _AGAIN_S:
+            self._put(run_id, *told[1:])
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        """The program may end right after it."""
+        self._last.pop(str(event.runId), None)
+        self._committer.hurry()
+
+    def _put(self, run_id: str, group_id: str, progress: Progress) -> None:
+        self._last[run_id] = (time.monotonic(), group_id, progress)
+        self._committer.put(group_id, progress)

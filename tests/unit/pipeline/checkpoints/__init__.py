@@ -1,0 +1,1 @@
+"""Checkpoints of queries, and what queries commit."""
