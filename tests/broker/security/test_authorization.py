@@ -254,6 +254,18 @@ async def test_who_may_write_anywhere_gets_a_producer_id(start: Start, connect: 
     assert codes_in(plain(await wire.call(request, 4))) == set()
 
 
+async def test_markers_of_transactions_need_one_of_two_rights(start: Start, connect: Connect) -> None:
+    authorizer = RuleAuthorizer()
+    wire = await connect(await start(authorizer=authorizer))
+    topic = part(27, "WritableTxnMarkerTopic", name="gone", partition_indexes=[0])
+    request = request_class(27)([part(27, "WritableTxnMarker", producer_id=1, topics=[topic])])
+    assert codes_in(plain(await wire.call(request, 1))) == {CLUSTER_FAILED}
+    for operation in (ALTER, Operation.CLUSTER_ACTION):
+        authorizer.rules = ()
+        authorizer.allow(operation, CLUSTER)
+        assert codes_in(plain(await wire.call(request, 1))) == {3}
+
+
 async def test_one_transactional_batch_needs_the_transactional_id_for_all(start: Start, connect: Connect) -> None:
     """Nothing of such a request is written, and nothing is told of topics."""
     authorizer = RuleAuthorizer(allows_without_rules=True)

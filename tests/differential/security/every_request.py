@@ -49,6 +49,13 @@ def battery(topic_ids: Mapping[str, Any] | None = None) -> dict[str, tuple[Any, 
 
 
 def of_cluster() -> dict[str, tuple[Any, int]]:
+    marked = each(27, "WritableTxnMarkerTopic", ["gone"], partition_indexes=[0])
+    quota = part(
+        49,
+        "EntryData",
+        entity=[part(49, "EntityData", entity_type="user", entity_name="gone")],
+        ops=[part(49, "OpData", key="producer_byte_rate", value=1.0)],
+    )
     return {
         "DescribeCluster": (of(60, include_cluster_authorized_operations=True), 1),
         "DescribeGroups": (of(15, [*GROUPS, "gone"], True), 5),
@@ -64,14 +71,14 @@ def of_cluster() -> dict[str, tuple[Any, int]]:
         "DescribeUserScramCredentials": (of(50, each(50, "UserName", ["gone"])), 0),
         "AlterUserScramCredentials": (of(51, each(51, "ScramCredentialDeletion", ["gone"], mechanism=1), []), 0),
         "DescribeClientQuotas": (of(48, [], False), 1),
-        "AlterClientQuotas": (of(49, [], True), 1),
+        "AlterClientQuotas": (of(49, [quota], True), 1),
         "DescribeAcls": (DescribeAclsRequest(*EVERYTHING), 3),
         "DeleteAcls": (DeleteAclsRequest([DeleteAclsFilter(2, "none", 3, None, None, 1, 1)]), 3),
         "DescribeLogDirs": (of(35, None), 4),
         "ListPartitionReassignments": (of(46, 5000, None), 0),
         "ElectLeaders": (of(43, 0, each(43, "TopicPartitions", ["ta"], "topic", partitions=[0]), 5000), 2),
         "UpdateFeatures": (of(57, 5000, [], True), 1),
-        "WriteTxnMarkers": (of(27, []), 1),
+        "WriteTxnMarkers": (of(27, [part(27, "WritableTxnMarker", producer_id=1, topics=marked)]), 1),
         "FindCoordinator of transactions": (of(10, key_type=1, coordinator_keys=[*TRANSACTIONS]), 4),
         "FindCoordinator of groups": (of(10, key_type=0, coordinator_keys=[*GROUPS]), 4),
     }
@@ -130,8 +137,14 @@ def of_share_state() -> dict[str, tuple[Any, int]]:
             of(key, "gone", each(key, kind, [bytes(15) + b"M"], "topic_id", partitions=[part(key, "PartitionData")])),
             0,
         )
-        for key, kind in ((84, "ReadStateData"), (86, "DeleteStateData"), (87, "ReadStateSummaryData"))
-    } | {"share state 83": (of(83, "gone", []), 0), "share state 85": (of(85, "gone", []), 0)}
+        for key, kind in (
+            (83, "InitializeStateData"),
+            (84, "ReadStateData"),
+            (85, "WriteStateData"),
+            (86, "DeleteStateData"),
+            (87, "ReadStateSummaryData"),
+        )
+    }
 
 
 def of_shared(group: str, topic_id: Any) -> dict[str, tuple[Any, int]]:

@@ -45,6 +45,7 @@ SETTINGS = {
     "super.users": "User:ANONYMOUS;User:admin",
     "delegation.token.secret.key": "a long secret of the cluster",
     "group.initial.rebalance.delay.ms": "0",
+    "log.retention.ms": "-1",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.apis._access import may_cluster, require_cluster
+from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.broker.coordination.transaction_marker import Marker
-from groupkeeper.protocol.errors import NONE, ClusterAuthorizationFailed, KafkaError, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import NONE, KafkaError, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
 from groupkeeper.protocol.messages.write_txn_markers_response import (
     WritableTxnMarkerPartitionResult,
@@ -27,8 +28,8 @@ VERSIONS = (1, 2)
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, WriteTxnMarkersRequest)
-    if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
-        raise ClusterAuthorizationFailed
+    if not may_cluster(broker, call, Operation.ALTER):
+        require_cluster(broker, call, Operation.CLUSTER_ACTION)
     return WriteTxnMarkersResponse([_write(broker, marker) for marker in request.markers])
 
 
