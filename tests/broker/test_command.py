@@ -134,7 +134,9 @@ def test_a_second_signal_forces_the_end(begin: Begin) -> None:
 def test_a_throwaway_authority_and_a_user(begin: Begin) -> None:
     started = begin("--port", "0", "--data", "d", "--tls", "--add-user", "alice=alice-secret")
     assert started.process.stdout is not None
-    printed = dict(started.process.stdout.readline().strip().split("=", 1) for _ in range(4))
+    printed = dict(started.process.stdout.readline().strip().split("=", 1) for _ in range(5))
+    login = printed.pop("sasl.jaas.config")
+    assert login.endswith('ScramLoginModule required username="USER" password="PASSWORD";')
     assert printed == {
         "security.protocol": "SASL_SSL",
         "ssl.truststore.type": "PEM",

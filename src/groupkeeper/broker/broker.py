@@ -22,6 +22,7 @@ from groupkeeper.broker.settings.client_metrics import ClientMetrics
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.dynamic import DynamicConfig
 from groupkeeper.broker.settings.group_overrides import GroupConfigs
+from groupkeeper.broker.settings.names import is_plug_in
 from groupkeeper.broker.settings.table import InvalidSetting, property_text
 from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC, ShareStateRuntime
 from groupkeeper.broker.storage.directory import StorageDirectory
@@ -152,8 +153,7 @@ class Broker(Node):
         """Locks and reads the data directory, then listens. Raises `InvalidSetting`, OSError; then nothing is left."""
         if self.config.groupkeeper_unkind_seed >= 0:
             self.faults.unkind(self.config.groupkeeper_unkind_seed)
-        for name in self.config.unknown:
-            _log.warning("unknown setting %s: neither this broker nor Apache Kafka has it", name)
+        self._warn_of_settings()
         async with AsyncExitStack() as opened:
             self.server = Server(self, self._carry_out)
             opened.push_async_callback(self.server.close)
@@ -294,6 +294,13 @@ class Broker(Node):
         path = mkdtemp(prefix="groupkeeper-")
         opened.callback(rmtree, path, ignore_errors=True)
         return path
+
+    def _warn_of_settings(self) -> None:
+        for name in self.config.unknown:
+            _log.warning("unknown setting %s: neither this broker nor Apache Kafka has it", name)
+        for name, text in self.config.given.items():
+            if is_plug_in(name, text):
+                _log.warning("%s=%s is left out: Java code cannot run here", name, text)
 
     def _bind(self) -> dict[str, Listener]:
         """Takes the ports first, so that one which is taken leaves nothing behind; with their numbers, by name."""

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 JOURNAL = "features.journal"
 
+METADATA_VERSION = "metadata.version"
+SCRAM_SINCE, TOKENS_SINCE = 11, 14
+"""Levels of metadata.version (3.5-IV2, 3.6-IV2) from which on Kafka keeps SCRAM credentials, and delegation tokens."""
+
 _METADATA_VERSION = 30
 _KRAFT = "kraft.version"
 
@@ -26,7 +30,7 @@ def supported_features(config: Config) -> list[tuple[str, int, int]]:
     return [
         ("group.version", 0, 1),
         (_KRAFT, 0, 1),
-        ("metadata.version", 7, metadata_version),
+        (METADATA_VERSION, 7, metadata_version),
         ("share.version", 0, 1),
         ("streams.version", 0, 1),
         ("transaction.version", 0, 2),

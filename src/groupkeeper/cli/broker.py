@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _DEFAULT_PORT = 9092
 _EXIT_BAD_START = 1
+_LOGIN = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="USER" password="PASSWORD";'
+"""What a client still has to fill in."""
 _EXIT_FORCED = 130
 
 
@@ -174,9 +176,10 @@ async def _serve(broker: Broker, has_own_ca: bool) -> int:
     async with broker:
         print(f"groupkeeper broker {broker.config.node_id} is ready on {broker.bootstrap_servers}", flush=True)
         if has_own_ca:
-            print(
-                "".join(f"{name}={value}\n" for name, value in broker.client_properties().items()), end="", flush=True
-            )
+            properties = broker.client_properties()
+            if "sasl.mechanism" in properties:
+                properties["sasl.jaas.config"] = _LOGIN
+            print("".join(f"{name}={value}\n" for name, value in properties.items()), end="", flush=True)
         loading = loop.create_task(collect_but_what_is_loaded(broker))
         await stopped.wait()
         loading.cancel()

@@ -111,9 +111,9 @@ def load_identity(context: ssl.SSLContext, identity: Identity) -> None:
         except ssl.SSLError as error:
             if error.reason == "KEY_VALUES_MISMATCH":
                 raise BadCredentials("ssl.keystore: the private key and the first certificate do not match") from None
-            reason = error.reason or "no reason given"
             hint = "ssl.key.password is wrong, or the key damaged" if identity.password else "the key is damaged"
-            raise BadCredentials(f"ssl.keystore: the private key cannot be used: {hint} ({reason})") from None
+            reason = f" ({error.reason})" if error.reason else ""
+            raise BadCredentials(f"ssl.keystore: the private key cannot be used: {hint}{reason}") from None
 
 
 @contextmanager

@@ -347,7 +347,7 @@ async def test_plain_without_users_is_refused() -> None:
         await Broker(properties=settings).start()
 
 
-async def test_a_jaas_file(tmp_path_factory: pytest.TempPathFactory) -> None:
+async def test_a_jaas_file(tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path_factory.mktemp("jaas") / "server.conf"
     path.write_text(
         """
@@ -366,6 +366,7 @@ async def test_a_jaas_file(tmp_path_factory: pytest.TempPathFactory) -> None:
         wire = await Wire.open(broker.bootstrap_servers)
         assert (await log_in(wire, "dave", "dave-secret")).error_code == 0
         wire.writer.close()
+    assert "unknown setting" not in caplog.text
 
 
 async def test_users_alone_make_a_listener_that_asks_for_them() -> None:
@@ -388,3 +389,14 @@ async def test_handshakes_in_two_versions_only(wire: Wire) -> None:
     frame[6:8] = (2).to_bytes(2)
     wire.writer.write(frame)
     assert await is_closed(wire)
+
+
+async def test_java_code_is_said_to_be_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    mine = {
+        "listener.name.secure.plain.sasl.server.callback.handler.class": "com.example.Ldap",
+        "principal.builder.class": "com.example.Names",
+    }
+    kafkas = "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"
+    async with Broker(properties={**SETTINGS, **mine, "ssl.engine.factory.class": kafkas}):
+        said = [one.getMessage() for one in caplog.records if "left out" in one.getMessage()]
+    assert said == [f"{name}={text} is left out: Java code cannot run here" for name, text in mine.items()]

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.broker.conftest import Wire
 from tests.broker.security.logins import log_in, log_in_by_scram
 
@@ -93,6 +94,16 @@ async def test_refusals(connect: Connect) -> None:
             "fine": (0, None),
         }
         assert set(await described(wire)) == {"admin", "fine"}
+
+
+@pytest.mark.parametrize("level", [{"feature.metadata.version": "10"}, {"conformance.metadata.version": "3.4-IV0"}])
+async def test_metadata_of_before_scram(connect: Connect, level: dict[str, str]) -> None:
+    async with Broker(properties=level) as broker:
+        wire = await connect(broker)
+        too_old = (35, "The current metadata.version does not support SCRAM")
+        asked = [upsertion("a"), upsertion("b"), upsertion("b")]
+        found = await altered(wire, [ScramCredentialDeletion("c", SHA_256)], asked)
+        assert found == dict.fromkeys("abc", too_old)
 
 
 async def test_who_may_not(connect: Connect) -> None:

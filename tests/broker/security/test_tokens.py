@@ -12,6 +12,7 @@ from tests.broker.security.logins import handshake, log_in, token
 
 from groupkeeper.broker import Broker
 from groupkeeper.client.security.scram import Scram
+from groupkeeper.protocol.errors import UnsupportedVersion
 from groupkeeper.protocol.messages.create_delegation_token_request import (
     CreatableRenewers,
     CreateDelegationTokenRequest,
@@ -94,7 +95,9 @@ async def test_from_its_creation_to_its_end(connect: Connect, tmp_path: Path) ->
         assert await described(bob, "bob") == [(made.token_id, "alice")]
         assert await described(alice, "zoe") == []
         assert (await log_in_by_token(await connect(broker), made)).error_code == 0
-        assert (await alice.call(ExpireDelegationTokenRequest(made.hmac, -1), 2)).error_code == 0
+        ended = await alice.call(ExpireDelegationTokenRequest(made.hmac, -1), 2)
+        assert ended.error_code == 0
+        assert ended.expiry_timestamp_ms < broker.now_ms()
         assert await described(alice) == []
         assert (await log_in_by_token(await connect(broker), made)).error_code == 58
         assert (await alice.call(RenewDelegationTokenRequest(made.hmac, -1), 2)).error_code == NOT_FOUND
@@ -142,3 +145,11 @@ async def test_without_a_secret(connect: Connect) -> None:
         alice = await logged_in(connect, broker, "alice")
         assert (await create(alice)).error_code == DISABLED
         assert (await alice.call(DescribeDelegationTokenRequest(None), 3)).error_code == DISABLED
+
+
+async def test_metadata_of_before_tokens(connect: Connect) -> None:
+    async with Broker(users=USERS, properties={**SETTINGS, "feature.metadata.version": "13"}) as broker:
+        alice = await logged_in(connect, broker, "alice")
+        assert (await create(alice)).error_code == UnsupportedVersion.code
+        assert (await alice.call(RenewDelegationTokenRequest(b"x", 1), 2)).error_code == UnsupportedVersion.code
+        assert await described(alice) == []

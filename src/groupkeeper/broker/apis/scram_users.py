@@ -6,6 +6,7 @@ from collections import Counter
 
 from groupkeeper.broker.apis._access import own_message, require_cluster
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.features import METADATA_VERSION, SCRAM_SINCE, feature_level
 from groupkeeper.broker.security.scram import (
     HASH_BY_MECHANISM,
     MAX_ITERATIONS,
@@ -20,6 +21,7 @@ from groupkeeper.protocol.errors import (
     UnacceptableCredential,
     UnknownServerError,
     UnsupportedSaslMechanism,
+    UnsupportedVersion,
 )
 from groupkeeper.protocol.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
@@ -57,7 +59,8 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             return _describe(broker.security.credentials, request)
         case AlterUserScramCredentialsRequest() as change:
             require_cluster(broker, call, Operation.ALTER)
-            return _alter(broker.security.credentials, change)
+            is_supported = feature_level(broker.config, METADATA_VERSION) >= SCRAM_SINCE
+            return _alter(broker.security.credentials, change, is_supported=is_supported)
     raise AssertionError(call.message)
 
 
@@ -89,7 +92,9 @@ def _describe(credentials: ScramCredentials, request: DescribeUserScramCredentia
     return DescribeUserScramCredentialsResponse(results=results)
 
 
-def _alter(credentials: ScramCredentials, request: AlterUserScramCredentialsRequest) -> RootMessage:
+def _alter(
+    credentials: ScramCredentials, request: AlterUserScramCredentialsRequest, *, is_supported: bool
+) -> RootMessage:
     changes: dict[str, tuple[tuple[str, str], Credential | None]] = {}
     errors: dict[str, KafkaError] = {}
     for one in _changes(request):
@@ -99,6 +104,8 @@ def _alter(credentials: ScramCredentials, request: AlterUserScramCredentialsRequ
             errors[one.name] = DuplicateResource("A user credential cannot be altered twice in the same request")
             continue
         try:
+            if not is_supported:
+                raise UnsupportedVersion("The current metadata.version does not support SCRAM")
             changes[one.name] = _change(credentials, one)
         except KafkaError as error:
             errors[one.name] = error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.features import finalized_features, supported_features
+from groupkeeper.broker.features import METADATA_VERSION, finalized_features, supported_features
 from groupkeeper.protocol.errors import InvalidUpdateVersion, KafkaError
 from groupkeeper.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from groupkeeper.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
@@ -22,7 +22,7 @@ _UPGRADE_TYPES_SINCE = 1
 _NO_RESULTS_SINCE = 2
 _UPGRADE, _SAFE, _UNSAFE = 1, 2, 3
 _FAILED = "The update failed for all features since the following feature had an error: "
-_METADATA, _KRAFT = "metadata.version", "kraft.version"
+_KRAFT = "kraft.version"
 _LOSSY_LEVELS = (7, 8, 11, 13, 14, 15, 17, 23, 30)
 """Levels of metadata.version from which there is no way back: they write what earlier ones cannot read."""
 
@@ -66,7 +66,7 @@ def _trouble(broker: Broker, update: FeatureUpdateKey, version: int) -> str | No
         )
     elif is_downgrade and update.feature == _KRAFT:
         why = "Can't downgrade the version of this feature."
-    elif is_downgrade and update.feature == _METADATA:
+    elif is_downgrade and update.feature == METADATA_VERSION:
         return _loss(level, update.max_version_level, is_safe=upgrade_type == _SAFE)
     wrong = f"Invalid update version {update.max_version_level} for feature {update.feature}."
     return None if why is None else f"{wrong} {why}"
@@ -98,4 +98,4 @@ def _loss(level: int, wanted: int, *, is_safe: bool) -> str | None:
         if is_safe
         else "Unsafe metadata downgrade is not supported in this version."
     )
-    return f"Unsupported {_METADATA} downgrade from {level} to {wanted}. {why}"
+    return f"Unsupported {METADATA_VERSION} downgrade from {level} to {wanted}. {why}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.security.conversation import Plain
 from groupkeeper.broker.security.scram import HASH_BY_MECHANISM, Scram, new_nonce
 from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.names import JAAS_FILE
 from groupkeeper.broker.settings.order import in_java_order
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.security.errors import BadCredentials
@@ -36,7 +37,6 @@ MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM, _OAUTH)
 USERS_MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM)
 """What users with passwords log in by."""
 
-JAAS_FILE = "java.security.auth.login.config"
 _JAAS = "sasl.jaas.config"
 _USER = "user_"
 _JWKS = Config.sasl_oauthbearer_jwks_endpoint_url.name
@@ -182,7 +182,8 @@ class ListenerSasl:
             listener = self._properties.listener.lower()
             raise InvalidSetting(
                 f"listener {self._properties.listener}: PLAIN has no users: set "
-                f'listener.name.{listener}.plain.{_JAAS} to PlainLoginModule required user_alice="…";'
+                f'listener.name.{listener}.plain.{_JAAS} to PlainLoginModule required user_alice="…"; '
+                f"(or {JAAS_FILE} to a file with that in its section KafkaServer)"
             )
         options = module.options.items()
         return {name.removeprefix(_USER): password for name, password in options if name.startswith(_USER)}

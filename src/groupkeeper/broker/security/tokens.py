@@ -6,6 +6,7 @@ import base64
 import hmac
 from typing import NamedTuple
 
+from groupkeeper.broker.features import METADATA_VERSION, TOKENS_SINCE, feature_level
 from groupkeeper.broker.security.identity import Identity
 from groupkeeper.broker.security.scram import Login, new_credential
 from groupkeeper.broker.storage.directory import random_uuid
@@ -15,6 +16,7 @@ from groupkeeper.protocol.errors import (
     DelegationTokenExpired,
     DelegationTokenNotFound,
     DelegationTokenOwnerMismatch,
+    UnsupportedVersion,
 )
 from groupkeeper.protocol.uuids import uuid_text
 
@@ -87,9 +89,9 @@ class DelegationTokens:
 
     def create(self, owner: str, requester: str, renewers: Iterable[str], max_lifetime_ms: int) -> Token:
         """A new one; without a lifetime (0 or less) it is the longest. Raises `DelegationTokenAuthDisabled`,
-        `KafkaStorageError`.
+        `UnsupportedVersion`, `KafkaStorageError`.
         """
-        self._require_enabled()
+        self._require_changes()
         self._sweep()
         now_ms = self._now_ms()
         longest = self._config.delegation_token_max_lifetime_ms
@@ -101,7 +103,8 @@ class DelegationTokens:
 
     def renew(self, secret: bytes, principal: str, period_ms: int) -> int:
         """When it ends now, at most one `delegation.token.expiry.time.ms` from now. Raises `DelegationTokenNotFound`,
-        `DelegationTokenExpired`, `DelegationTokenOwnerMismatch`, `DelegationTokenAuthDisabled`, `KafkaStorageError`.
+        `DelegationTokenExpired`, `DelegationTokenOwnerMismatch`, `DelegationTokenAuthDisabled`, `UnsupportedVersion`,
+        `KafkaStorageError`.
         """
         token, now_ms = self._find(secret), self._now_ms()
         if token.has_expired(now_ms):
@@ -118,7 +121,9 @@ class DelegationTokens:
             raise DelegationTokenOwnerMismatch
         if period_ms < 0:
             self._remove(token)
-            return now_ms
+            return (
+                now_ms - 1
+            )  # a token whose end is now has not expired yet, and clients may ask within this millisecond
         if token.has_expired(now_ms):
             raise DelegationTokenExpired
         return self._end(token, _sum(now_ms, period_ms))
@@ -153,8 +158,13 @@ class DelegationTokens:
         if not self.is_enabled:
             raise DelegationTokenAuthDisabled
 
-    def _find(self, secret: bytes) -> Token:
+    def _require_changes(self) -> None:
         self._require_enabled()
+        if feature_level(self._config, METADATA_VERSION) < TOKENS_SINCE:
+            raise UnsupportedVersion
+
+    def _find(self, secret: bytes) -> Token:
+        self._require_changes()
         self._sweep()
         for token in self._by_id.values():
             if hmac.compare_digest(self.secret_of(token), secret):

@@ -2,6 +2,21 @@
 
 from groupkeeper.broker.settings.kafka import WITHOUT_EFFECT
 
+JAAS_FILE = "java.security.auth.login.config"
+"""A property of Java's, which Kafka is given on its command line, and this broker among its settings."""
+
+METADATA_LEVELS = {
+    name: level
+    for level, name in enumerate(
+        """
+        3.3-IV3 3.4-IV0 3.5-IV0 3.5-IV1 3.5-IV2 3.6-IV0 3.6-IV1 3.6-IV2 3.7-IV0 3.7-IV1 3.7-IV2 3.7-IV3 3.7-IV4
+        3.8-IV0 3.9-IV0 4.0-IV0 4.0-IV1 4.0-IV2 4.0-IV3 4.1-IV0 4.1-IV1 4.2-IV0 4.2-IV1 4.3-IV0
+        """.split(),
+        7,
+    )
+}
+"""Levels of the feature metadata.version by their names."""
+
 _FAMILIES = tuple(
     """
     conformance. controller. delegation.token. feature. follower. group.streams. kafka. listener.name.
@@ -10,6 +25,11 @@ _FAMILIES = tuple(
     add.partitions.to.txn. connection internal. zookeeper.
     """.split()
 )
+
+_PLUG_INS = (
+    "principal.builder.class", "ssl.engine.factory.class", "sasl.server.callback.handler.class",
+    "client.quota.callback.class", "alter.config.policy.class.name", "create.topic.policy.class.name",
+)  # fmt: skip
 
 _SINGLE = frozenset(
     """
@@ -22,4 +42,11 @@ _SINGLE = frozenset(
 
 def is_known(name: str) -> bool:
     """Whether Kafka 4.3.1 (or a harness) has a setting of this name."""
-    return name in WITHOUT_EFFECT or name in _SINGLE or name.startswith(_FAMILIES)
+    return name == JAAS_FILE or name in WITHOUT_EFFECT or name in _SINGLE or name.startswith(_FAMILIES)
+
+
+def is_plug_in(name: str, text: str) -> bool:
+    """Whether a setting names Java code of one's own that Kafka would run: who clients are or what they may could
+    depend on it.
+    """
+    return name.endswith(_PLUG_INS) and bool(text) and not text.startswith("org.apache.kafka.")
