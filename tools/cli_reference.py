@@ -112,6 +112,12 @@ properties), and properties of the client by their Kafka names, which win over t
 over both. Only its owner may read the file. Other users see a password on a command line, and it stays in the
 shell's history: `--secret` asks for it instead, and `context show` masks it. The drop-in commands know no contexts.
 
+A context can be protected (`context add --protected`, `context protect NAME`). What would change something there
+(`groups reset`, `delete`, `delete-offsets`, `apply`, `undo`, each with `--execute`) then asks for the context's name
+at a terminal, below what would be done, and elsewhere needs `--confirm-context NAME`. That holds for its brokers by
+`--bootstrap-server`, too, where one of the addresses is the same. It keeps mistakes out, not people: who may change
+what is the brokers' to decide, by ACLs.
+
 The options of the cluster and of the output may stand before the command, too (`groupkeeper --context prod groups
 list`). Durations are written as `500ms`, `30s`, `2m`, `1h30m` or `7d`, or as in ISO 8601 (`PT2M`, `P7D`).
 

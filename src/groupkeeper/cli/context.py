@@ -28,6 +28,7 @@ CONTEXTS = Shape(
         Column("in_use", "whether commands use it when nothing else names a cluster"),
         Column("bootstrap_server", ""),
         Column("command_config", "the file with more properties; null: none"),
+        Column("protected", "whether it has to be named once more before something is changed there"),
     ],
 )
 
@@ -96,6 +97,11 @@ def _add_add(command: ArgumentParser) -> None:
         metavar="NAME",
         help="a property whose value is asked for without being shown, or read from a line of standard input",
     )
+    command.add_argument(
+        "--protected",
+        action="store_true",
+        help="who changes something there has to type its name, or to give --confirm-context",
+    )
     command.add_argument("--use", action="store_true", help="select it")
     command.add_argument("--replace", action="store_true", help="replace the context of this name")
 
@@ -106,7 +112,7 @@ def _add(options: Namespace) -> None:
     path = None if options.command_config is None else str(Path(options.command_config).absolute())
     properties = dict(options.property) | {name: _ask(name) for name in options.secret}
     _check(options, path, properties)
-    context_files.write(Context(options.name, options.bootstrap_server, path, properties))
+    context_files.write(Context(options.name, options.bootstrap_server, path, properties, options.protected))
     if options.use or len(context_files.names()) == 1:
         context_files.use(options.name)
     say(f"context {options.name} saved" + (" and selected\n" if context_files.current() == options.name else "\n"))
@@ -142,6 +148,7 @@ def _list(options: Namespace) -> None:
             "in_use": one.name == in_use,
             "bootstrap_server": one.bootstrap_server,
             "command_config": one.command_config,
+            "protected": one.is_protected,
         }
         for one in contexts
     ]
@@ -162,6 +169,8 @@ def _show(options: Namespace) -> None:
     properties = {context_files.SERVERS: context.bootstrap_server}
     if context.command_config is not None:
         properties[context_files.COMMAND_CONFIG] = context.command_config
+    if context.is_protected:
+        properties[context_files.PROTECTED] = "true"
     properties |= context.properties
     rows: list[Row] = [{"name": key, "value": context_files.masked(key, value)} for key, value in properties.items()]
     print_report(options, PROPERTIES, Page(rows))
@@ -174,6 +183,16 @@ def _add_use(command: ArgumentParser) -> None:
 def _use(options: Namespace) -> None:
     context_files.use(options.name)
     say(f"context {options.name} selected\n")
+
+
+def _add_protect(command: ArgumentParser) -> None:
+    command.add_argument("name", metavar="NAME", help="the context to protect")
+    command.add_argument("--off", action="store_true", help="protect it no longer")
+
+
+def _protect(options: Namespace) -> None:
+    context_files.write(context_files.read(options.name)._replace(is_protected=not options.off))
+    say(f"context {options.name} is {'no longer ' if options.off else ''}protected\n")
 
 
 def _add_remove(command: ArgumentParser) -> None:
@@ -191,13 +210,19 @@ ADD = Command(
     examples="""\
 examples:
   groupkeeper context add local --bootstrap-server localhost:9092
-  groupkeeper context add prod --bootstrap-server kafka.example.com:9093 --command-config prod.properties --use
+  groupkeeper context add prod --bootstrap-server kafka.example.com:9093 --command-config prod.properties --protected
   groupkeeper context add eu --bootstrap-server eu.example.com:9093 \\
       --property security.protocol=SASL_SSL --property sasl.mechanism=PLAIN --secret sasl.jaas.config""",
 )
 LIST = Command(add_output, _handling(_list))
 SHOW = Command(_add_show, _handling(_show))
 USE = Command(_add_use, _handling(_use))
+PROTECT = Command(
+    _add_protect,
+    _handling(_protect),
+    "Protect a context: commands that change something there ask for its name at a terminal, and elsewhere need "
+    "--confirm-context NAME. Its brokers are protected without the context, too.",
+)
 REMOVE = Command(_add_remove, _handling(_remove))
 
 _HERE = "groupkeeper.cli.context"
@@ -208,6 +233,7 @@ FAMILY = Family(
         "list": Entry("list the contexts", f"{_HERE}:LIST"),
         "show": Entry("show a context, without its secrets", f"{_HERE}:SHOW"),
         "use": Entry("choose the context that commands use", f"{_HERE}:USE"),
+        "protect": Entry("have changes there confirmed by its name", f"{_HERE}:PROTECT"),
         "remove": Entry("forget a context", f"{_HERE}:REMOVE"),
     },
     "Save clusters under names, with the properties of their clients, to choose them with --context. "

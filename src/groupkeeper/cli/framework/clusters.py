@@ -44,16 +44,21 @@ class UsageMistake(Exception):
 
 
 class Cluster(NamedTuple):
-    """Where a cluster is, the properties of its clients, and where those stand, for messages."""
+    """Where a cluster is, the properties of its clients, and where those stand, for messages. ``protected``: the name
+    of its context, where that is a protected one.
+    """
 
     bootstrap_server: str
     properties: Mapping[str, str]
     source: str = "--bootstrap-server"
+    context: str | None = None
+    protected: str | None = None
 
 
 class Asking(NamedTuple):
     """What a command asks with. ``is_secured``: the client has to say who it is, so that some things may be hidden.
-    ``cluster``: its name, where several are asked.
+    ``cluster``: its name, where several are asked. ``context``: the name of the one that is used, None: none is;
+    ``protected``: that of the one whose cluster is protected.
     """
 
     admin: Admin
@@ -61,6 +66,8 @@ class Asking(NamedTuple):
     progress: Progress
     is_secured: bool = False
     cluster: str | None = None
+    context: str | None = None
+    protected: str | None = None
 
     def note(self, text: str) -> None:
         """Say on standard error what is noteworthy now, and not at the end of the report."""
@@ -156,7 +163,8 @@ def cluster_of(options: Namespace) -> Cluster:
     if context.properties and context_files.is_open_to_others(name):
         complain(f"note: other users may read the file of context {name}, which can hold secrets\n")
     note_misspelt(properties)
-    return Cluster(options.bootstrap_server or context.bootstrap_server, properties, source)
+    servers = options.bootstrap_server or context.bootstrap_server
+    return Cluster(servers, properties, source, name, name if context.is_protected else None)
 
 
 def admin_of(cluster: Cluster, timeout_ms: int) -> Admin:
@@ -278,7 +286,11 @@ async def pages_of(
 ) -> AsyncGenerator[Page, None]:
     """What a cluster has of a report; what fails as a whole is a problem on the last page. Raises UsageMistake."""
     is_secured = cluster.properties.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT"
-    asking = Asking(admin_of(cluster, options.timeout), options, progress, is_secured, name)
+    protected = cluster.protected
+    if protected is None and hasattr(options, "execute"):
+        protected = context_files.protecting(cluster.bootstrap_server)
+    admin = admin_of(cluster, options.timeout)
+    asking = Asking(admin, options, progress, is_secured, name, cluster.context, protected)
     try:
         async with AsyncExitStack() as stack:
             asking.progress.say(f"connecting to {cluster.bootstrap_server}")

@@ -1,7 +1,8 @@
 """Contexts: clusters under names, each a file of properties in the platform's folder for configurations.
 
-``contexts/NAME.properties`` has ``bootstrap.servers``, perhaps ``command.config`` (a file of more properties), and
-properties of the client. ``current-context`` has the name of the one to use. Files can hold secrets: mode 0600.
+``contexts/NAME.properties`` has ``bootstrap.servers``, perhaps ``command.config`` (a file of more properties) and
+``groupkeeper.protected``, and properties of the client. ``current-context`` has the name of the one to use. Files can
+hold secrets: mode 0600.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from groupkeeper.java_properties import BadEscape, escaped, read_properties
 
 SERVERS = "bootstrap.servers"
 COMMAND_CONFIG = "command.config"
+PROTECTED = "groupkeeper.protected"
 VARIABLE = "GROUPKEEPER_CONTEXT"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -31,12 +33,15 @@ class ContextProblem(Exception):
 
 
 class Context(NamedTuple):
-    """``properties`` are those of its own, ``command_config`` the path of a file with more; its own ones win."""
+    """``properties`` are those of its own, ``command_config`` the path of a file with more; its own ones win.
+    ``is_protected``: whoever changes something there has to name it once more.
+    """
 
     name: str
     bootstrap_server: str
     command_config: str | None
     properties: Mapping[str, str]
+    is_protected: bool = False
 
 
 def folder() -> Path:
@@ -77,7 +82,25 @@ def read(name: str) -> Context:
     servers = properties.pop(SERVERS, "")
     if not servers:
         raise ContextProblem(f"{_path(name)} has no {SERVERS}")
-    return Context(name, servers, properties.pop(COMMAND_CONFIG, None), properties)
+    is_protected = properties.pop(PROTECTED, "false").strip().lower() == "true"
+    return Context(name, servers, properties.pop(COMMAND_CONFIG, None), properties, is_protected)
+
+
+def protecting(bootstrap_server: str) -> str | None:
+    """The name of a protected context that has one of these addresses, None: there is none."""
+    addresses = set(_addresses(bootstrap_server))
+    for name in names():
+        try:
+            context = read(name)
+        except ContextProblem:
+            continue
+        if context.is_protected and not addresses.isdisjoint(_addresses(context.bootstrap_server)):
+            return name
+    return None
+
+
+def _addresses(bootstrap_server: str) -> list[str]:
+    return [part.strip().lower() for part in bootstrap_server.split(",")]
 
 
 def _unknown(name: str) -> str:
@@ -91,6 +114,7 @@ def _unknown(name: str) -> str:
 def write(context: Context) -> None:
     """Keep the context, in place of one that has its name. Raises ContextProblem."""
     own = {COMMAND_CONFIG: context.command_config} if context.command_config else {}
+    own |= {PROTECTED: "true"} if context.is_protected else {}
     properties = {SERVERS: context.bootstrap_server, **own, **context.properties}
     lines = [f"{escaped(name, is_key=True)}={escaped(value)}\n" for name, value in properties.items()]
     _replace(_path(context.name), "".join(lines))

@@ -51,6 +51,12 @@ def add_executing(command: ArgumentParser, deed: str, *, is_for_one: bool = Fals
         metavar="GROUPS",
         help=_CONFIRM_ONE if is_for_one else _CONFIRM_SEVERAL,
     )
+    command.add_argument(
+        "--confirm-context",
+        metavar="NAME",
+        help="the name of the context: nothing is done on another one; needed with --execute where the context is "
+        "protected, and asked for on a terminal",
+    )
 
 
 def add_creating(command: ArgumentParser, deed: str) -> None:
@@ -59,16 +65,21 @@ def add_creating(command: ArgumentParser, deed: str) -> None:
 
 
 async def check_confirmed(
-    options: Namespace, count: int, *, are_named: bool = False, show: Callable[[], None] | None = None
+    asking: Asking, count: int, *, are_named: bool = False, show: Callable[[], None] | None = None
 ) -> bool:
-    """Raise NotConfirmed unless the number of groups is the confirmed one; at a terminal it is asked for.
+    """Raise NotConfirmed unless the number of groups and the context are the confirmed ones; a terminal is asked.
 
     True: it was asked for, and what was compared with the cluster before may be different by now. ``are_named``: each
-    of the groups was typed, so that nothing has to be confirmed. ``show`` is called before it is asked. Where no group
-    is left to change, there is nothing to confirm, whatever number was expected.
+    of the groups was typed, so that their number has not to be confirmed. ``show`` is called before it is asked. Where
+    no group is left to change, there is nothing to confirm, whatever number was expected.
     """
     if not count:
         return False
+    is_shown = await _check_count(asking.options, count, are_named, show)
+    return await check_context(asking, None if is_shown else show) or is_shown
+
+
+async def _check_count(options: Namespace, count: int, are_named: bool, show: Callable[[], None] | None) -> bool:
     if options.confirm is not None:
         if options.confirm != count:
             raise NotConfirmed(
@@ -83,6 +94,29 @@ async def check_confirmed(
     if show is not None:
         show()
     await ask(count)
+    return True
+
+
+async def check_context(asking: Asking, show: Callable[[], None] | None = None) -> bool:
+    """Raise NotConfirmed unless a protected context is confirmed before anything is changed; whether it was asked for.
+
+    It is asked for once. ``show`` is called before.
+    """
+    options = asking.options
+    confirmed, name = options.confirm_context, asking.protected
+    if confirmed is not None and confirmed != (name or asking.context):
+        where = f"the context is {name or asking.context}" if name or asking.context else "no context is used"
+        raise NotConfirmed(f"argument --confirm-context: {confirmed} is not it: {where}; nothing was changed")
+    if not options.execute or name is None or confirmed == name:
+        return False
+    if not can_ask():
+        raise NotConfirmed(f"context {name} is protected: add --confirm-context {name}; nothing was changed")
+    if show is not None:
+        show()
+    complain(f"Context {name} is protected. Type its name to change something there, anything else to leave it: ")
+    if (await _typed()).strip() != name:
+        raise NotConfirmed("nothing was changed")
+    options.confirm_context = name
     return True
 
 

@@ -54,7 +54,7 @@ async def _offset_pages(asking: Asking) -> AsyncIterator[Page]:
         problems = [trouble_problem(trouble, Deed.DELETE_OFFSETS) for trouble in made.troubles]
     verdict = await check(asking.admin, made.plan)
     applied = Applied(verdict.ready, verdict.already, verdict.troubles)
-    await check_confirmed(options, len(made.plan.groups))
+    await check_confirmed(asking, len(made.plan.groups))
     remarks = consequences(verdict.ready)
     if options.execute and verdict.ready:
         recorder = own_recorder(options, remarks)
@@ -97,7 +97,7 @@ async def _group_pages(asking: Asking) -> AsyncIterator[Page]:
     yield Page(problems=problems_of(options, found.failed, Deed.DELETE))
     would_be = [{"group": key, "offsets": count, "result": _WOULD_BE} for key, count in sorted(found.done.items())]
     await check_confirmed(
-        options,
+        asking,
         len(would_be),
         are_named=are_typed(options),
         show=lambda: show_first(asking, DELETED_GROUPS, would_be),

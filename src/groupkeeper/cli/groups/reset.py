@@ -86,7 +86,7 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
         rows = [row for page in _rows(plan.groups, applied, "would be applied", has_group=True) for row in page.rows]
         show_first(asking, NEW_OFFSETS, rows, meaning)
 
-    if await check_confirmed(options, len(verdict.ready), are_named=are_typed(options), show=show):
+    if await check_confirmed(asking, len(verdict.ready), are_named=are_typed(options), show=show):
         verdict = await check(asking.admin, plan, creates=options.create)
         applied = Applied(verdict.ready, verdict.already, verdict.troubles)
     if options.execute and verdict.ready:

@@ -65,13 +65,13 @@ async def _commands(asking: Asking) -> AsyncIterator[Page]:
 async def _pages(asking: Asking) -> AsyncIterator[Page]:
     options, plan = asking.options, asking.options.plan
     if options.confirm is not None or not can_ask():
-        await check_confirmed(options, len(plan.groups))  # before it waits for members
+        await check_confirmed(asking, len(plan.groups))  # before it waits for members
     verdict = await compared(asking, plan)
     would_be = foreseen(options, verdict)
     remarks = consequences(would_be.done)
     if would_be.done:
         rows = rows_of(plan, would_be, is_done=False)
-        if await check_confirmed(options, len(plan.groups), show=lambda: show_first(asking, OUTCOMES, rows, remarks)):
+        if await check_confirmed(asking, len(plan.groups), show=lambda: show_first(asking, OUTCOMES, rows, remarks)):
             verdict = await compared(asking, plan)
     yield Page(remarks=remarks)
     async for page in apply_pages(asking, plan, verdict):

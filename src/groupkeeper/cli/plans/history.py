@@ -18,7 +18,7 @@ from groupkeeper.cli.framework.clusters import (
     run_report,
 )
 from groupkeeper.cli.framework.commands import Command
-from groupkeeper.cli.framework.executing import ask, can_ask, check_confirmed, show_first
+from groupkeeper.cli.framework.executing import ask, can_ask, check_confirmed, check_context, show_first
 from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.reports import Page, problem_of
 from groupkeeper.cli.framework.typed import words_of
@@ -145,13 +145,14 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
     if options.wait is not None:
         verdict = await compared(asking, plan)
     remarks = [*_told_of(recorded, is_share=is_share), *consequences(plan.groups)]
-    await check_confirmed(options, len(plan.groups), are_named=can_ask())
+    await check_confirmed(asking, len(plan.groups), are_named=can_ask())
     would_be = foreseen(options, verdict)
     is_decided = options.dry_run or (options.execute and options.confirm is not None) or not would_be.done
     if not is_decided and can_ask():
         show_first(asking, OUTCOMES, rows_of(plan, would_be, is_done=False), remarks)
         await ask(len(plan.groups))
         options.execute = True
+        await check_context(asking)
         verdict = await compared(asking, plan)
     if is_decided or not can_ask() or options.output == "json":
         yield Page(remarks=remarks)

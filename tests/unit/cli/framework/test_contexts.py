@@ -52,7 +52,7 @@ def test_the_first_context_is_in_use_and_others_when_told(run: Run) -> None:
     assert run("use", "two") == (0, "context two selected\n", "")
     rows = json.loads(run("list", "--output", "json")[1])["contexts"]
     assert [(each["context"], each["in_use"]) for each in rows] == [("one", False), ("two", True)]
-    assert run("list", "--output", "csv")[1].splitlines()[1] == "one,false,one:1,"
+    assert run("list", "--output", "csv")[1].splitlines()[1] == "one,false,one:1,,false"
     assert run("remove", "two") == (0, "context two removed\n", "")
     assert context_files.current() is None
 

@@ -1,0 +1,128 @@
+"""Protected contexts: whoever changes something there has to name the context once more."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.stages import INACTIVE, SETTINGS, put_back, set_up
+
+from groupkeeper.cli.framework import executing
+from groupkeeper.cli.main import main
+from groupkeeper.testing.background import BackgroundBroker
+
+RESET = ["groups", "reset", "billing", "--topic", "orders", "--to-earliest", "--execute"]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with BackgroundBroker(properties=SETTINGS) as broker:
+        asyncio.run(set_up(INACTIVE, broker.bootstrap_servers, tmp_path_factory.mktemp("stage")))
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture(autouse=True)
+def servers(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[str]:
+    """The brokers, which are the protected context prod."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
+    assert main(["context", "add", "prod", "--bootstrap-server", broker, "--protected"]) == 0
+    capsys.readouterr()
+    yield broker
+    asyncio.run(put_back(INACTIVE, broker))
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    """A command with --output json: its status and what it printed."""
+
+    def call(*words: str) -> tuple[int, Any]:
+        status = main([*words, "--output", "json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+REFUSED = "context prod is protected: add --confirm-context prod; nothing was changed"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        RESET,
+        ["groups", "delete", "billing", "--execute"],
+        ["groups", "delete", "*", "--execute", "--confirm", "2"],
+        ["groups", "delete-offsets", "billing", "--topic", "orders", "--execute"],
+    ],
+)
+def test_nothing_is_changed_without_its_name(run: Any, servers: str, words: list[str]) -> None:
+    status, report = run(*words, "--context", "prod")
+    assert (status, report["executed"], [one["message"] for one in report["problems"]]) == (1, False, [REFUSED])
+    # The brokers are protected, whatever they are called.
+    status, report = run(*words, "--bootstrap-server", servers)
+    assert (status, [one["message"] for one in report["problems"]]) == (1, [REFUSED])
+    status, report = run(*words, "--context", "prod", "--confirm-context", "dr")
+    assert status == 1
+    assert report["problems"][0]["message"].startswith("argument --confirm-context: dr is not it: the context is prod")
+    assert {row["group"] for row in run("groups", "list")[1]["groups"]} == {"billing", "zeta"}
+    assert run("groups", "offsets", "billing", "--topic", "orders")[1]["offsets"][0]["current_offset"] == 4
+
+
+def test_with_its_name_it_is_done_and_taken_back(run: Any) -> None:
+    status, report = run(*RESET, "--confirm-context", "prod")
+    assert (status, report["executed"], {row["result"] for row in report["offsets"]}) == (0, True, {"applied"})
+    status, report = run("undo", "--execute")
+    assert (status, report["problems"][0]["message"]) == (1, REFUSED)
+    assert run("undo", "--execute", "--confirm-context", "prod")[0] == 0
+
+
+def test_a_plan_is_made_and_compared_without_it(run: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    assert run("plan", "reset", "billing", "--topic", "orders", "--to-latest", "--save", path)[0] == 0
+    assert run("apply", path)[0] == 0
+    status, report = run("apply", path, "--execute")
+    assert (status, report["problems"][0]["message"]) == (1, REFUSED)
+    assert run("apply", path, "--execute", "--confirm-context", "prod")[0] == 0
+
+
+@pytest.mark.parametrize(("typed", "status"), [("prod\n", 0), ("yes\n", 1), ("", 1)])
+def test_at_a_terminal_it_is_asked_for_below_the_rows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str, status: int
+) -> None:
+    async def answer() -> str:
+        return typed
+
+    monkeypatch.setattr(executing, "can_ask", lambda: True)
+    monkeypatch.setattr(executing, "_typed", answer)
+    assert main(RESET) == status
+    output, errors = capsys.readouterr()
+    assert "would be applied" in errors.partition("Context prod is protected. Type its name")[0]
+    assert ("applied" in output) is (status == 0)
+
+
+def test_the_protection_is_shown_and_goes(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert [row["protected"] for row in run("context", "list")[1]["contexts"]] == [True]
+    assert {"name": "groupkeeper.protected", "value": "true"} in run("context", "show", "prod")[1]["properties"]
+    assert main(["context", "protect", "prod", "--off"]) == 0
+    assert capsys.readouterr().out == "context prod is no longer protected\n"
+    assert run(*RESET)[0] == 0
+    assert main(["context", "protect", "prod"]) == 0
+    capsys.readouterr()
+    assert run(*RESET)[0] == 0  # it is so already
+    assert run(*RESET[:-2], "--to-latest", "--execute")[0] == 1
+
+
+def test_another_context_than_the_one_meant_is_refused(
+    run: Any, servers: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["context", "protect", "prod", "--off"]) == 0
+    capsys.readouterr()
+    status, report = run(*RESET, "--bootstrap-server", servers, "--confirm-context", "prod")
+    assert status == 1
+    assert report["problems"][0]["message"].endswith("prod is not it: no context is used; nothing was changed")
