@@ -97,6 +97,14 @@ class Chromium:
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
+    def until(self, script: str) -> None:
+        """Wait until an expression holds; what the page says then is in the failure when it never does."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while not self.run(f"Boolean({script})"):
+            said = "document.body.innerText"
+            assert time.monotonic() < deadline, f"{script} does not come about: {self.run(said)}"
+            time.sleep(0.02)
+
     def picture(self, path: Path, *, is_whole: bool = True) -> None:
         """Save what the page looks like."""
         found = self.send("Page.captureScreenshot", captureBeyondViewport=is_whole)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.browser.chromium import COMMAND, Chromium
-from tests.live.stage import arrange
+from tests.live.stage import arrange, commit
 from tests.web.serving import Served, serving
 
+from groupkeeper.client.admin import Admin
 from groupkeeper.testing.background import BackgroundBroker
 
 pytestmark = [
@@ -53,3 +55,29 @@ def test_one_gets_from_the_fleet_to_a_group_and_the_list_is_sorted_by_links(serv
         assert browser.run("document.querySelector('th[aria-sort]').textContent") == "lag ▼"
         browser.open(browser.run("[...document.links].find((link) => link.textContent === 'search').href"))
         assert browser.run("document.querySelector('h1').textContent") == "search"
+
+
+def test_a_page_is_brought_up_to_date_where_it_stands(tmp_path: Path) -> None:
+    async def commit_6(servers: str) -> None:
+        async with Admin(servers) as admin:
+            await commit(admin, "search", "orders", 6)
+
+    with BackgroundBroker() as broker:
+        arrange(broker.bootstrap_servers)
+        where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}")
+        with serving(*where, "--interval", "500") as served, Chromium(tmp_path) as browser:
+            served.until_ready()
+            browser.open(f"http://{served.address}/cluster?cluster=prod&sort=group")
+            browser.run("document.querySelector('input[name=q]').value = 'typed'")
+            browser.run("[...document.links].find((link) => link.textContent === 'search').focus()")
+            lag = "[...document.querySelectorAll('tbody tr')].map((row) => row.cells[4].textContent).join()"
+            assert browser.run(lag) == "0,5,8"
+            browser.until("document.getElementById('live').textContent === 'live'")
+            asyncio.run(commit_6(broker.bootstrap_servers))
+            browser.until(f"{lag} === '0,5,2'")
+            # What one does there goes on.
+            assert browser.run("document.activeElement.textContent") == "search"
+            assert browser.run("document.querySelector('input[name=q]').value") == "typed"
+            assert [each for each in browser.complaints if "404" not in each] == []
+            served.process.kill()
+            browser.until("document.getElementById('live').textContent === 'The server does not answer.'")

@@ -50,7 +50,8 @@ class Site:
         self.servers = servers
         self.journal = journal
         self.watched = watched
-        desk = Desk({"prod": lambda: Admin(servers)}, journal) if changes else None
+        self.told: list[str] = []
+        desk = Desk({"prod": lambda: Admin(servers)}, journal, self.told.append) if changes else None
         exporter = Exporter(Choices(), lambda: iter(()))
         exporter.take(watched.snapshot)
         self.app = application(
@@ -108,6 +109,7 @@ async def test_a_reset_is_planned_applied_and_undone(broker: BackgroundBroker, t
     assert "Applied by alice" in (await apply(alice, undo)).words
     assert await site.committed("search") == {"orders-0": 0}
     assert [one.undone_by is not None for one in site.journal.summaries()[0]] == [True, False]
+    assert site.told == ["prod", "prod"]  # so that the cluster is polled again
 
 
 async def test_the_plan_is_that_of_the_command_it_names(

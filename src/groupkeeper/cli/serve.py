@@ -164,7 +164,8 @@ def _age_ms(text: str) -> int:
 
 def _run(options: Namespace) -> int:
     try:
-        from groupkeeper.web.app import LOOPBACK_NAMES, Site, application
+        from groupkeeper.web.app import Site, application
+        from groupkeeper.web.news import News
         from groupkeeper.web.serving import serve
     except ImportError as missing:
         complain(f"error: groupkeeper serve needs {missing.name}: pip install 'groupkeeper[serve]' brings it\n")
@@ -189,21 +190,20 @@ def _run(options: Namespace) -> int:
         complain(f"error: {problem}\n")
         return 1
     openers = {name: _opener(cluster, options.timeout) for name, cluster in clusters.items()}
-    admission = _admission(options, openers, listening)
     archive = Archive(history)
     schedule = Schedule(options.interval / 1000, wanted)
     collectors = [Collector(name, opener, schedule, archive) for name, opener in openers.items()]
+    admission = _admission(options, openers, collectors, listening)
     rules = options.rules or Rules((), (), {})
     watch = _Watch(archive, Alerts(rules, kept), Courier(rules.webhooks, _say))
     exporter = Exporter(Choices(options.metric_names, options.series, options.max_series), watch.samples)
     for collector in collectors:
         exporter.take(collector.snapshot)
-    # On this machine only: a page in a browser must not reach it by a name that leads here.
-    is_any = not _is_local(listening) and not options.allowed_host
-    hosts = None if is_any else LOOPBACK_NAMES.union(map(str.lower, options.allowed_host))
-    site = Site(exporter, lambda: [each.snapshot for each in collectors], archive, *admission[:3])
+    news = News()
+    site = Site(exporter, lambda: [each.snapshot for each in collectors], archive, *admission[:3], news)
 
     async def take(snapshot: ClusterSnapshot) -> None:
+        news.tell(snapshot.cluster)
         watch.take(snapshot)
         await exporter.take_aside(snapshot)
 
@@ -214,8 +214,8 @@ def _run(options: Namespace) -> int:
         complain(f"serving {', '.join(clusters)} at http://{_address(listening)}/\n")
         if admission.token:
             complain(f"to change something, log in at http://{_address(listening)}/login with {admission.token}\n")
-        beside = [watch.courier.run()] if rules.webhooks else []
-        await serve(collectors, application(site, hosts), listening, stop, take, *beside)
+        beside = [news.run(), *([watch.courier.run()] if rules.webhooks else [])]
+        await serve(collectors, application(site, _hosts(options, listening)), listening, stop, take, *beside)
 
     try:
         asyncio.run(run())
@@ -224,13 +224,32 @@ def _run(options: Namespace) -> int:
     return 0
 
 
-def _admission(options: Namespace, openers: Mapping[str, Callable[[], Admin]], listening: socket.socket) -> Admission:
+def _admission(
+    options: Namespace,
+    openers: Mapping[str, Callable[[], Admin]],
+    collectors: Sequence[Collector],
+    listening: socket.socket,
+) -> Admission:
+    def tell(cluster: str) -> None:
+        for each in collectors:
+            if each.cluster == cluster:
+                each.hurry()
+
     try:
-        return admission_of(options, openers, is_local=_is_local(listening))
+        return admission_of(options, openers, tell, is_local=_is_local(listening))
     except UsageMistake as mistake:
         listening.close()
         options.refuse(str(mistake))
         raise
+
+
+def _hosts(options: Namespace, listening: socket.socket) -> frozenset[str] | None:
+    """The names by which it may be asked for, None: any."""
+    from groupkeeper.web.app import LOOPBACK_NAMES
+
+    # On this machine only: a page in a browser must not reach it by a name that leads here.
+    is_any = not _is_local(listening) and not options.allowed_host
+    return None if is_any else LOOPBACK_NAMES.union(map(str.lower, options.allowed_host))
 
 
 def _is_local(listening: socket.socket) -> bool:

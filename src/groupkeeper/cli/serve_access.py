@@ -71,8 +71,13 @@ def _header(text: str) -> str:
     return text
 
 
-def admission_of(options: Namespace, openers: Mapping[str, Callable[[], Admin]], *, is_local: bool) -> Admission:
-    """What the options say. ``is_local``: only this machine reaches the server. Raises UsageMistake, OSError."""
+def admission_of(
+    options: Namespace, openers: Mapping[str, Callable[[], Admin]], tell: Callable[[str], None], *, is_local: bool
+) -> Admission:
+    """What the options say. ``openers`` and ``tell``: as of Desk. ``is_local``: only this machine reaches the server.
+
+    Raises UsageMistake.
+    """
     from groupkeeper.web.access.people import Access, Proxy, networks_of
     from groupkeeper.web.access.roles import Roles
     from groupkeeper.web.changes.desk import Desk
@@ -90,7 +95,7 @@ def admission_of(options: Namespace, openers: Mapping[str, Callable[[], Admin]],
     proxy = None if options.user_header is None else Proxy(options.user_header, networks)
     is_open = options.token_file is None and proxy is None
     access = Access(Roles(_grants(options), changes=options.allow_changes), tokens, proxy, is_open=is_open)
-    desk = Desk(openers, kept) if options.allow_changes and kept is not None else None
+    desk = Desk(openers, kept, tell) if options.allow_changes and kept is not None else None
     return Admission(access, desk, None if kept is None else Record(kept), token)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -45,6 +46,7 @@ class Collector:
         self._archive = archive
         self._admin: Admin | None = None
         self._following: Following | None = None
+        self._hurry = asyncio.Event()
         self._waits = Waits(reads_records=schedule.wanted.reads_records)
 
     async def poll(self) -> ClusterSnapshot:
@@ -84,9 +86,16 @@ class Collector:
                 began = time.monotonic()
                 await tell(await self.poll())
                 rest_s = interval_s - (time.monotonic() - began)
-                await asyncio.sleep(max(rest_s, _LEAST_PAUSE_SHARE * interval_s))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(max(rest_s, _LEAST_PAUSE_SHARE * interval_s)):
+                        await self._hurry.wait()
+                self._hurry.clear()
         finally:
             await self.close()
+
+    def hurry(self) -> None:
+        """Let the next poll begin at once, or when that is over which is under way: something was changed."""
+        self._hurry.set()
 
     async def close(self) -> None:
         """Hang up. The next poll connects again."""

@@ -1,6 +1,6 @@
 """What is answered over HTTP. Everything is there before it is asked for: no look at a page makes a cluster be asked.
 
-Pages have no scripts, and their policy lets none run.
+Pages have one script, which brings them up to date, and their policy lets no other run.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from groupkeeper.web.changes.desk import Desk
 from groupkeeper.web.changes.record import Record
 from groupkeeper.web.exporter import Exporter
 from groupkeeper.web.exposition import wanted_format
+from groupkeeper.web.news import News
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
@@ -41,6 +42,9 @@ Snapshots = Callable[[], Sequence[ClusterSnapshot]]
 FILES = {"grafana-dashboard.json": "application/json", "prometheus-rules.yaml": "application/yaml"}
 """What comes with the package for Prometheus and Grafana, by name with its type."""
 
+_KEPT_S = 2.0
+_MOST_KEPT = 64
+
 _HISTORY_MS = 24 * 3600 * 1000
 
 
@@ -55,11 +59,14 @@ class Site:
         access: Access,
         desk: Desk | None = None,
         record: Record | None = None,
+        news: News | None = None,
     ) -> None:
         self._exporter = exporter
         self._snapshots = snapshots
         self._archive = archive
         self._access = access
+        self._news = news or News()
+        self._kept: dict[tuple[object, ...], tuple[float, str]] = {}
         self._changes = Changes(access, snapshots, desk, record)
 
     def routes(self) -> list[Route]:
@@ -71,12 +78,14 @@ class Site:
             "/group": self.group,
             "/topics": self.topics,
             "/topic": self.topic,
+            "/events": self.events,
             "/metrics": self.metrics,
             **{f"/{name}": self.file for name in FILES},
         }
         return [
             *(Route(path, self._for_known(answer)) for path, answer in pages.items()),
             Route("/style.css", self.style),
+            Route("/live.js", self.script),
             Route("/healthz", self.health),
             Route("/readyz", self.readiness),
             Route("/login", self.login, methods=["GET", "POST"]),
@@ -163,16 +172,46 @@ class Site:
     async def style(self, request: Request) -> Response:
         return Response(parts.STYLE, media_type="text/css", headers=HEADERS)
 
+    async def script(self, request: Request) -> Response:
+        content = resources.files("groupkeeper.web").joinpath("files", "live.js").read_bytes()
+        return Response(content, media_type="text/javascript", headers=HEADERS)
+
+    async def events(self, request: Request) -> Response:
+        """The polls of a cluster, or of all, as long as it is looked at by somebody who may see them."""
+        only = request.query_params.get("cluster")
+
+        def seen() -> list[str]:
+            clusters = [each.cluster for each in self._viewer(request).seen(self._snapshots())]
+            return [each for each in clusters if only in (None, each)] if self._access.person(request) else []
+
+        if only is not None and not seen():
+            return self._nowhere(request, "There is no such cluster here.")
+        return self._news.stream(seen)
+
+    def _shared(self, request: Request, snapshots: Sequence[ClusterSnapshot], write: Callable[[], str]) -> Response:
+        """A page of snapshots. Many may look at the same one, and all ask for it when there is news."""
+        now_s = time.monotonic()
+        key = (str(request.url), self._viewer(request), *((each.cluster, each.polls.done) for each in snapshots))
+        kept = self._kept.get(key)
+        if kept is None or now_s - kept[0] > _KEPT_S:
+            self._kept = {key: kept for key, kept in self._kept.items() if now_s - kept[0] <= _KEPT_S}
+            kept = (now_s, write())
+            if len(self._kept) < _MOST_KEPT:
+                self._kept[key] = kept
+        return html_answer(kept[1])
+
     async def fleet(self, request: Request) -> Response:
         viewer = self._viewer(request)
-        return html_answer(fleet_page(viewer.seen(self._snapshots()), _now_ms(), viewer))
+        seen = viewer.seen(self._snapshots())
+        return self._shared(request, seen, lambda: fleet_page(seen, _now_ms(), viewer))
 
     async def cluster(self, request: Request) -> Response:
         snapshot = self._asked_for(request)
         if snapshot is None:
             return self._nowhere(request, "There is no such cluster here.")
         viewer = self._viewer(request)
-        return html_answer(cluster_page(snapshot, Wish.of(request.query_params), _now_ms(), viewer))
+        wish = Wish.of(request.query_params)
+        return self._shared(request, [snapshot], lambda: cluster_page(snapshot, wish, _now_ms(), viewer))
 
     async def csv(self, request: Request) -> Response:
         snapshot = self._asked_for(request)
@@ -198,7 +237,8 @@ class Site:
         snapshot = self._asked_for(request)
         if snapshot is None:
             return self._nowhere(request, "There is no such cluster here.")
-        return html_answer(topics_page(snapshot, request.query_params, _now_ms(), self._viewer(request)))
+        viewer, wish = self._viewer(request), request.query_params
+        return self._shared(request, [snapshot], lambda: topics_page(snapshot, wish, _now_ms(), viewer))
 
     async def topic(self, request: Request) -> Response:
         snapshot, name = self._asked_for(request), request.query_params.get("topic", "")

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from groupkeeper.live.collector import Collector
 from groupkeeper.live.model import ClusterSnapshot
 
-_MOST_CONNECTIONS = 256
+_MOST_CONNECTIONS = 512
 _LARGEST_HEADER = 16 * 1024
 _GRACE_S = 5
 """Answers under way have so long to end."""

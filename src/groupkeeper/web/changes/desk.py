@@ -96,11 +96,16 @@ class Entry:
 
 
 class Desk:
-    """``open_admins`` make clients that aren't connected yet, by cluster."""
+    """``open_admins`` make clients that aren't connected yet, by cluster. ``tell`` is called with the cluster of each
+    plan that was applied.
+    """
 
-    def __init__(self, open_admins: Mapping[str, Callable[[], Admin]], journal: Journal) -> None:
+    def __init__(
+        self, open_admins: Mapping[str, Callable[[], Admin]], journal: Journal, tell: Callable[[str], None]
+    ) -> None:
         self.journal = journal
         self._open_admins = open_admins
+        self._tell = tell
         self._entries: dict[str, Entry] = {}
         self._applying = {cluster: asyncio.Lock() for cluster in open_admins}
 
@@ -173,11 +178,13 @@ class Desk:
         except BaseException:
             entry.stage = Stage.APPLIED if recorder.id else Stage.PLANNED
             entry.change_id = recorder.id
+            self._tell(entry.cluster)
             raise
         if applied is None:
             entry.stage = Stage.PLANNED
             return
         entry.stage, entry.applied, entry.applied_by, entry.change_id = Stage.APPLIED, applied, person.name, recorder.id
+        self._tell(entry.cluster)
         if recorder.failure:
             entry.remarks.append(f"the journal lacks the outcome, so the change looks unfinished: {recorder.failure}")
 

@@ -125,9 +125,9 @@ def chosen(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> list[Row]:
 def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Viewer = NOBODY) -> str:
     """A page of the list."""
     crumbs = [("Consumer groups", "/")]
-    when = f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(snapshot.problems)}'
+    when = parts.when(snapshot, now_ms)
     if not snapshot.is_up:
-        return parts.page(snapshot.cluster, when, crumbs, viewer)
+        return parts.page(snapshot.cluster, when, crumbs, viewer, follows=snapshot.cluster)
     rows = chosen(snapshot, wish, now_ms)
     order = wish.ordering
 
@@ -143,8 +143,9 @@ def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Vie
     )
     topics_link = parts.url("/topics", cluster=snapshot.cluster)
     links = f'<a href="{csv_link}">CSV</a> · <a href="{topics_link}">topics</a>'
-    body = f'{when}{_form(snapshot, wish)}<p class="soft">{said} · {links}</p>{table}{order.turning(len(rows), link)}'
-    return parts.page(snapshot.cluster, body, crumbs, viewer)
+    list_ = f'<p class="soft">{said} · {links}</p>{table}{order.turning(len(rows), link)}'
+    body = f"{when}{_form(snapshot, wish)}{parts.live('list', list_)}"
+    return parts.page(snapshot.cluster, body, crumbs, viewer, follows=snapshot.cluster)
 
 
 def _form(snapshot: ClusterSnapshot, wish: Wish) -> str:

@@ -20,8 +20,13 @@ def fleet_page(snapshots: Sequence[ClusterSnapshot], now_ms: int, viewer: Viewer
     cards = "".join(_cluster(each, now_ms) for each in snapshots)
     return parts.page(
         "Consumer groups",
-        f'{_verdict(snapshots, now_ms)}{_urgent(snapshots, now_ms)}<h2>Clusters</h2><div class="cards">{cards}</div>',
+        parts.live(
+            "fleet",
+            f"{_verdict(snapshots, now_ms)}{_urgent(snapshots, now_ms)}<h2>Clusters</h2>"
+            f'<div class="cards">{cards}</div>',
+        ),
         viewer=viewer,
+        follows=parts.EVERY,
     )
 
 

@@ -33,13 +33,15 @@ def group_page(
     """The whole page. ``made``: a table of what the journal has of the group."""
     link = parts.url("/change", cluster=snapshot.cluster, group=group.group_id)
     change = f'<p class="actions"><a href="{link}">Reset, delete …</a></p>'
+    front = (
+        f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(group.problems)}{_facts(group, now_ms)}'
+    )
     body = (
-        f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(group.problems)}'
-        f"{_facts(group, now_ms)}{change}"
         f"<h2>Lag</h2>{_lag(snapshot, group, samples)}<h2>Partitions</h2>{_partitions(snapshot.cluster, group)}"
         f"{_who(group)}<h2>Changes</h2>{_changes(changes)}{made}"
     )
-    return parts.page(group.group_id, body, parts.way_to(snapshot.cluster), viewer)
+    body = f"{parts.live('state', front)}{change}{parts.live('rest', body)}"
+    return parts.page(group.group_id, body, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
 
 
 def _who(group: GroupView) -> str:

@@ -139,17 +139,38 @@ def sentence(said: str) -> str:
     return escape(words.reason(said))
 
 
-def page(title: str, body: str, crumbs: Sequence[tuple[str, str]] = (), viewer: Viewer = NOBODY) -> str:
-    """A whole page. ``crumbs``: the way to it, as texts with links."""
+def live(name: str, html: str) -> str:
+    """A part of a page that is brought up to date while it is looked at."""
+    return f'<div id="live-{name}" data-live>{html}</div>'
+
+
+EVERY = "*"
+
+
+def page(
+    title: str,
+    body: str,
+    crumbs: Sequence[tuple[str, str]] = (),
+    viewer: Viewer = NOBODY,
+    *,
+    follows: str | None = None,
+) -> str:
+    """A whole page. ``crumbs``: the way to it, as texts with links. ``follows``: the cluster whose polls bring its live
+    parts up to date, or EVERY.
+    """
+    events = url("/events", cluster=None if follows == EVERY else follows)
+    script = '<script src="/live.js" defer></script>' if follows is not None else ""
+    state = '<p id="live" class="soft" role="status">as of when it was loaded</p>' if follows is not None else ""
+    opening = f'<body data-events="{events}">' if follows is not None else "<body>"
     way = " › ".join(f'<a href="{link}">{text(name)}</a>' for name, link in crumbs)
     nav = f'<nav class="crumbs" aria-label="where">{way}</nav>' if way else ""
     what = "groupkeeper serve" if viewer.changes else "groupkeeper serve, read only"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
         '<meta name="viewport" content="width=device-width,initial-scale=1"/>'
-        f'<title>{text(title)}</title><link rel="stylesheet" href="/style.css"/></head>\n<body>'
+        f'<title>{text(title)}</title><link rel="stylesheet" href="/style.css"/>{script}</head>\n{opening}'
         '<a class="skip" href="#content">to the content</a><main id="content">'
-        f'<div class="top">{nav}{viewer.line()}</div><h1>{text(title)}</h1>{body}'
+        f'<div class="top">{nav}{viewer.line()}</div><h1>{text(title)}</h1>{state}{body}'
         f"<footer>{what}. All times are UTC. What the words mean: docs/glossary.md and docs/serve.md.</footer>"
         "</main></body></html>\n"
     )
@@ -197,6 +218,11 @@ def problem(of: Problem, *, with_group: bool = False) -> str:
         where.append(of.topic if of.partition is None else f"{of.topic}-{of.partition}")
     said = f"missing ACL: {of.acl}" if of.acl is not None else of.message
     return escape(words.reason(": ".join([*where, said])))
+
+
+def when(snapshot: ClusterSnapshot, now_ms: int) -> str:
+    """Of when the numbers of a page are, and what the cluster's problems are."""
+    return live("when", f'<p class="soft">{measured(snapshot, now_ms)}</p>{problems(snapshot.problems)}')
 
 
 def measured(snapshot: ClusterSnapshot, now_ms: int) -> str:

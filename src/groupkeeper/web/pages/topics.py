@@ -88,9 +88,9 @@ def topics_of(snapshot: ClusterSnapshot, wanted: str = "") -> list[Topic]:
 def topics_page(snapshot: ClusterSnapshot, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = NOBODY) -> str:
     """The list. ``parameters``: of the address; anything may be in them."""
     title = f"Topics of {snapshot.cluster}"
-    when = f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(snapshot.problems)}'
+    when = parts.when(snapshot, now_ms)
     if not snapshot.is_up:
-        return parts.page(title, when, parts.way_to(snapshot.cluster), viewer)
+        return parts.page(title, when, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
     text = parameters.get("q", "")[:_LONGEST_TEXT]
     order = Order.of(parameters, _KEYS, "time_lag", _ASCENDING_FIRST)
     topics = topics_of(snapshot, text.lower())
@@ -107,8 +107,9 @@ def topics_page(snapshot: ClusterSnapshot, parameters: Mapping[str, str], now_ms
     said = f"{words.counted(len(topics), 'topic')} that groups have offsets of, or members on."
     rows = (_cells(snapshot.cluster, topic) for topic in order.cut(topics))
     table = parts.table([order.head(column, link) for column in _COLUMNS], rows, "topics")
-    body = f'{when}{form}<p class="soft">{said}</p>{table}{order.turning(len(topics), link)}'
-    return parts.page(title, body, parts.way_to(snapshot.cluster), viewer)
+    list_ = f'<p class="soft">{said}</p>{table}{order.turning(len(topics), link)}'
+    body = f"{when}{form}{parts.live('list', list_)}"
+    return parts.page(title, body, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
 
 
 def _cells(cluster: str, topic: Topic) -> Sequence[Cell]:
@@ -173,11 +174,11 @@ def topic_page(
         "groups that read it",
     )
     crumbs = [*parts.way_to(snapshot.cluster), ("topics", parts.url("/topics", cluster=snapshot.cluster))]
-    body = (
-        f'<p class="soft">{parts.measured(snapshot, now_ms)}</p><div class="card">{parts.numbers(pairs)}</div>'
-        f"<h2>Who reads it</h2>{table}{order.turning(len(readers), link)}"
+    readers_list = (
+        f'<div class="card">{parts.numbers(pairs)}</div><h2>Who reads it</h2>{table}{order.turning(len(readers), link)}'
     )
-    return parts.page(topic.name, body, crumbs, viewer)
+    body = f"{parts.when(snapshot, now_ms)}{parts.live('list', readers_list)}"
+    return parts.page(topic.name, body, crumbs, viewer, follows=snapshot.cluster)
 
 
 def _reader_cells(cluster: str, group: GroupView, view: TopicView, now_ms: int) -> Sequence[Cell]:

@@ -1,0 +1,117 @@
+"""News of polls for open pages: a stream of events for each (Server-Sent Events). What they show they then ask for.
+
+A stream holds nothing that its reader hasn't taken: it has one number for each cluster, and tells the latest only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Collection
+
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from groupkeeper.web.answers import HEADERS
+
+MOST_STREAMS = 256
+_PING_S = 15.0
+"""So often something is sent: a peer that is gone is noticed by that, and a proxy between does not hang up."""
+
+_LONGEST_S = 20.0
+"""A reader that takes nothing for so long is hung up on."""
+
+
+class News:
+    """Which clusters were polled how often. Streams end when it is closed."""
+
+    def __init__(self) -> None:
+        self._polls: Counter[str] = Counter()
+        self._waiting: set[asyncio.Event] = set()
+        self._is_closed = False
+
+    @property
+    def streams(self) -> int:
+        """How many there are."""
+        return len(self._waiting)
+
+    def tell(self, cluster: str) -> None:
+        """A cluster was polled."""
+        self._polls[cluster] += 1
+        self._wake()
+
+    def _wake(self) -> None:
+        for event in self._waiting:
+            event.set()
+
+    async def run(self) -> None:
+        """Until it is cancelled: then the streams end, which nothing else would."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._is_closed = True
+            self._wake()
+
+    def stream(self, clusters: Callable[[], Collection[str]]) -> Response:
+        """A stream of the polls of clusters. ``clusters``: which of them its reader may know of, none when it ends."""
+        if self.streams >= MOST_STREAMS:
+            return PlainTextResponse("Too many pages are open.\n", 503, HEADERS)
+        return _Stream(self, clusters)
+
+    async def _follow(self, clusters: Callable[[], Collection[str]], send: Send) -> None:
+        event = asyncio.Event()
+        self._waiting.add(event)
+        told = Counter(self._polls)
+        try:
+            await _say(send, "retry: 3000\n\n")
+            while not self._is_closed and (known := clusters()):
+                news = [cluster for cluster in known if self._polls[cluster] != told[cluster]]
+                told = Counter(self._polls)
+                if news:
+                    await _say(send, "".join(f"event: poll\ndata: {json.dumps(cluster)}\n\n" for cluster in news))
+                    continue
+                event.clear()
+                try:
+                    async with asyncio.timeout(_PING_S):
+                        await event.wait()
+                except TimeoutError:
+                    await _say(send, ": still here\n\n")
+        finally:
+            self._waiting.discard(event)
+
+
+async def _say(send: Send, text: str) -> None:
+    async with asyncio.timeout(_LONGEST_S):
+        await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+
+
+class _Stream(Response):
+    """Ends with the news, or with its reader."""
+
+    def __init__(self, news: News, clusters: Callable[[], Collection[str]]) -> None:
+        super().__init__(None, 200, HEADERS, "text/event-stream")
+        del self.headers["content-length"]
+        self.headers["x-accel-buffering"] = "no"  # nginx would hold events back
+        self._news = news
+        self._clusters = clusters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        following = asyncio.create_task(self._news._follow(self._clusters, send))
+        leaving = asyncio.create_task(_left(receive))
+        try:
+            await asyncio.wait([following, leaving], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended = following.done() and not following.cancelled() and following.exception() is None
+            for task in (following, leaving):
+                task.cancel()
+            await asyncio.gather(following, leaving, return_exceptions=True)
+        if ended:
+            await send({"type": "http.response.body", "body": b""})
+
+
+async def _left(receive: Receive) -> None:
+    """Return when the reader has hung up."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

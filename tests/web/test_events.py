@@ -1,0 +1,97 @@
+"""Open pages of a running server: what they are told, how soon, how many there may be, and what they hold up."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.live.stage import arrange, commit
+from tests.web.serving import Served, serving
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.testing.background import BackgroundBroker
+
+PAGES = 200
+HEAD = "GET /events?cluster=prod HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[BackgroundBroker]:
+    with BackgroundBroker() as broker:
+        arrange(broker.bootstrap_servers)
+        yield broker
+
+
+class Page:
+    """A connection with a stream. ``polls``: when it was told of one, by the clock of this process."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.polls: list[float] = []
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def opened(cls, served: Served) -> Page:
+        page = cls(*await asyncio.open_connection("127.0.0.1", served.port))
+        page._writer.write(HEAD.encode())
+        head = await page._reader.readuntil(b"retry: 3000\n\n")
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n"), head
+        assert b"content-type: text/event-stream; charset=utf-8\r\n" in head
+        return page
+
+    async def poll(self) -> float:
+        await self._reader.readuntil(b'event: poll\ndata: "prod"\n\n')
+        self.polls.append(time.monotonic())
+        return self.polls[-1]
+
+    async def rest(self) -> bytes:
+        return await self._reader.read()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+async def test_two_hundred_open_pages_are_told_at_once_and_hold_up_nothing(broker: BackgroundBroker) -> None:
+    where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}")
+    with serving(*where, "--interval", "1000") as served:
+        await asyncio.to_thread(served.until_ready)
+        status = Path(f"/proc/{served.process.pid}/status")
+        pages = await asyncio.gather(*(Page.opened(served) for _ in range(PAGES)))
+        began = time.monotonic()
+        assert (await asyncio.to_thread(served.get, "/healthz")).status == 200
+        assert time.monotonic() - began < 5
+        told = await asyncio.gather(*(page.poll() for page in pages))
+        assert max(told) - min(told) < 1
+        async with Admin(broker.bootstrap_servers) as admin:
+            await commit(admin, "search", "orders", 6)
+        # The poll after which they are told has seen it: the page has it by then.
+        for _ in range(3):
+            await asyncio.gather(*(page.poll() for page in pages))
+            text = (await asyncio.to_thread(served.get, "/group?cluster=prod&group=search")).text
+            if '<td class="n">6</td>' in text:
+                break
+        else:
+            raise AssertionError(text)
+        if status.exists():
+            resident_kb = int(status.read_text().split("VmRSS:")[1].split()[0])
+            assert resident_kb < 150 * 1024
+        for page in pages[1:]:
+            page.close()
+        served.process.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        assert (await pages[0].rest()).endswith(b"0\r\n\r\n")  # ended, not broken off
+        await asyncio.to_thread(served.process.wait, 20)
+        assert served.process.returncode == 0
+        assert time.monotonic() - began < 4  # nothing waits for the streams
+        pages[0].close()
+
+
+async def test_a_stream_of_what_is_not_there_is_none(broker: BackgroundBroker) -> None:
+    with serving("--bootstrap-server", f"prod={broker.bootstrap_servers}") as served:
+        answer = await asyncio.to_thread(served.get, "/events?cluster=nowhere")
+        assert answer.status == 404
+        assert "EventSource" in (await asyncio.to_thread(served.get, "/live.js")).text
