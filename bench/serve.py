@@ -1,25 +1,29 @@
 """`groupkeeper serve` on 10,000 groups × 8 partitions: CPU and memory, polls, scrapes, requests; and others beside it.
 
-Beside it: polling with kafka-python, and kafka_exporter where $KAFKA_EXPORTER names its program. BENCH_GROUPS sets
-another number of groups, BENCH_MINUTES how long is measured. Requests are counted by the embedded broker.
+Beside it: polling with kafka-python, and the exporters whose programs $KAFKA_EXPORTER, $KMINION and $BURROW name, one
+after the other on one Apache Kafka, which counts the requests. BENCH_GROUPS sets another number of groups,
+BENCH_MINUTES how long is measured.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
 import statistics
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, free_port
+from tools.apache_kafka import ApacheKafkaUnavailable, free_port
 
+from bench._exporters import OTHERS, Command, CountingKafka
 from bench._filling import PARTITIONS, TOPIC, fill
 from bench._measure import cost_of
 from bench.commands import KAFKA_PYTHON
@@ -28,6 +32,7 @@ from groupkeeper.testing.background import BackgroundBroker
 GROUPS = int(os.environ.get("BENCH_GROUPS", "10000"))
 MINUTES = float(os.environ.get("BENCH_MINUTES", "1"))
 SCRAPES = 20
+PATIENCE_S = 300.0
 INTERVAL_S = 15
 COMMAND = str(Path(sys.executable).with_name("groupkeeper"))
 
@@ -48,16 +53,32 @@ def usage_of(pid: int) -> Usage:
     return Usage((int(fields[11]) + int(fields[12])) / ticks, *mb)
 
 
+class TooSlow(Exception):
+    """A program that told nothing within PATIENCE_S."""
+
+
 @contextmanager
-def running(command: list[str], url: str, is_ready: Callable[[bytes], bool]) -> Iterator[int]:
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+def running(
+    command: list[str],
+    url: str,
+    is_ready: Callable[[bytes], bool],
+    environment: Mapping[str, str] = {},
+    folder: Path | None = None,
+) -> Iterator[int]:
+    whole = {**os.environ, **environment}
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=whole, cwd=folder
+    ) as process:
         try:
+            deadline = time.monotonic() + PATIENCE_S
             while True:
                 try:
                     if is_ready(scrape(url)[1]):
                         break
                 except OSError:
                     pass
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise TooSlow(f"ended with {process.poll()}, or told nothing for {PATIENCE_S:.0f} s")
                 time.sleep(0.2)
             yield process.pid
         finally:
@@ -76,64 +97,88 @@ def value(body: bytes, name: str) -> float:
     return next(float(line.split()[-1]) for line in body.decode().splitlines() if line.startswith(name))
 
 
-def measure_ours(servers: str, *words: str) -> None:
+class Watched(NamedTuple):
+    """What a program took a minute, and how its scrapes were. ``requests``: at the broker, a minute."""
+
+    cpu_s: float
+    now_mb: float
+    most_mb: float
+    requests: float
+    scrapes_s: list[float]
+    body: bytes
+
+    def text(self) -> str:
+        series = sum(not line.startswith(b"#") for line in self.body.splitlines())
+        return (
+            f"{self.cpu_s:.2f} CPU s a minute, {self.now_mb:.0f} MB, at most {self.most_mb:.0f} MB; "
+            f"{self.requests:,.0f} requests a minute; {series:,} series, {len(self.body) / 1e6:.1f} MB; a scrape "
+            f"{statistics.median(self.scrapes_s):.3f} s (at most {max(self.scrapes_s):.3f})"
+        )
+
+
+def watch(kafka: CountingKafka, pid: int, url: str) -> Watched:
+    """As Prometheus does it: a scrape each INTERVAL_S."""
+    requests, before, began = kafka.requests(), usage_of(pid), time.perf_counter()
+    times: list[float] = []
+    body = b""
+    while time.perf_counter() - began < 60 * MINUTES:
+        took_s, body = scrape(url, Accept_Encoding="gzip")
+        times.append(took_s)
+        time.sleep(max(0.0, INTERVAL_S - took_s))
+    after, took_min = usage_of(pid), (time.perf_counter() - began) / 60
+    made = kafka.requests() - requests
+    cpu_s = (after.cpu_s - before.cpu_s) / took_min
+    text = gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body
+    return Watched(cpu_s, after.now_mb, after.most_mb, made / took_min, times, text)
+
+
+def measure_ours(kafka: CountingKafka, *words: str) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}/metrics"
     history = Path(f"/tmp/bench-serve-{port}.sqlite")
-    command = [COMMAND, "serve", "--bootstrap-server", servers, "--port", str(port), "--interval", f"{INTERVAL_S}s",
-               "--history", str(history), *words]  # fmt: skip
+    command = [COMMAND, "serve", "--bootstrap-server", kafka.bootstrap_servers, "--port", str(port), "--interval",
+               f"{INTERVAL_S}s", "--history", str(history), *words]  # fmt: skip
     with running(command, url, lambda body: b"groupkeeper_group_lag{" in body or b"kminion" in body) as pid:
-        before, began = usage_of(pid), time.perf_counter()
-        time.sleep(60 * MINUTES)
-        after, took_min = usage_of(pid), (time.perf_counter() - began) / 60
-        plain = [scrape(url) for _ in range(SCRAPES)]
-        packed = [scrape(url, Accept_Encoding="gzip") for _ in range(SCRAPES)]
-        body = plain[-1][1]
+        print(f"  serve {' '.join(words)}: {(watched := watch(kafka, pid, url)).text()}", flush=True)
+        plain = [scrape(url)[0] for _ in range(SCRAPES)]
         site = url.removesuffix("/metrics")
         pages = {
             path: max(scrape(site + path)[0] for _ in range(SCRAPES)) for path in ("/", "/cluster?cluster=default")
         }
         print(
-            f"  serve {' '.join(words)}: {(after.cpu_s - before.cpu_s) / took_min:.2f} CPU s a minute, "
-            f"{after.now_mb:.0f} MB, at most {usage_of(pid).most_mb:.0f} MB; "
-            f"a poll {value(body, 'groupkeeper_collector_poll_seconds'):.2f} s; "
-            f"{value(body, 'groupkeeper_exporter_series'):,.0f} series, {len(body) / 1e6:.1f} MB; a scrape "
-            f"{statistics.median(s for s, _ in plain):.3f} s (at most {max(s for s, _ in plain):.3f}), gzip "
-            f"{statistics.median(s for s, _ in packed):.3f} s (at most {max(s for s, _ in packed):.3f}); "
+            f"    a poll {value(watched.body, 'groupkeeper_collector_poll_seconds'):.2f} s; a scrape without gzip "
+            f"{statistics.median(plain):.3f} s (at most {max(plain):.3f}); "
             f"pages: {', '.join(f'{path} {took_s:.3f} s' for path, took_s in pages.items())} at most; "
-            f"history {sum(path.stat().st_size for path in history.parent.glob(f'{history.name}*')) / 1e6:.1f} MB"
+            f"at most {usage_of(pid).most_mb:.0f} MB with these; "
+            f"history {sum(path.stat().st_size for path in history.parent.glob(f'{history.name}*')) / 1e6:.1f} MB",
+            flush=True,
         )
     for path in history.parent.glob(f"{history.name}*"):
         path.unlink()
 
 
-def measure_exporter(program: str, servers: str) -> None:
+def measure_other(kafka: CountingKafka, name: str, command: Command, is_ready: bytes) -> None:
+    """``is_ready``: is in what it tells once it has looked at the groups."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/metrics"
-    command = [program, f"--kafka.server={servers}", f"--web.listen-address=127.0.0.1:{port}"]
-    with running(command, url, lambda body: b"kafka_consumergroup_lag{" in body) as pid:
-        before, began = usage_of(pid), time.perf_counter()
-        times = []
-        while time.perf_counter() - began < 60 * MINUTES:
-            took_s, body = scrape(url)
-            times.append(took_s)
-            time.sleep(max(0.0, INTERVAL_S - took_s))
-        after, took_min = usage_of(pid), (time.perf_counter() - began) / 60
-        cpu_s = (after.cpu_s - before.cpu_s) / took_min
-        print(
-            f"  kafka_exporter, scraped every {INTERVAL_S} s: {cpu_s:.2f} CPU s a minute, {after.now_mb:.0f} MB, at "
-            f"most {after.most_mb:.0f} MB; a scrape {statistics.median(times):.3f} s, {len(body) / 1e6:.1f} MB"
-        )
+    with TemporaryDirectory() as folder:
+        words, environment = command(kafka.bootstrap_servers, port, Path(folder))
+        with running(words, url, lambda body: is_ready in body, environment, Path(folder)) as pid:
+            print(f"  {name}: {watch(kafka, pid, url).text()}", flush=True)
 
 
-def measure(servers: str) -> None:
-    measure_ours(servers)
-    measure_ours(servers, "--series", "partitions")
-    cost = cost_of([sys.executable, "-c", KAFKA_PYTHON, servers])
+def measure(kafka: CountingKafka) -> None:
+    measure_ours(kafka)
+    measure_ours(kafka, "--series", "partitions")
+    cost = cost_of([sys.executable, "-c", KAFKA_PYTHON, kafka.bootstrap_servers])
     polls = 60 / INTERVAL_S
     print(f"  polling with kafka-python as often: {cost.cpu_s * polls:.2f} CPU s a minute, {cost.memory_mb:.0f} MB")
-    if "KAFKA_EXPORTER" in os.environ:
-        measure_exporter(os.environ["KAFKA_EXPORTER"], servers)
+    for variable, others in OTHERS.items():
+        for name, command, is_ready in others if variable in os.environ else ():
+            try:
+                measure_other(kafka, name, command, is_ready)
+            except TooSlow as why:
+                print(f"  {name}: {why}", flush=True)
 
 
 def count_requests() -> None:
@@ -158,14 +203,14 @@ def main() -> None:
     print(f"{GROUPS:,} groups × {PARTITIONS} ({TOPIC})")
     count_requests()
     try:
-        kafka = ApacheKafka()
+        kafka = CountingKafka()
     except ApacheKafkaUnavailable as why:
         print(f"  no Apache Kafka: {why}")
         return
     kafka.start()
     try:
         asyncio.run(fill(kafka.bootstrap_servers, GROUPS))
-        measure(kafka.bootstrap_servers)
+        measure(kafka)
     finally:
         kafka.stop()
 
