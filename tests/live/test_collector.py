@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Consumer
@@ -16,11 +17,17 @@ from tests.times_and_transactions import producer_of, send
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState, GroupType
+from groupkeeper.live import collector as live_collector
 from groupkeeper.live.history import BOUNDS, History
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.polling import Wanted
+from groupkeeper.operations import lag
 from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.testing.background import BackgroundBroker
+from groupkeeper.web.exporter import Choices, Exporter
+from groupkeeper.web.exposition import Format
+
+DAY_MS = 24 * HOUR_MS
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +227,45 @@ async def test_progress_is_known_again_after_a_restart(servers: str, tmp_path: P
         await watching.close()
         history.close()
     assert times[0] == times[1]
+
+
+async def test_a_clock_that_steps_does_no_harm(
+    servers: str, authorizer: RuleAuthorizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step_ms = 0
+
+    def time_ns() -> int:
+        return time.time_ns() + step_ms * 1_000_000
+
+    for module in (lag, live_collector):
+        monkeypatch.setattr(module, "time", SimpleNamespace(time_ns=time_ns, monotonic=time.monotonic))
+    history = History(tmp_path / "history.sqlite", BOUNDS)
+    watching = collector(servers, history=history)
+    exporter = Exporter(Choices())
+    before = authorizer.rules
+    authorizer.allow(Operation.DESCRIBE, ResourceType.TOPIC, "orders")  # records may not be read
+    try:
+        refused = await watching.poll()
+    finally:
+        authorizer.rules = before
+    assert refused.groups["billing"].problems
+    waited: list[int | None] = []
+    lags: set[int | None] = set()
+    for step_ms in (-2 * DAY_MS, DAY_MS, 0):  # noqa: B007 the clock has it
+        found = (await watching.poll()).groups["billing"]
+        assert found.problems == (), "what was refused is asked for again"
+        lags.add(found.lag.lag)
+        waited.append(found.wait.lag_ms)
+        exporter.take(watching.snapshot)
+        text = b"".join(exporter.text(Format.PROMETHEUS)).decode()
+        ages = [line.split()[-1] for line in text.splitlines() if line.startswith("groupkeeper_group_commit_age")]
+        assert ages
+        assert all(float(age) >= 0 for age in ages)
+    await watching.close()
+    history.close()
+    assert len(lags) == 1
+    assert waited[0] == 0  # its records are of the future now
+    assert [int(ms or 0) // (6 * HOUR_MS) for ms in waited[1:]] == [5, 1]
 
 
 async def test_a_history_that_cannot_be_written_stops_nobody(servers: str, tmp_path: Path) -> None:

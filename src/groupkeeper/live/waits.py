@@ -60,7 +60,7 @@ class Waits:
         self._refused = {
             topic: refusal
             for topic, refusal in self._refused.items()
-            if topic in topics and at_ms - refusal[0] < _TRY_AGAIN_MS
+            if topic in topics and not _is_due(refusal[0], at_ms)
         }
         # What is not asked or read in time is so the next time, and what is known of records stays known.
         with contextlib.suppress(TimeoutError):
@@ -142,6 +142,10 @@ def _each(rows_by_group: Rows) -> Iterable[PartitionLag]:
     return (row for rows in rows_by_group.values() for row in rows)
 
 
+def _is_due(asked_ms: int, at_ms: int) -> bool:
+    return abs(at_ms - asked_ms) >= _TRY_AGAIN_MS  # clocks are set back
+
+
 class _Asked(NamedTuple):
     at_ms: int
     retention_ms: int | None
@@ -156,7 +160,7 @@ class _Retention:
 
     async def ask(self, admin: Admin, topics: Iterable[str], at_ms: int) -> None:
         known = {topic: asked for topic in topics if (asked := self._asked.get(topic)) is not None}
-        due = [topic for topic in topics if topic not in known or at_ms - known[topic].at_ms >= _TRY_AGAIN_MS]
+        due = [topic for topic in topics if topic not in known or _is_due(known[topic].at_ms, at_ms)]
         self._asked = known
         if due:
             answers = await admin.topic_settings(due, RETENTION_SETTINGS)

@@ -244,6 +244,7 @@ def topic_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
             done_ahead[row.topic] += row.done_ahead
     for topic, (lag, wait, assigned, progress_ms) in group.topics.items():
         own = f'{group_labels},topic="{label(topic)}"'
+        age_ms = None if progress_ms is None else max(0, at_ms - progress_ms)  # clocks are set back
         values = {
             "groupkeeper_group_partitions": lag.partitions,
             "groupkeeper_group_assigned_members": assigned,
@@ -253,7 +254,7 @@ def topic_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
             "groupkeeper_group_lag_seconds_estimated_partitions": wait.estimated or None,
             "groupkeeper_group_lag_seconds_unknown_partitions": wait.unknown or None,
             "groupkeeper_group_retention_margin_seconds": None if wait.margin_ms is None else seconds(wait.margin_ms),
-            "groupkeeper_group_commit_age_seconds": None if progress_ms is None else seconds(at_ms - progress_ms),
+            "groupkeeper_group_commit_age_seconds": None if age_ms is None else seconds(age_ms),
             "groupkeeper_group_lost": lag.lost or None,
             "groupkeeper_group_uncommitted": lag.uncommitted if lag.without_commit else None,
             "groupkeeper_share_group_done_ahead": done_ahead.get(topic),

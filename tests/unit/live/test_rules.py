@@ -87,7 +87,8 @@ def test_an_address_is_never_said() -> None:
 
 def test_the_example_of_the_guide(tmp_path: Path) -> None:
     guide = (Path(__file__).parents[3] / "docs/serve.md").read_text()
-    example = guide.split("```toml\n")[1].split("```")[0]
+    blocks = [block.split("```")[0] for block in guide.split("```toml\n")[1:]]
+    (example,) = [block for block in blocks if "[[rule]]" in block]
     (tmp_path / "slack-url").write_text("https://chat.example/token")
     rules = rules_of(tomllib.loads(example), tmp_path)
     assert [rule.name for rule in rules.rules] == ["orders behind", "cluster down"]
