@@ -73,9 +73,10 @@ fmt: $(VENV)/.dev ## Format and apply safe lint fixes
 	@$(BIN)/ruff format .
 
 lock: $(VENV)/.lock ## Resolve requirements/*.txt again (hashes, every Python >= 3.11, no index address)
-	@for name in lock demo dev spark41 spark42 moto; do \
+	@for name in lock serve demo dev spark41 spark42 moto; do \
 	  case $$name in \
 	    lock|spark*|moto) from="requirements/$$name.in" ;; \
+	    serve) from="pyproject.toml --extra security --extra serve requirements/build.in" ;; \
 	    demo) from="pyproject.toml --extra demo --extra serve --extra spark requirements/build.in" ;; \
 	    dev) from="pyproject.toml --extra demo --extra metrics --extra security --extra serve --extra spark \
 	      requirements/build.in requirements/dev.in" ;; \

@@ -1,5 +1,6 @@
 """What `pip install .` installs."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -45,3 +46,18 @@ def test_the_extra_brings_a_spark_that_has_what_the_source_imports() -> None:
     locked = re.findall(r"^pyspark==(\S+)", (ROOT / "requirements/dev.txt").read_text(), re.MULTILINE)
     assert [one for one in locked if not spark.specifier.contains(one)] == []
     assert len(locked) == 1
+
+
+def test_the_image_is_made_of_what_is_there() -> None:
+    """Docker is not at hand where tests run: what the file copies is there, let through, and locked."""
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    copied = [source for line in lines if line.startswith("COPY ") and "--from" not in line
+              for source in line.split()[1:-1]]  # fmt: skip
+    assert {"pyproject.toml", "src", "requirements/serve.txt"} <= set(copied)
+    assert [source for source in copied if not (ROOT / source).exists()] == []
+    let_through = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert set(copied) <= let_through
+    (entry,) = [json.loads(line.removeprefix("ENTRYPOINT ")) for line in lines if line.startswith("ENTRYPOINT ")]
+    (words,) = [json.loads(line.removeprefix("CMD ")) for line in lines if line.startswith("CMD ")]
+    command = [str(Path(sys.executable).with_name(entry[0])), *words]
+    assert subprocess.run(command, capture_output=True, check=True, timeout=50).stdout.startswith(b"usage: ")
