@@ -172,8 +172,8 @@ SHAPES = (
         "groups watch",
         groups_watch.CHANGES,
         (
-            "It ends with Ctrl-C or SIGTERM, also in the background, and status 0. While no group can be looked at it "
-            "says so on standard error, and tries on with pauses of up to 10 s. JSON has an object for each change, on "
+            "It ends with Ctrl-C or SIGTERM, also in the background, and status 0. While no group can be described it "
+            "says so on standard error, and retries with pauses of up to 10 s. JSON has an object for each change, on "
             "a line of its own, `schema` among its keys."
         ),
     ),

@@ -229,10 +229,10 @@ def test_wrong_usage_is_said_before_anything_is_asked(tmp_path: Path) -> None:
         (["--user-header", "X-User"], "--trusted-proxy is missing"),
         (["--trusted-proxy", "10.0.0.1"], "--user-header is missing"),
         (["--trusted-proxy", "10.0.0.1/8", "--user-header", "X-User"], "argument --trusted-proxy: "),
-        (["--user-header", "X: y"], "is no name of a header"),
-        (["--roles", "roles.toml"], "nobody is known by name without --token-file or --user-header"),
+        (["--user-header", "X: y"], "is not the name of a header"),
+        (["--roles", "roles.toml"], "users have names only with --token-file or --user-header"),
         (["--token-file", "nowhere"], "argument --token-file: nowhere: No such file"),
-        (["--host", "0.0.0.0", "--allow-changes"], "--token-file or --user-header says who may"),
+        (["--host", "0.0.0.0", "--allow-changes"], "add --token-file or --user-header"),
     ],
 )
 def test_what_does_not_go_together(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

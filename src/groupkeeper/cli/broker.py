@@ -115,7 +115,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _port(text: str) -> int:
     if not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port (0 to 65535)")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
     return int(text)
 
 
@@ -126,7 +126,7 @@ def _properties(arguments: argparse.Namespace) -> dict[str, str]:
             with open(arguments.config, encoding="utf-8") as file:
                 properties = parse_properties(file.read())
         except UnicodeDecodeError:
-            raise InvalidSetting(f"cannot read {arguments.config}: it is no UTF-8 text") from None
+            raise InvalidSetting(f"cannot read {arguments.config}: it is not UTF-8 text") from None
         except BadEscape as error:
             raise InvalidSetting(f"cannot read {arguments.config}: line {error.line}: malformed \\u escape") from None
     for given in arguments.property:

@@ -41,13 +41,15 @@ CHECKS = Shape(
             "`lag`, `time_lag`, `uncommitted`, `lost`, `retention_margin`, `idle`, `rebalances`, `members` or `state`",
         ),
         Column(
-            "verdict", "`broken`; `unknown`: something isn't known that the answer depends on; `ok`, with `--show-ok`"
+            "verdict", "`broken`; `unknown`: a value that the result depends on is not known; `ok`, with `--show-ok`"
         ),
-        Column("value", "as it is; times in seconds; null: not known"),
+        Column("value", "the value; times in seconds; null: not known"),
         Column(
-            "limit", "as it is to be; `retention_margin` and `members` at least, `state` one of these, others at most"
+            "limit",
+            "the limit; at least this for `retention_margin` and `members`, one of these for `state`, else "
+            "at most this",
         ),
-        Column("why", "what is in the way of knowing; null: nothing"),
+        Column("why", "why the value is not known; null: it is"),
         CLUSTER,
     ],
 )
@@ -75,7 +77,7 @@ def _add_arguments(command: ArgumentParser) -> None:
         "--min-retention-margin",
         type=values.timeout_ms,
         metavar="MS",
-        help="until retention.ms lets a record be removed that is still to be read",
+        help="time until retention.ms lets an unread record be removed",
     )
     limits.add_argument("--max-rebalances", type=_number, metavar="N", help="seen within --within")
     limits.add_argument(
@@ -83,9 +85,9 @@ def _add_arguments(command: ArgumentParser) -> None:
     )
     limits.add_argument("--min-members", type=_number, metavar="N", help="members of the group")
     limits.add_argument(
-        "--state", type=values.listed_states, default=[], metavar="STATE[,STATE]", help="the states that are well"
+        "--state", type=values.listed_states, default=[], metavar="STATE[,STATE]", help="the states that are allowed"
     )
-    command.add_argument("--show-ok", action="store_true", help="also what keeps its limits")
+    command.add_argument("--show-ok", action="store_true", help="also groups that keep their limits")
     add_clusters(command, timeout_ms=_TIMEOUT_MS)
     add_output(command)
 
@@ -194,7 +196,7 @@ def _run(options: Namespace) -> int:
 COMMAND = Command(
     _add_arguments,
     _run,
-    f"Check that groups keep limits, in one cluster or several. Exits with 0 when all do, {BROKEN} when one is broken, "
-    "1 when something could not be asked that the answer depends on: what isn't known is never well. A group that is "
-    "named is to be in each of the clusters; a glob matches where there is something to match.",
+    f"Check that groups keep limits, in one cluster or several. Exits with 0 when all do, {BROKEN} when one is "
+    f"broken, 1 when a value that the result depends on could not be read: what isn't known never counts as kept. A "
+    f"group that is named must exist in each of the clusters; a glob may match none.",
 )

@@ -56,7 +56,8 @@ def _handling(run: Callable[[Namespace], None]) -> Callable[[Namespace], int]:
 def _name(text: str) -> str:
     if not context_files.is_name(text):
         raise ArgumentTypeError(
-            f"{text!r} is no name: expected up to 100 ASCII letters, digits, '.', '_' and '-', a letter or digit first"
+            f"{text!r} is not a name: expected up to 100 ASCII letters, digits, '.', '_' and '-', a letter or digit "
+            "first"
         )
     return text
 
@@ -108,7 +109,7 @@ def _add_add(command: ArgumentParser) -> None:
 
 def _add(options: Namespace) -> None:
     if options.name in context_files.names() and not options.replace:
-        raise ContextProblem(f"there is a context {options.name!r} already: add --replace, or take another name")
+        raise ContextProblem(f"context {options.name!r} exists already: add --replace, or choose another name")
     path = None if options.command_config is None else str(Path(options.command_config).absolute())
     properties = dict(options.property) | {name: _ask(name) for name in options.secret}
     _check(options, path, properties)

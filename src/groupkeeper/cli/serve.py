@@ -106,7 +106,7 @@ def _add_served(command: ArgumentParser) -> None:
         "--rules",
         type=_rules,
         metavar="FILE",
-        help="limits that groups are to keep, and the webhooks that are told when they don't (docs/serve.md)",
+        help="limits for groups, and the webhooks that are notified when one is broken (docs/serve.md)",
     )
 
 
@@ -120,7 +120,7 @@ def _add_history(command: ArgumentParser) -> None:
         type=_age_ms,
         default=BOUNDS.age_ms,
         metavar="DURATION",
-        help=f"what is older goes; default: {BOUNDS.age_ms // _DAY_MS}d",
+        help=f"older entries are removed; default: {BOUNDS.age_ms // _DAY_MS}d",
     )
     kept.add_argument(
         "--history-rows", type=values.count, default=BOUNDS.rows, metavar="N", help=f"at most; default: {BOUNDS.rows}"
@@ -336,5 +336,5 @@ COMMAND = Command(
     _add_arguments,
     _run,
     "Watch clusters, and serve what is found: pages for a browser, /metrics for Prometheus and OpenMetrics, /healthz, "
-    "/readyz. Brokers are asked on a schedule, never because of a request. SIGTERM or Ctrl-C ends it.",
+    "/readyz. Brokers are polled on a schedule, never because of an HTTP request. SIGTERM or Ctrl-C ends it.",
 )

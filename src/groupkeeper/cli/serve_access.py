@@ -44,21 +44,21 @@ def add_access(command: ArgumentParser) -> None:
     who.add_argument(
         "--token-file",
         metavar="FILE",
-        help="a name and a token in each row: only who has one sees something; default: everybody does who reaches the "
-        "server, and for --allow-changes a token is made at each start",
+        help="a name and a token in each row: only a client with one of them may read; default: every client may, and "
+        "for --allow-changes a token is made at each start",
     )
     who.add_argument(
         "--user-header",
         type=_header,
         metavar="NAME",
-        help="the header in which a trusted proxy says who asks, for example X-Forwarded-User",
+        help="the header in which a trusted proxy names the user, for example X-Forwarded-User",
     )
     who.add_argument(
         "--trusted-proxy",
         action="append",
         default=[],
         metavar="ADDRESS",
-        help="the address or network of a proxy that --user-header is believed of; repeat for several",
+        help="the address or network of a proxy whose --user-header is trusted; repeat for several",
     )
     who.add_argument(
         "--roles", metavar="FILE", help="who may see and who may change which groups (docs/serve.md); default: all may"
@@ -67,7 +67,7 @@ def add_access(command: ArgumentParser) -> None:
 
 def _header(text: str) -> str:
     if not (text.isascii() and text.replace("-", "").replace("_", "").isalnum()):
-        raise ArgumentTypeError(f"{text!r} is no name of a header; for example X-Forwarded-User")
+        raise ArgumentTypeError(f"{text!r} is not the name of a header; for example X-Forwarded-User")
     return text
 
 
@@ -105,10 +105,10 @@ def _check(options: Namespace, *, is_local: bool) -> None:
         raise UsageMistake(f"arguments --user-header and --trusted-proxy go together: {missing} is missing")
     is_known = options.token_file is not None or options.user_header is not None
     if options.roles is not None and not is_known:
-        raise UsageMistake("argument --roles: nobody is known by name without --token-file or --user-header")
+        raise UsageMistake("argument --roles: users have names only with --token-file or --user-header")
     if options.allow_changes and not is_known and not is_local:
         raise UsageMistake(
-            "argument --allow-changes: other machines reach the server: --token-file or --user-header says who may"
+            "argument --allow-changes: other machines can reach the server: add --token-file or --user-header"
         )
 
 

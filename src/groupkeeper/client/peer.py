@@ -228,7 +228,7 @@ class Peer:
     async def _why_hung_up(self) -> ClientError:
         found = await self._security.diagnose(self.address, self.address.host, DIAGNOSIS_S)
         hint = self._security.hang_up_hint
-        return found or ConnectionFailed(f"{self.address}: hung up on the first request: {hint}")
+        return found or ConnectionFailed(f"{self.address}: closed the connection on the first request: {hint}")
 
     async def _open(self) -> Connection:
         timeout_s = self._settings.socket_connection_setup_timeout_ms / 1000

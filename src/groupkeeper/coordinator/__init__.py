@@ -1,1 +1,1 @@
-"""The group coordinator as a state machine: no I/O, no clock, no chance, no logging."""
+"""The group coordinator as a state machine: no I/O, no clock, no random numbers, no logging."""

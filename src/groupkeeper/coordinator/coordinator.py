@@ -1,6 +1,7 @@
 """The coordinator of the groups of one partition of `__consumer_offsets`.
 
-A state machine without I/O, clock, chance or logging. `handle`, `expire`, `resume` and the like compute a `Result` and
+A state machine without I/O, clock, random numbers or logging. `handle`, `expire`, `resume` and the like compute a
+`Result` and
 change nothing; `replay` and `apply` change the state, and are called by the coordinator's driver with what a
 result says, in the order that `groupkeeper.coordinator.kernel.result` describes.
 """
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Coordinator:
-    """One per partition; it never hears of groups whose id hashes to another one."""
+    """One per partition, for the groups whose id hashes to it."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -51,7 +52,7 @@ class Coordinator:
 
     @property
     def state(self) -> StateView:
-        """Everything it knows, to read."""
+        """The state, read-only."""
         return self._state
 
     def settings_of(self, group_id: str) -> Settings:

@@ -1,4 +1,5 @@
-"""One row for each type of group: what the coordinator asks of all of them. A room is loaded with its first group."""
+"""One row for each type of group: the operations that all types have. A type's package is loaded with its first
+group."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCom
 from groupkeeper.protocol.primitives import Message
 
 ClassicRequest = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
-"""What a member of the classic protocol asks."""
+"""Requests of a member of the classic protocol."""
 
 TYPE_BY_API_KEY: Mapping[int, GroupType] = {
     **dict.fromkeys((68, 69), GroupType.CONSUMER),
@@ -120,7 +121,7 @@ class Row(Generic[AnyGroup]):
         raise NotImplementedError
 
     def resume(self, group: AnyGroup, settings: Settings, now_ms: int) -> Iterable[Result]:
-        """What to do with a group once its log is replayed: its members have their full time again."""
+        """What to do with a group once its log is replayed: its members' sessions start again."""
         raise NotImplementedError
 
     def expire(self, state: Any, settings: Settings, timer: Any, now_ms: int) -> Result:

@@ -1,4 +1,4 @@
-"""All that one coordinator knows: its groups and their offsets.
+"""The state of one coordinator: its groups and their offsets.
 
 `State` is changed by replaying records, by the soft changes of a result, and by nothing else. Handlers get it as a
 `StateView`.
@@ -25,7 +25,7 @@ from groupkeeper.protocol.offsets_topic import Tombstone
 
 
 class StateView(Protocol):
-    """What handlers may see: everything, to read."""
+    """The state as handlers get it: all of it, read-only."""
 
     @property
     def groups(self) -> Mapping[str, Group]: ...
@@ -35,7 +35,7 @@ class StateView(Protocol):
 
     @property
     def topics(self) -> TopicsImage:
-        """The topics of the cluster as the shell last told them."""
+        """The topics of the cluster, as the driver last gave them."""
 
     @property
     def settings_by_group(self) -> Mapping[str, Settings]:

@@ -109,7 +109,7 @@ class Alerts:
     def _of_cluster(self, rule: Rule, snapshot: ClusterSnapshot, now_ms: int) -> Iterator[Notice]:
         key = Key(rule.name, snapshot.cluster, "")
         if snapshot.is_up:
-            yield from self._step(rule, key, Verdict.OK, ("it can be asked again",), now_ms)
+            yield from self._step(rule, key, Verdict.OK, ("it can be polled again",), now_ms)
         else:
             texts = tuple(" ".join(problem.message.split()) for problem in snapshot.problems)
             yield from self._step(rule, key, Verdict.BROKEN, texts, now_ms)

@@ -118,7 +118,7 @@ class History:
                     self._file.execute(statement)
                 self._file.execute(f"PRAGMA user_version = {_VERSION}")
         elif version != _VERSION:
-            raise HistoryFailed(f"{self.path} has version {version} of the history; this program knows {_VERSION}")
+            raise HistoryFailed(f"{self.path} has version {version} of the history; this program reads {_VERSION}")
         self._file.execute(
             "CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID"
         )

@@ -162,7 +162,7 @@ class Courier:
             except Refused as refusal:
                 is_last = refusal.is_final or number + 1 == _TRIES
                 if number == 0 or is_last:
-                    end = "given up" if is_last else "trying on"
+                    end = "given up" if is_last else "retrying"
                     self._tell(f"webhook {webhook.name}: {refusal}; {end}")
                 if is_last:
                     return False

@@ -82,7 +82,7 @@ async def follow(
     """What each look found to have changed, without end: first everything that there is, later often nothing.
 
     Groups that are named exactly are waited for. What fails is a change too, and the next look tries again. Looks begin
-    ``interval_s`` after the one before ended, and up to LONGEST_PAUSE_S while no group can be looked at. Raises what
+    ``interval_s`` after the one before ended, and up to LONGEST_PAUSE_S while no group can be described. Raises what
     the very first look meets as a whole.
     """
     # Groups as they were last described: one that can't be now may still be so.

@@ -272,7 +272,9 @@ def application(site: Site, hosts: frozenset[str] | None = None) -> ASGIApp:
         host = dict(scope.get("headers", ())).get(b"host", b"").decode("latin-1").lower()
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if scope["type"] == "http" and name not in allowed:
-            refused = PlainTextResponse("This host name is not answered to: --allowed-host NAME.\n", 421, HEADERS)
+            refused = PlainTextResponse(
+                "This host name is not allowed: start the server with --allowed-host NAME.\n", 421, HEADERS
+            )
             await refused(scope, receive, send)
         else:
             await routed(scope, receive, send)

@@ -104,7 +104,7 @@ class Changes:
     def why_not(self, viewer: Viewer, cluster: str, group: GroupView) -> str:
         """Why a person cannot plan a change of a group, "" when that is possible."""
         if self._desk is None:
-            return "This server only shows: it was started without --allow-changes."
+            return "This server is read-only: it was started without --allow-changes."
         if viewer.person is None or not viewer.person.is_known:
             return "Log in to change something."
         if not viewer.person.rights.may(Role.CHANGE, cluster, group.group_id):
@@ -205,7 +205,7 @@ class Changes:
     async def _posted(self, request: Request) -> tuple[Desk, Person, Form]:
         """Who sent a form, and what is in it. Raises Refused unless it is from one of their own pages."""
         if self._desk is None:
-            raise Refused(403, "This server only shows: it was started without --allow-changes.")
+            raise Refused(403, "This server is read-only: it was started without --allow-changes.")
         form = await read_form(request)
         person = self._access.person(request)
         if person is None or not person.is_known:

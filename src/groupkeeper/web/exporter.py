@@ -63,7 +63,7 @@ PROGRAM_METRICS = (
     ),
     Metric(
         "groupkeeper_webhook_notices_total",
-        "Notices by what became of them: sent, failed (given up), dropped (too many waited).",
+        "Notices by outcome: sent, failed (given up), dropped (too many waited).",
         ("webhook", "outcome"),
         True,
     ),

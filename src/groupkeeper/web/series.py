@@ -41,7 +41,7 @@ CLUSTER_METRICS = (
     ),
     Metric(
         "groupkeeper_cluster_problem",
-        "1; why the cluster, or one of its brokers, could not tell its groups.",
+        "1; why the cluster, or one of its brokers, could not list its groups.",
         ("cluster", "error", "broker"),
     ),
     Metric("groupkeeper_collector_polls_total", "Polls of the cluster.", _CLUSTER, True),
@@ -67,7 +67,9 @@ CLUSTER_METRICS = (
 )
 
 GROUP_METRICS = (
-    Metric("groupkeeper_group_info", "1; what the group is like.", (*_GROUP, "type", "state", "assignor")),
+    Metric(
+        "groupkeeper_group_info", "1; the group's type and other properties.", (*_GROUP, "type", "state", "assignor")
+    ),
     Metric("groupkeeper_group_members", "Members of the group.", _GROUP),
     Metric("groupkeeper_group_epoch", "The group's epoch; classic groups have none.", _GROUP),
     Metric("groupkeeper_group_target_epoch", "The epoch that the target assignment was made for.", _GROUP),
@@ -118,13 +120,13 @@ TOPIC_METRICS = (
     ),
     Metric(
         "groupkeeper_group_retention_margin_seconds",
-        "How long until retention.ms lets a record be removed that is still to be read; negative: overdue.",
+        "Time until retention.ms lets an unread record be removed; negative: overdue.",
         _TOPIC,
     ),
     Metric(
         "groupkeeper_group_commit_age_seconds",
         "For how long what is committed has stood still, at least: since a poll first found it. A commit of the same "
-        "offsets changes nothing, as brokers don't tell when a commit was made. Of a share group: what is done.",
+        "offsets changes nothing, as brokers don't report when a commit was made. Of a share group: what is done.",
         _TOPIC,
     ),
     Metric("groupkeeper_group_partitions", "Partitions with a commit or a member.", _TOPIC),

@@ -176,7 +176,7 @@ def test_reset_says_whether_it_is_executed(run: Run, servers: str, capsys: pytes
     report = run(*words, "--execute")[1]
     assert (report["executed"], report["offsets"][0]["result"]) == (True, "applied")
     assert main(["groups", *words, "--bootstrap-server", servers]) == 0
-    assert capsys.readouterr().err == "note: there is nothing to do: it is so already\n"
+    assert capsys.readouterr().err == "note: there is nothing to do: these offsets are committed already\n"
 
 
 def test_a_reset_tells_what_it_means_as_a_plan_does(run: Run, servers: str) -> None:
@@ -327,7 +327,7 @@ def test_reset_from_a_file(run: Run, tmp_path: Path) -> None:
     path.write_text("billing,orders,0,3\nother,orders,0,4\n")
     status, report, _ = run("reset", "billing", "--from-file", str(path))
     assert (status, len(report["offsets"])) == (0, 1)
-    assert f"{path}: lines of other groups are passed over: other" in report["notes"]
+    assert f"{path}: lines of other groups are skipped: other" in report["notes"]
 
 
 # K122-72: what is exported is what is read

@@ -236,8 +236,8 @@ def test_a_broker_that_goes_is_a_change(tmp_path: Path) -> None:
                 process.send_signal(signal.SIGINT)
                 _, errors = process.communicate(timeout=30)
         gone, back = errors.splitlines()
-        assert gone.startswith("note: no group can be looked at: ")
-        assert (back, process.returncode) == ("note: the groups can be looked at again", 0)
+        assert gone.startswith("note: no group can be described: ")
+        assert (back, process.returncode) == ("note: the groups can be described again", 0)
 
 
 # As a shell without job control starts what it puts in the background.

@@ -410,7 +410,7 @@ def test_lines_of_other_groups_are_named(run: Run, tmp_path: Path) -> None:
     status, report, _ = run("plan", "reset", "billing", "--from-file", str(offsets))
     assert (status, [row["group"] for row in report["changes"]]) == (0, ["billing"])
     others = "other-0, other-1, other-2, other-3, other-4 and 2 more"
-    assert f"{offsets}: lines of other groups are passed over: {others}" in report["notes"]
+    assert f"{offsets}: lines of other groups are skipped: {others}" in report["notes"]
 
 
 def test_official_commands_do_the_same(run: Run, servers: str, plan: str, capsys: pytest.CaptureFixture[str]) -> None:

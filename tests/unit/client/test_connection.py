@@ -214,7 +214,7 @@ async def test_api_versions_falls_back_after_a_hang_up() -> None:
 @pytest.mark.parametrize(
     ("handler", "kind", "says"),
     [
-        (in_turn(HangUp), ConnectionFailed, "hung up on the first request: it may want TLS"),
+        (in_turn(HangUp), ConnectionFailed, "closed the connection on the first request: it may want TLS"),
         (in_turn(Silence), ConnectionFailed, "accepts connections but does not answer"),
         (in_turn(lambda *_: b"HTTP/1.1 400 Bad Request\r\n"), UnexpectedAnswer, "HTTP server"),
     ],

@@ -216,5 +216,5 @@ def _read_jaas_file(path: str) -> dict[str, list[LoginModule]]:
         with open(path, encoding="utf-8") as file:
             return parse_jaas_file(file.read())
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise BadCredentials(f"{path} cannot be read: {reason}") from None

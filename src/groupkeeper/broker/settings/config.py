@@ -83,7 +83,7 @@ class Config(GroupSettings):
     groupkeeper_unkind_seed = long(
         -1,
         low=-1,
-        doc="From 0 on: answers that are legal but seldom, drawn by this seed, to test clients (docs/testing.md).",
+        doc="From 0 on: legal but rare answers, drawn by this seed, to test clients (docs/testing.md).",
     )
     delete_topic_enable = flag(True, doc="Whether DeleteTopics is served.")
     max_request_partition_size_limit = whole(2000, low=1, doc="Most partitions in one DescribeTopicPartitions answer.")
@@ -132,7 +132,7 @@ class Config(GroupSettings):
         ("GSSAPI",), doc="How clients of SASL listeners log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER."
     ).in_kafka(ONE)
     sasl_oauthbearer_jwks_endpoint_url = text(
-        "", doc="Where the keys of those who issue tokens are (file, http, https); empty: unsigned tokens, for tests."
+        "", doc="Where the keys of the tokens' issuers are (file, http, https); empty: unsigned tokens, for tests."
     )
     sasl_oauthbearer_jwks_endpoint_refresh_ms = long(3600000, low=0, doc="After what time the keys are read again.")
     sasl_oauthbearer_jwks_endpoint_retry_backoff_ms = long(
@@ -143,9 +143,7 @@ class Config(GroupSettings):
     sasl_oauthbearer_expected_audience = names(
         (), doc="One of them must be an audience (`aud`) of a token; without any, tokens must have none."
     ).in_kafka(has_empty_default=True)
-    sasl_oauthbearer_clock_skew_seconds = whole(
-        30, low=0, doc="By how much the clock of those who issue tokens may differ."
-    )
+    sasl_oauthbearer_clock_skew_seconds = whole(30, low=0, doc="How far the clock of a token's issuer may differ.")
     sasl_oauthbearer_scope_claim_name = text("scope", doc="The claim of a token with its scopes.")
     sasl_oauthbearer_sub_claim_name = text("sub", doc="The claim of a token with the principal's name.")
     sasl_server_max_receive_size = whole(524288, doc="Largest request before a client is authenticated.")
@@ -182,11 +180,11 @@ class Config(GroupSettings):
     super_users = text(
         "", doc="Principals that may do everything, with `;` between: `User:admin;User:CN=ops,O=x`."
     ).in_kafka(is_listed=False)
-    allow_everyone_if_no_acl_found = flag(False, doc="Whether a resource without any ACL is everybody's.").in_kafka(
-        is_listed=False
-    )
+    allow_everyone_if_no_acl_found = flag(
+        False, doc="Whether every client may use a resource without any ACL."
+    ).in_kafka(is_listed=False)
     groupkeeper_tls_check_interval_ms = long(
-        10000, low=1, doc="How often files of key stores are looked at, to be read again when they have changed."
+        10000, low=1, doc="How often files of key stores are checked for changes, and read again when there are some."
     )
 
     # --- defaults of the topic settings
@@ -208,7 +206,9 @@ class Config(GroupSettings):
     log_flush_interval_messages = long(LONG_MAX, low=1, doc="Default of the topic setting.").in_kafka(ANY)
     log_flush_interval_ms = maybe_long(doc="Default of the topic setting.").in_kafka(ANY)
     log_flush_offset_checkpoint_interval_ms = whole(
-        60000, low=1, doc="How often closed segments are brought to the disk, and how far each log is there noted."
+        60000,
+        low=1,
+        doc="How often closed segments are flushed to disk, and the recovery point of each log is written.",
     )
     log_index_interval_bytes = whole(4096, low=0, doc="Default of the topic setting.").in_kafka(ANY)
     log_index_size_max_bytes = whole(10485760, low=4, doc="Default of the topic setting.").in_kafka(ANY)

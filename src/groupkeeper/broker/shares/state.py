@@ -96,7 +96,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
         self._begun_anew(key)
 
     def write(self, key: SharePartitionKey, written: ShareStateWrite) -> None:
-        """Takes over what a leader says. Raises as `ShareStateCoordinator.write`."""
+        """Stores the write of a leader. Raises as `ShareStateCoordinator.write`."""
         shard, count, now_ms = self._at(key)
         shard.settle(shard.coordinator.write(key, written, count, now_ms), now_ms)
 

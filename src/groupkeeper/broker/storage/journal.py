@@ -42,7 +42,7 @@ class Journal:
         except FileNotFoundError:
             return []
         except UnicodeDecodeError as error:
-            raise InvalidSetting(f"{self.path} is damaged: it is no UTF-8 text at byte {error.start}") from None
+            raise InvalidSetting(f"{self.path} is damaged: it is not UTF-8 text at byte {error.start}") from None
         rest = lines.pop()
         entries = []
         for number, line in enumerate(lines, 1):

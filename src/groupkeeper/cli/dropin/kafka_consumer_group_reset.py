@@ -252,7 +252,7 @@ def read_plan(path: str) -> ResetPlan:
     except OSError as problem:
         raise Failed(f"cannot read {path}: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
-        raise Failed(f"{path} is no text in UTF-8: byte {problem.start + 1}") from None
+        raise Failed(f"{path} is not UTF-8 text: byte {problem.start + 1}") from None
     except BadResetPlan as problem:
         raise Failed(f"{path}: {problem}") from None
 

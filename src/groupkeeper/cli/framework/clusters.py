@@ -119,7 +119,7 @@ def add_cluster(command: ArgumentParser, *, may_be_several: bool = False) -> Non
         "--command-config",
         type=values.properties,
         metavar="FILE",
-        help="properties for the client, by their Kafka names; they win over the context's",
+        help="properties for the client, by their Kafka names; they override the context's",
     )
     where.add_argument(
         "--timeout", type=values.timeout_ms, default=30000, metavar="MS", help="of each call; default: 30000"

@@ -53,7 +53,7 @@ COMMANDS = {
         "plan changes of committed offsets, to review before they are made", "groupkeeper.cli.plans.family:FAMILY"
     ),
     "apply": Entry("carry out a plan, if the cluster is still as the plan says", "groupkeeper.cli.plans.apply:APPLY"),
-    "undo": Entry("take a change back, the last one by default", "groupkeeper.cli.plans.history:UNDO"),
+    "undo": Entry("undo a change, the last one by default", "groupkeeper.cli.plans.history:UNDO"),
     "history": Entry("show what was changed from this machine", "groupkeeper.cli.plans.history:HISTORY_COMMAND"),
     "context": Entry("save clusters under names, to choose them with --context", "groupkeeper.cli.context:FAMILY"),
     "completion": Entry("print the completion script of a shell", "groupkeeper.cli.framework.completion:COMMAND"),

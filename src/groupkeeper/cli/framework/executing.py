@@ -34,10 +34,11 @@ class NotConfirmed(ClientError):
 
 
 _CONFIRM_SEVERAL = (
-    "the number of groups: nothing is done when it isn't; needed with --execute for several groups that are not named "
+    "the expected number of groups: with another number nothing is changed; needed with --execute for several groups "
+    "that are not named "
     "one by one, and asked for on a terminal"
 )
-_CONFIRM_ONE = "the number of groups, which is 1: nothing is done when another is given; never needed"
+_CONFIRM_ONE = "the expected number of groups, which is 1: with another number nothing is changed; never needed"
 
 
 def add_executing(command: ArgumentParser, deed: str, *, is_for_one: bool = False) -> None:

@@ -35,7 +35,7 @@ def add_groups(command: ArgumentParser, *, is_required: bool = True) -> None:
         chosen.add_argument("--all-groups", action="store_true", help="all consumer groups")
     else:
         command.add_argument("groups", nargs="*", default=[], metavar="GROUP", help=f"{GROUP_HELP}; default: all")
-    command.add_argument("--regex", action="store_true", help="names are regular expressions, for the whole name")
+    command.add_argument("--regex", action="store_true", help="names are regular expressions that match the whole name")
 
 
 def add_filters(command: ArgumentParser, *, of_all_types: bool = False) -> None:
@@ -106,7 +106,7 @@ def passed_over(file: values.PlanFile | None, in_file: Iterable[str], meant: Ite
     if file is None or not others:
         return []
     more = f" and {len(others) - _FEW_NAMES} more" if len(others) > _FEW_NAMES else ""
-    return [f"{file.path}: lines of other groups are passed over: {', '.join(others[:_FEW_NAMES])}{more}"]
+    return [f"{file.path}: lines of other groups are skipped: {', '.join(others[:_FEW_NAMES])}{more}"]
 
 
 async def said_about(asking: Asking, selection: Selection) -> Page:

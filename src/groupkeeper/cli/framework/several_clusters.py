@@ -63,7 +63,7 @@ def add_clusters(command: ArgumentParser, *, timeout_ms: int) -> None:
         "--command-config",
         type=values.properties,
         metavar="FILE",
-        help="properties for the clients of all these clusters, by their Kafka names; they win over the contexts'",
+        help="properties for the clients of all these clusters, by their Kafka names; they override the contexts'",
     )
     where.add_argument(
         "--timeout",
@@ -320,7 +320,7 @@ def add_choices(command: ArgumentParser) -> None:
             metavar=option.rpartition("-")[2].upper(),
             help=f"{meaning}; a name or a glob; repeat for several",
         )
-    what.add_argument("--regex", action="store_true", help="names are regular expressions, for the whole name")
+    what.add_argument("--regex", action="store_true", help="names are regular expressions that match the whole name")
 
 
 def choice_of(options: Namespace, what: str) -> Choice:

@@ -62,7 +62,7 @@ def properties(path: str) -> dict[str, str]:
     except OSError as problem:
         raise ArgumentTypeError(f"cannot read {path!r}: {problem.strerror}") from None
     except BadEscape as problem:
-        raise ArgumentTypeError(f"{path!r} is no file of properties: {problem}") from None
+        raise ArgumentTypeError(f"{path!r} is not a file of properties: {problem}") from None
 
 
 def timeout_ms(text: str) -> int:
@@ -180,9 +180,9 @@ def plan_file(path: str) -> PlanFile:
     except OSError as problem:
         raise ArgumentTypeError(f"cannot read {path!r}: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
-        raise ArgumentTypeError(f"{path!r} is no text in UTF-8: byte {problem.start + 1}") from None
+        raise ArgumentTypeError(f"{path!r} is not UTF-8 text: byte {problem.start + 1}") from None
     if "\0" in text:
-        raise ArgumentTypeError(f"{path!r} is no text: it holds zero bytes")
+        raise ArgumentTypeError(f"{path!r} is not text: it contains zero bytes")
     if not text.strip():
         raise ArgumentTypeError(f"{path!r} is empty: expected lines of topic,partition,offset")
     return PlanFile(path, text)

@@ -28,5 +28,5 @@ FAMILY = Family(
     },
     "List, describe, watch, reset and delete consumer groups; list, describe and watch streams groups, which "
     "kafka-streams-groups deletes, and share groups, which kafka-share-groups resets and deletes. Exits with 1 when "
-    "something failed (the rest is shown), and with 2 for a wrong usage, before a broker is asked.",
+    "something failed (the rest is shown), and with 2 for a wrong usage, before a request is sent.",
 )

@@ -101,11 +101,11 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
     elif verdict.ready:
         remarks.append(not_yet(len(verdict.ready), are_named=are_typed(options)))
     elif verdict.already:
-        remarks.append("there is nothing to do: it is so already")
+        remarks.append("there is nothing to do: these offsets are committed already")
     if any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles):
         remarks.append(
             "'groupkeeper plan reset' plans the same for groups with members, and 'groupkeeper apply FILE --execute "
-            "--wait 5m' carries it out when they have gone"
+            "--wait 5m' carries it out when they have left"
         )
     problems += dict.fromkeys(map(_problem_of, applied.troubles))  # what is said of a group is said once
     yield Page(problems=problems)

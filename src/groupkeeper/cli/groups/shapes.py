@@ -25,7 +25,7 @@ OFFSETS = Shape(
         Column("partition", ""),
         Column("current_offset", "the committed offset, of the next record to read; null: nothing is committed. Of a "
                "share group: the start offset, before which all is done; null: no member has read the partition yet"),
-        Column("log_start_offset", "of the oldest record that there is", in_table=False),
+        Column("log_start_offset", "of the oldest record", in_table=False),
         Column("log_end_offset", "after the newest record"),
         Column("last_stable_offset", "null unless `--lag-to lso`", in_table=False),
         Column("lag", "offsets from the commit to the log's end (or the last stable offset), never negative; null: "
@@ -33,7 +33,7 @@ OFFSETS = Shape(
                "it, the records from the start offset on that are not done, those in flight included"),
         Column("done_ahead", "of a share group: records after the start offset that are done already; null: not "
                "known, or no share group", in_table=False),
-        Column("lost", "offsets of the lag that are gone, as the log now starts after the commit; null: not known"),
+        Column("lost", "offsets of the lag before the log start: their records were removed unread; null: not known"),
         Column("status", "see below"),
         Column("member_id", "the member that the partition is assigned to; null: none, or several of a share group"),
         Column("client_id", "the member's"),
@@ -89,7 +89,7 @@ MEMBERS = Shape(
         Column("assignment", "a list of `{topic, partition}`; in a streams group what its active tasks read"),
         Column("target_assignment", "what it is to have; null in a classic group"),
         Column("rack_id", "", in_table=False),
-        Column("upgraded", "whether it speaks the consumer protocol; null: not known", in_table=False),
+        Column("upgraded", "whether it uses the consumer protocol; null: not known", in_table=False),
         CLUSTER,
     ],
 )
@@ -120,13 +120,13 @@ NEW_OFFSETS = Shape(
         Column("current_offset", "what is committed before; null: nothing"),
         Column("new_offset", ""),
         Column("note", "why it isn't the offset asked for; null: it is"),
-        Column("skipped", "so many offsets are passed over; null: not known"),
-        Column("replayed", "so many offsets are read again; null: not known"),
+        Column("skipped", "how many offsets are skipped; null: not known"),
+        Column("replayed", "how many offsets are read again; null: not known"),
         Column(
             "before_time", "of the record at the offset before; null: there is none, or it isn't known", in_table=False
         ),
         Column("after_time", "of the record at the new offset; null: there is none, or it isn't known"),
-        Column("result", "`applied`, `would be applied`, or `already`: it was so before"),
+        Column("result", "`applied`, `would be applied`, or `already`: there was nothing to change"),
     ],
 )
 

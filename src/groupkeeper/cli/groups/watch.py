@@ -24,12 +24,12 @@ CHANGES = Shape(
     "watch",
     "changes",
     [
-        Column("time", "of the look that found it, in UTC, with milliseconds"),
+        Column("time", "of the poll that found it, in UTC, with milliseconds"),
         Column("group", "the group's id"),
         Column(
             "change",
             "`type`, `state`, `assignor`, `group_epoch`, `target_epoch`; `member_joined`, `member_left`; "
-            "`member_present`: at the first look; of a member: `member_epoch`, `upgraded`, `target_assignment`, "
+            "`member_present`: at the first poll; of a member: `member_epoch`, `upgraded`, `target_assignment`, "
             "`assignment`; `problem`: the group can't be described",
         ),
         Column("member_id", "null: the change is the group's"),
@@ -37,7 +37,7 @@ CHANGES = Shape(
         Column("host", "the member's", in_table=False),
         Column("before", "null: it wasn't there. Assignments are lists of `{topic, partition}`"),
         Column("after", "null: it isn't there any more; of `member_joined` and `member_present`, the assignment"),
-        Column("initial", "whether it is how the first look found the group, and no change since"),
+        Column("initial", "whether the first poll found it, so that it is not a change"),
         CLUSTER,
     ],
 )
@@ -46,7 +46,7 @@ CHANGES = Shape(
 def _add_watch(command: ArgumentParser) -> None:
     add_groups(command)
     command.add_argument(
-        "--interval", type=values.timeout_ms, default=1000, metavar="MS", help="between two looks; default: 1000"
+        "--interval", type=values.timeout_ms, default=1000, metavar="MS", help="between two polls; default: 1000"
     )
     add_cluster(command, may_be_several=True)
 
@@ -66,8 +66,8 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
         awaited -= {change.group_id for change in found}
         if is_failing != (failure is not None):
             is_failing = failure is not None
-            again = "the groups can be looked at again"
-            asking.note(f"no group can be looked at: {failure}; trying on" if is_failing else again)
+            again = "the groups can be described again"
+            asking.note(f"no group can be described: {failure}; retrying" if is_failing else again)
         if awaited:
             for group_id in sorted(awaited):
                 asking.note(f"waiting for group {group_id}")
@@ -117,6 +117,7 @@ WATCH = Command(
     _add_watch,
     _run,
     "Follow groups and print each change of their state, epochs, members and assignments as it happens, until Ctrl-C. "
-    "The first look prints how the groups are, marked as initial; groups that don't exist yet are waited for. JSON has "
+    "The first poll prints the groups as they are, marked as initial; groups that don't exist yet are shown once they "
+    "are created. JSON has "
     "a line for each change.",
 )

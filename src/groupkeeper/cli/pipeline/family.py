@@ -61,12 +61,12 @@ def add_clusters(
     )  # fmt: skip
     where.add_argument(
         "--context", action="append", metavar="NAME", dest="contexts", default=[],
-        help="a cluster kept under this name, which it has in the tables too; may be given several times; default: "
+        help="a cluster saved under this name, which it has in the tables too; may be given several times; default: "
         + otherwise,
     )  # fmt: skip
     where.add_argument(
         "--command-config", type=values.properties, metavar="FILE",
-        help="properties for the client, by their Kafka names, for all clusters; they win over the contexts'",
+        help="properties for the client, by their Kafka names, for all clusters; they override the contexts'",
     )  # fmt: skip
 
 
@@ -176,7 +176,7 @@ def snapshot_work(
 def _add_follow_arguments(parser: ArgumentParser) -> None:
     _add_snapshot_arguments(parser)
     parser.add_argument(
-        "--interval", type=_seconds, default=5.0, metavar="S", help="between two looks at the clusters; default: 5"
+        "--interval", type=_seconds, default=5.0, metavar="S", help="between two polls of the clusters; default: 5"
     )
     parser.add_argument(
         "--refresh", type=_seconds, default=30.0, metavar="S",
@@ -380,25 +380,23 @@ SNAPSHOT = Command(
 REBUILD = Command(
     _add_snapshot_arguments,
     _rebuild,
-    "Do what snapshot does, but make all tables of the whole history in DIR, not only of what is new: after one was "
-    "damaged. The history itself (commits, group_records) stays as it is.",
+    "Like snapshot, but all tables are rebuilt from the whole history in DIR: for a table that was damaged. The "
+    "history itself (commits, group_records) stays as it is.",
 )
 FOLLOW = Command(
     _add_follow_arguments,
     _follow,
-    "Do what snapshot does over and over, with Structured Streaming, until Ctrl-C or SIGTERM. After a kill at any "
-    "moment it goes on where it was: no row is lost or doubled.",
+    "Like snapshot, repeated with Structured Streaming until Ctrl-C or SIGTERM. After a kill at any moment it "
+    "continues where it stopped: no row is lost or duplicated.",
 )
 
 FAMILY = Family(
     {
         "snapshot": Entry("bring the tables up to date", "groupkeeper.cli.pipeline.family:SNAPSHOT"),
-        "rebuild": Entry("make all tables of the whole history again", "groupkeeper.cli.pipeline.family:REBUILD"),
+        "rebuild": Entry("rebuild all tables from the whole history", "groupkeeper.cli.pipeline.family:REBUILD"),
         "follow": Entry("keep the tables up to date", "groupkeeper.cli.pipeline.family:FOLLOW"),
-        "report": Entry("show what the tables say, as a page and in short", "groupkeeper.cli.pipeline.report:REPORT"),
-        "as-of": Entry(
-            "find the committed offsets of a time that has passed", "groupkeeper.cli.pipeline.questions:AS_OF"
-        ),
+        "report": Entry("show the tables as a page, with a summary", "groupkeeper.cli.pipeline.report:REPORT"),
+        "as-of": Entry("find the committed offsets of an earlier time", "groupkeeper.cli.pipeline.questions:AS_OF"),
         "scan-time": Entry("find the first offsets from a time on", "groupkeeper.cli.pipeline.questions:SCAN_TIME"),
     }
 )

@@ -33,7 +33,7 @@ def add_lake(parser: ArgumentParser) -> None:
     lake.add_argument("--namespace", metavar="NAME", help="where in the catalog the tables are; default: groupkeeper")
     lake.add_argument(
         "--keep-versions", metavar="HOURS", type=_hours,
-        help="for so long earlier versions of these tables can be read; default: 168",
+        help="how long earlier versions of these tables can be read; default: 168",
     )  # fmt: skip
     lake.add_argument(
         "--keep-days", metavar="DAYS", type=_days,

@@ -229,7 +229,7 @@ def _chosen(options: Namespace) -> list[tuple[str, str]]:
 AS_OF = Command(
     _add_as_of_arguments,
     _as_of,
-    "Find the committed offsets that groups had at a time that has passed, as the table offsets_as_of in DIR, and as a "
+    "Find the committed offsets that groups had at an earlier time, as the table offsets_as_of in DIR, and as a "
     "plan that brings the groups back there. The history in DIR is brought up to date first.",
     """\
 example:

@@ -50,13 +50,13 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--output-file", metavar="FILE", help=f"where the page is written; default: {_FILE} in DIR, if that is here"
     )
     parser.add_argument(
-        "--top", type=_top, default=10, metavar="N", help="so many of the worst groups are drawn; default: 10"
+        "--top", type=_top, default=10, metavar="N", help="how many of the worst groups are plotted; default: 10"
     )
     parser.add_argument(
         "--hours", type=_hours, default=24.0, metavar="H",
         help="hours of history to show, counted back from the last measurement; default: 24",
     )  # fmt: skip
-    add_clusters(parser, "no cluster is asked, and the tables are taken as they are")
+    add_clusters(parser, "no request is sent to a cluster; the tables are used as they are")
     add_checkpoints(parser)
     add_spark(parser)
 
@@ -250,8 +250,8 @@ def _plain(value: object) -> str:
 REPORT = Command(
     _add_arguments,
     _run,
-    "Show what the tables in DIR say: how the groups are doing, lag over time, commits, rebalances, rewinds and stale "
-    "groups, as one page of HTML that needs nothing else, and in short. Where clusters are named, the tables are "
+    "Show the tables in DIR: status of the groups, lag over time, commits, rebalances, rewinds and stale groups, as "
+    "one self-contained page of HTML, with a summary. Where clusters are named, the tables are "
     "brought up to date first, as by snapshot; otherwise neither Spark nor a cluster is needed.",
     """\
 example:

@@ -32,7 +32,7 @@ def plan_of(path: str) -> Plan:
     except OSError as problem:
         raise ArgumentTypeError(f"cannot read {path!r}: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
-        raise ArgumentTypeError(f"{path!r} is no text in UTF-8: byte {problem.start + 1}") from None
+        raise ArgumentTypeError(f"{path!r} is not UTF-8 text: byte {problem.start + 1}") from None
     except BadPlanFile as problem:
         raise ArgumentTypeError(f"{path!r}: {problem}") from None
 

@@ -29,6 +29,7 @@ from groupkeeper.operations.times import BadDuration, parse_length
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
+_MEMBERS_FIRST = "stop the members first, or add --wait TIME to wait until they have left"
 
 
 class NotJournalled(ClientError):
@@ -42,14 +43,16 @@ def add_applying(command: ArgumentParser, deed: str) -> None:
         "--wait",
         type=seconds,
         metavar="TIME",
-        help="wait so long until the groups have no members: seconds, or a duration such as 5m",
+        help="wait at most this long until the groups have no members: seconds, or a duration such as 5m",
     )
     command.add_argument(
         "--skip-refused",
         action="store_true",
         help="apply to the groups that still fit, and leave out the others; default: all or none",
     )
-    command.add_argument("--no-journal", action="store_true", help="don't write the change down; it cannot be undone")
+    command.add_argument(
+        "--no-journal", action="store_true", help="don't write the change to the journal; it cannot be undone"
+    )
 
 
 def seconds(text: str) -> float:
@@ -131,13 +134,15 @@ def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
     is_active = any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles)
     if (is_stale or is_active) and not applied.done:
         hint = "nothing was changed; "
-        hint += _way_out(options, plan) if is_stale else "end the members first, or let --wait TIME wait for it"
+        hint += _way_out(options, plan) if is_stale else _MEMBERS_FIRST
         can_skip = len(plan.groups) > 1 and not options.skip_refused
         remarks.append(f"{hint}; --skip-refused leaves out the groups that don't fit" if can_skip else hint)
     elif not options.execute and applied.done:
         remarks.append(not_yet(len(plan.groups)))
     elif any(isinstance(trouble.failure, UNANSWERED) for trouble in applied.troubles):
-        remarks.append("where no answer came, it may be done or not: the same command again looks, and does the rest")
+        remarks.append(
+            "where no reply came, the change may be made or not: the same command again compares, and makes the rest"
+        )
     elif not applied.done and not problems:
         remarks.append("there was nothing to do")
     pages = [Page(rows[start : start + ROWS_PER_PAGE]) for start in range(0, len(rows), ROWS_PER_PAGE)]
@@ -154,7 +159,7 @@ def _way_out(options: Namespace, plan: Plan) -> str:
             "where the log doesn't hold the earlier offset, --if-out-of-range clamp goes to its nearer end, and "
             "--if-out-of-range exact commits that offset all the same"
         )
-    return "take back first what was changed since"
+    return "undo first what was changed since"
 
 
 class _Waiting:

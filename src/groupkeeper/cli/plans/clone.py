@@ -41,7 +41,9 @@ def _add_arguments(command: ArgumentParser) -> None:
         help="the group that gets them; default, from another cluster: the one of the same name",
     )
     add_scope(command)
-    command.add_argument("--regex", action="store_true", help="--topic is a regular expression, for the whole name")
+    command.add_argument(
+        "--regex", action="store_true", help="--topic is a regular expression that matches the whole name"
+    )
     add_policies(command, "the other cluster's records have no counterpart")
     add_saving(command)
     where = command.add_argument_group("cluster of GROUP, if it is another one")

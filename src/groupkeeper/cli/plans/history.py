@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
 
 UNFINISHED = (
-    "no outcome is recorded: the command was killed, or is still at it. Some, all or none of it may be committed; "
+    "no outcome is recorded: the command was killed, or is still running. Some, all or none of it may be committed; "
     "'groupkeeper undo {id} --dry-run' compares it with the cluster"
 )
 
@@ -216,8 +216,9 @@ examples:
 UNDO = Command(
     _add_undo,
     lambda options: run_report(options, _report),
-    "Take a change back: commit what was committed before, delete what wasn't there. It is shown what was done, by "
-    "whom, when and on which cluster, and a terminal is asked; elsewhere nothing is done without --execute. Refused, "
+    "Take a change back: commit what was committed before, delete what wasn't there. The change, who made it, when "
+    "and on which cluster is shown, and a terminal asks for confirmation; elsewhere nothing is done without "
+    "--execute. Refused, "
     "as any plan, where the group has committed since.",
     """\
 examples:

@@ -44,7 +44,7 @@ OUTCOMES = Shape(
         *_PLACE,
         Column("before", "what was committed before; null: nothing"),
         Column("after", "what is committed now, read back, or would be; null: nothing"),
-        Column("result", "`applied`, `would be applied`, or `already`: it was so before"),
+        Column("result", "`applied`, `would be applied`, or `already`: there was nothing to change"),
     ],
 )
 
@@ -56,7 +56,7 @@ HISTORY = Shape(
         Column("time", ""),
         Column("user", "who made it"),
         Column("host", "on which machine", in_table=False),
-        Column("principal", "who that is for the brokers; null: not known", in_table=False),
+        Column("principal", "the principal of that user for the brokers; null: not known", in_table=False),
         Column("cluster_id", "of the cluster; null: not known"),
         Column("kind", "`reset`, `undo`, `delete-offsets`, ..."),
         Column("groups", "how many"),
@@ -75,7 +75,7 @@ RECORDED = Shape(
         *_PLACE,
         Column("before", "what was committed before; null: nothing"),
         Column("after", "what was to be committed; null: nothing"),
-        Column("error", "why that did not come about; null: nothing is known against it"),
+        Column("error", "why that failed; null: no failure is known"),
     ],
 )
 

@@ -123,7 +123,7 @@ async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) ->
         lines = official.commands(made.plan, connection_of(options), scenario)
         plain = "".join(f"{line}\n" for line in lines)
     if made.is_refused:
-        remarks.append("no plan is made, as it was to fail in this case")
+        remarks.append("no plan is made, as this case was to fail")
     elif not rows:
         remarks.append("there is nothing to plan")
     elif options.save is None:

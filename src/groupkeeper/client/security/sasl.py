@@ -107,7 +107,7 @@ class SaslSecurity(Security):
             if token is None:
                 break
         else:
-            raise MechanismFailed("the conversation does not end")
+            raise MechanismFailed("the SASL exchange does not end")
         if lifetime_ms > 0:
             from random import uniform
 
@@ -133,7 +133,9 @@ class SaslSecurity(Security):
             return await connection.exchange_token(token, timeout_s), 0
         except ConnectionFailed as error:
             refusal = SaslAuthenticationFailed(None)
-            raise self._failed(connection, "the broker hung up, which is how old ones refuse", refusal) from error
+            raise self._failed(
+                connection, "the broker closed the connection, which is how old brokers refuse", refusal
+            ) from error
 
     def _failed(self, connection: Connection, reason: str, refusal: Exception | None) -> AuthenticationFailed:
         way_out = "check the token" if self._mechanism == "OAUTHBEARER" else f"check username and password in {NAME}"
@@ -150,7 +152,9 @@ class SaslSecurity(Security):
         if answer.error_code == IllegalSaslState.code:
             said = f"Unexpected handshake request with client mechanism {name}, enabled mechanisms are [{offered}]"
             way_out = "set security.protocol=PLAINTEXT (or SSL), or use the port of a SASL listener"
-            return AuthenticationFailed(f"{place}: the listener there takes no SASL: {way_out}", IllegalSaslState(said))
+            return AuthenticationFailed(
+                f"{place}: the listener there does not use SASL: {way_out}", IllegalSaslState(said)
+            )
         refusal = error_for(answer.error_code)
         return AuthenticationFailed(f"{place}: the SASL handshake was refused: {refusal}", refusal)
 

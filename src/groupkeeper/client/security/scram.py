@@ -85,7 +85,7 @@ class Scram:
         if "e" in fields:
             raise MechanismFailed(f"the broker refuses: {fields['e'][:200]}")
         if not hmac.compare_digest(_decoded(fields.get("v", "")), expected):
-            raise MechanismFailed("the broker does not know the password either: its SCRAM signature is wrong")
+            raise MechanismFailed("the broker did not prove that it has the password: its SCRAM signature is wrong")
 
 
 def _fields(message: bytes) -> dict[str, str]:

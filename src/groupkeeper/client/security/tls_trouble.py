@@ -45,13 +45,13 @@ def explained(address: Address, error: OSError, properties: Mapping[str, str]) -
         return TlsFailed(f"{address}: {_refused(reason, properties)}")
     if reason in _NO_COMMON_VERSION:
         versions = properties.get("ssl.enabled.protocols", "TLSv1.2,TLSv1.3")
-        return TlsFailed(f"{address}: the broker takes none of ssl.enabled.protocols={versions}")
+        return TlsFailed(f"{address}: the broker accepts none of ssl.enabled.protocols={versions}")
     if reason in _NO_COMMON_SUITE:
-        return TlsFailed(f"{address}: the broker takes none of the cipher suites: see ssl.cipher.suites")
+        return TlsFailed(f"{address}: the broker accepts none of the cipher suites: see ssl.cipher.suites")
     if isinstance(error, ssl.SSLError) and reason not in _CUT_OFF:
         return TlsFailed(f"{address}: the TLS handshake failed: {_plain(reason or str(error))}")
     maybe = "a broker that starts, that wants a client certificate (ssl.keystore.location), or no TLS there?"
-    return ConnectionFailed(f"{address}: hung up during the TLS handshake: {maybe}")
+    return ConnectionFailed(f"{address}: closed the connection during the TLS handshake: {maybe}")
 
 
 def not_tls(address: Address, properties: Mapping[str, str]) -> TlsFailed:

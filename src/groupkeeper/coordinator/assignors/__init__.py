@@ -1,4 +1,4 @@
-"""Server-side assignors: who of a group reads which partition."""
+"""Server-side assignors: which member of a group reads which partition."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ def assign(spec: GroupSpec) -> dict[str, TargetAssignment]:
     """The target assignment of every member, by member id."""
     assigned: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in spec.members}
     subscribers = _subscribers(spec)
-    # Topics alike are shared out alike, so that the sets of one serve for the others.
+    # Topics with the same subscribers and partitions get the same assignment, so its sets are shared.
     shares: dict[tuple[int, int], list[frozenset[int]]] = {}
     for topic_id in sorted(subscribers):
         members = subscribers[topic_id]

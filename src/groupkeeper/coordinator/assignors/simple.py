@@ -40,8 +40,8 @@ def _held(member: MemberSpec, partitions: Collection[_Partition]) -> list[_Parti
 
 
 def _share_out(partitions: list[_Partition], held: Mapping[str, list[_Partition]]) -> dict[str, set[_Partition]]:
-    """Every partition to as many members as there are to spare, and to each member about as many partitions; what
-    members have stays with them as far as that goes.
+    """Gives every partition equally many members, and every member about equally many partitions; members keep theirs
+    where that allows it.
     """
     if not partitions or not held:
         return {}

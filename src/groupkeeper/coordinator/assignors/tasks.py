@@ -1,4 +1,4 @@
-"""Who runs which tasks of a topology: balanced, and as far as that goes where they were (KIP-1071, `sticky`).
+"""Which member runs which tasks of a topology: balanced, and otherwise where they were (KIP-1071, `sticky`).
 
 Active tasks: each member gets as many as any other, or one more, and also of those with state. A task stays with the
 member that has it within its share; else it goes to one that keeps its state as a standby, else to the one with the

@@ -1,4 +1,4 @@
-"""The uniform assignor: everybody gets as many partitions as the others, and keeps what it has.
+"""The uniform assignor: all members get equally many partitions, and keep those that they have.
 
 Equal input gives equal output: members and topics are walked in the order of their ids.
 """

@@ -1,4 +1,4 @@
-"""A classic group as a value: what the log says of it (`stored`), and what only memory knows (`soft`).
+"""A classic group as a value: its part in the log (`stored`), and its part in memory only (`soft`).
 
 The stored part changes by replaying a group record, and only by that. The soft part is a rebalance in formation and
 its waiting members; it is replaced as a whole by a `ClassicChange`, and a restart drops it, as a coordinator failover
@@ -42,7 +42,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Who is in the group, under which generation, protocol and leader: the content of a group record.
+    """The members of the group, with generation, protocol and leader: the content of a group record.
 
     `protocol_type` is None for a group that was never joined. `subscribed_topics` is None when they can't be known;
     they are those of the latest generation, also after a join or leave since. `state_since_ms` is None in
@@ -141,7 +141,7 @@ class Joining:
     waiting: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Calls parked, by member id; several when a member repeated its JoinGroup."""
     newcomers: frozenset[str] = frozenset()
-    """Members that were never told their generation: their parked call is the only sign of life."""
+    """Members that have not received a generation yet: only their parked call shows that they are alive."""
     initial: InitialDelay | None = None
     """None when the group had members before."""
 
@@ -158,7 +158,7 @@ Rebalance: TypeAlias = Joining | Syncing
 
 @dataclass(frozen=True, slots=True)
 class Soft:
-    """What a coordinator knows of a classic group beyond the log.
+    """The state of a classic group that is not in the log.
 
     Attributes:
         roster: the members in memory; None when they are exactly the stored ones. Outside a rebalance it differs from

@@ -130,7 +130,7 @@ def _add_member(step: Step, call: Call, request: JoinGroupRequest, member_id: st
     if not step.roster.members:
         step.roster = replace(step.roster, protocol_type=request.protocol_type)
     _extend_initial_delay(step)
-    # A member without an id can't send heartbeats, so only its parked call tells that it lives.
+    # A member without an id can't send heartbeats, so only its parked call shows that it is alive.
     step.arm(MemberSession(step.group_id, member_id), step.settings.new_member_join_timeout_ms)
     rebalance_with(step, member, call.call_id, is_new=True)
     return step.result(parked=call.call_id)
@@ -142,7 +142,7 @@ def _extend_initial_delay(step: Step) -> None:
 
 
 def _replace_static_member(step: Step, call: Call, request: JoinGroupRequest, old_id: str, new_id: str) -> Result:
-    """A process with a known instance id starts over."""
+    """A new process joins with the instance id of a member."""
     old_leader = step.roster.leader_id or ""
     member = replace(
         step.roster.members[old_id],
@@ -209,7 +209,7 @@ def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
 
 
 def require_member_id(member_id: str) -> JoinGroupResponse:
-    """Tells a dynamic member the id under which to join (KIP-394)."""
+    """Refuses a dynamic member without an id, with the id under which to join (KIP-394)."""
     return _refusal(member_id, MemberIdRequired.code)
 
 

@@ -138,7 +138,7 @@ def _left(member: MemberIdentity, error_code: int) -> MemberResponse:
 
 
 def session_expired(group: ClassicGroup, settings: Settings, member_id: str, now_ms: int) -> Result:
-    """A member, or an id given out, was silent for too long."""
+    """The session of a member, or of an id given out, has expired."""
     step = Step(group, settings, now_ms)
     if member_id in step.pending:
         drop_member(step, member_id)
@@ -151,7 +151,7 @@ def session_expired(group: ClassicGroup, settings: Settings, member_id: str, now
 
 
 def _is_excused(group: ClassicGroup, member_id: str) -> bool:
-    """Whether the coordinator itself keeps the member waiting; a newcomer's parked JoinGroup is no excuse."""
+    """Whether the coordinator itself keeps the member waiting; the parked JoinGroup of a new member does not count."""
     rebalance = group.soft.rebalance
     if rebalance is None or member_id not in rebalance.waiting:
         return False
@@ -159,7 +159,7 @@ def _is_excused(group: ClassicGroup, member_id: str) -> bool:
 
 
 def join_phase_expired(group: ClassicGroup, settings: Settings, now_ms: int) -> Result:
-    """Goes on with those who joined; the first rebalance of a group may wait longer."""
+    """Continues with the members that have joined; the first rebalance of a group may wait longer."""
     if not isinstance(group.soft.rebalance, Joining):
         return Result()
     step = Step(group, settings, now_ms)

@@ -112,7 +112,7 @@ def enter_join_phase(step: Step) -> None:
 
 
 def settle_join_phase(step: Step) -> None:
-    """Ends the join phase when everybody is there, or sees to it that it ends later."""
+    """Ends the join phase once every member has rejoined, or arms the timer that ends it."""
     joining = joining_of(step)
     initial = joining.initial
     if initial is None:
@@ -187,7 +187,7 @@ def end_initial_delay(step: Step) -> None:
 
 
 def complete_join_phase(step: Step) -> None:
-    """Goes on with the members that are there: next generation, and the answer to everybody."""
+    """Starts the next generation with the members that have rejoined, and answers all of them."""
     joining = joining_of(step)
     step.disarm(JoinPhase(step.group_id))
     for member in step.roster.members.values():

@@ -1,4 +1,4 @@
-"""Members of a consumer group that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup there."""
+"""Members of a consumer group that use the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup there."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def sync(group: ConsumerGroup, settings: Settings, topics: TopicsImage, request:
 def heartbeat(
     group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: HeartbeatRequest, now_ms: int
 ) -> Result:
-    """Renews the session, and tells the member to rejoin when there is something to give back or to get."""
+    """Renews the session; replies REBALANCE_IN_PROGRESS when the member has partitions to revoke or to get."""
     member, _ = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     step = Step(group, settings, topics, now_ms)
     step.arm_session(member)

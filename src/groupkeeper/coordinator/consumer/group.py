@@ -26,7 +26,7 @@ OwnedPartitions: TypeAlias = Mapping[bytes, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class ClassicMetadata:
-    """What a member that speaks the classic protocol said when it joined."""
+    """What a member that uses the classic protocol sent when it joined."""
 
     session_timeout_ms: int
     protocols: Protocols
@@ -34,7 +34,7 @@ class ClassicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
-    """A member. `subscribed_topic_names` is sorted; an empty regex is none; `classic` is None for a member that speaks
+    """A member. `subscribed_topic_names` is sorted; an empty regex is none; `classic` is None for a member that uses
     the consumer protocol. `state` is one of STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, or a number that a
     later version wrote.
     """

@@ -1,4 +1,4 @@
-"""Brings one member towards its target: first it gives back, then it gets.
+"""Moves one member towards its target: first it revokes partitions, then it gets new ones.
 
 A pure function of the member, the target, what others have, and what the member says it has. A partition is offered to
 a member only once no other member has it or still has to revoke it, so no two members have it at once.
@@ -28,7 +28,7 @@ _Partitions: TypeAlias = dict[bytes, dict[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Where a member is to come to.
+    """The target of a member's reconciliation.
 
     Attributes:
         assignment_epoch: of the target.
@@ -120,7 +120,8 @@ def _next_assignment(member: ConsumerMember, goal: Goal) -> ConsumerMember:
 
 
 def _split(member: ConsumerMember, goal: Goal) -> tuple[_Partitions, _Partitions, dict[bytes, list[int]], bool]:
-    """What stays, what must be given back, what is free to be had, and whether more is still with others."""
+    """What the member keeps, what it must revoke, what is free to be assigned, and whether other members still have
+    more of its target."""
     kept: _Partitions = {}
     revoked: _Partitions = {}
     wanted: dict[bytes, list[int]] = {}

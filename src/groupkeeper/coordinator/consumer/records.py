@@ -32,7 +32,7 @@ def epoch_record(group_id: str, group_epoch: int, metadata_hash: int) -> Entry:
 
 
 def member_record(group_id: str, member: ConsumerMember) -> Entry:
-    """What a member is and wants."""
+    """A member, with its subscription."""
     classic = None
     if member.classic is not None:
         protocols = [ClassicProtocol(name, metadata) for name, metadata in member.classic.protocols]
@@ -61,7 +61,7 @@ def target_record(group_id: str, member_id: str, target: TargetAssignment) -> En
 
 
 def assignment_record(group_id: str, member: ConsumerMember) -> Entry:
-    """What a member has, and how far it is."""
+    """A member's current assignment, with its state and epoch."""
     value = current_value.ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,

@@ -1,4 +1,5 @@
-"""Subscriptions by regular expression: the core knows which are in use and what they matched; the shell matches."""
+"""Subscriptions by regular expression: the coordinator keeps which are in use and what they matched; its driver
+matches them."""
 
 from __future__ import annotations
 

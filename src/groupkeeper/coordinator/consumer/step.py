@@ -54,12 +54,12 @@ class Step(EpochStep[ConsumerGroup]):
 
     @classmethod
     def is_revoking(cls, member: ConsumerMember) -> bool:
-        """A member that left for a while has given everything back."""
+        """A static member that left temporarily has revoked everything."""
         is_here = member.member_epoch != LEFT_STATICALLY_EPOCH
         return member.state == UNREVOKED_PARTITIONS and is_here and member.classic is None
 
     def look_up(self, lookup: RegexLookup) -> None:
-        """Asks for the topics of regular expressions."""
+        """Requests a lookup of the topics that regular expressions match."""
         self.ask(lookup)
         self.soft = ConsumerSoft(self.soft.checked_version, is_resolving=True)
 
@@ -108,7 +108,7 @@ class Step(EpochStep[ConsumerGroup]):
     def reconcile(
         self, member_id: str, *, has_changed_subscription: bool, reported: ReportedPartitions | None
     ) -> ConsumerMember:
-        """Brings a member as near to its target as it goes now, and returns it."""
+        """Moves a member towards its target as far as other owners allow now, and returns it."""
         group = self.group
         member = group.members[member_id]
         if not has_changed_subscription and member.is_reconciled_to(group.assignment_epoch):
@@ -133,7 +133,8 @@ class Step(EpochStep[ConsumerGroup]):
     def bring_on(
         self, member_id: str, *, must_bump: bool, has_changed_subscription: bool, reported: ReportedPartitions | None
     ) -> ConsumerMember:
-        """All that a member's call sets going: the group epoch, the target, and the member towards it."""
+        """What follows a member's request: the group epoch and the target are updated, and the member moves towards
+        the target."""
         self.refresh(must_bump=must_bump)
         self.update_target()
         return self.reconcile(member_id, has_changed_subscription=has_changed_subscription, reported=reported)

@@ -160,7 +160,7 @@ class GroupLog(Generic[G, M, T]):
 
 
 def count_subscriptions(counts: dict[str, int], names: Iterable[str], by: int) -> None:
-    """Adds 1 or -1 for each name; a name that nobody has is not in the table."""
+    """Adds 1 or -1 for each name; names without subscribers are removed from the table."""
     for name in names:
         count = counts.get(name, 0) + by
         if count:

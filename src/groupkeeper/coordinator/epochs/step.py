@@ -55,7 +55,7 @@ class EpochStep(Generic[G]):
 
     @classmethod
     def session_ms(cls, member: Any, settings: Settings) -> int:
-        """How long a member may be silent."""
+        """The session timeout of a member."""
         raise NotImplementedError
 
     @property
@@ -91,7 +91,7 @@ class EpochStep(Generic[G]):
         self._released.extend(released)
 
     def ask(self, work: RegexLookup | Work) -> None:
-        """Asks for what is found out or done elsewhere."""
+        """Adds lookups and work for the driver."""
         self._lookups.append(work)
 
     def count_rebalance(self) -> None:
@@ -125,11 +125,11 @@ class EpochStep(Generic[G]):
 
     @classmethod
     def session_timer(cls, group_id: str, member: Any, settings: Settings) -> Arm:
-        """The time within which a member must be heard of."""
+        """The timer of a member's session."""
         return Arm(cls.session(group_id, member.member_id), cls.session_ms(member, settings))
 
     def arm_session(self, member: Any) -> None:
-        """The member was heard of."""
+        """Restarts the member's session timeout."""
         self._timers.append(self.session_timer(self.group.group_id, member, self.settings))
 
     def follow_revocation(self, member: Any) -> None:

@@ -1,4 +1,4 @@
-"""What every kind of group needs and none of them is: results, timers, settings, topics as coordinators see them.
+"""What all types of groups need: results, timers, settings, topics as coordinators see them.
 
-Nothing here may know a type of group.
+Nothing here depends on a type of group.
 """

@@ -62,7 +62,7 @@ class Call(NamedTuple):
     fresh_id: str = ""
     """Random and unique text from which a new member id may be made; only requests to join use it."""
     regex_trouble: str | None = None
-    """Why the request's regular expression is not valid, in the words of who knows its syntax; None when it is."""
+    """Why the request's regular expression is not valid, in the words of its parser; None when it is."""
 
 
 class Parked(Enum):

@@ -15,7 +15,7 @@ from groupkeeper.coordinator.kernel.group_state import GroupType
 
 
 class MemberSession(NamedTuple):
-    """A classic member, or a member id given out but not used yet, was not heard of for its session timeout."""
+    """A classic member, or a member id given out but not used yet, sent nothing for its session timeout."""
 
     group_id: str
     member_id: str
@@ -43,12 +43,12 @@ class SyncPhase:
 
 @dataclass(frozen=True, slots=True)
 class OffsetExpiration:
-    """The next pass over all groups that removes expired offsets and groups without any."""
+    """The next pass over all groups that removes expired offsets, and groups without offsets."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSession:
-    """A member of a consumer group was not heard of for the session timeout."""
+    """A member of a consumer group sent nothing for the session timeout."""
 
     group_type: ClassVar = GroupType.CONSUMER
     group_id: str
@@ -66,7 +66,7 @@ class Revocation:
 
 @dataclass(frozen=True, slots=True)
 class ClassicRejoin:
-    """A member of a consumer group that speaks the classic protocol had to rejoin and did not."""
+    """A member of a consumer group that uses the classic protocol had to rejoin and did not."""
 
     group_type: ClassVar = GroupType.CONSUMER
     group_id: str
@@ -75,7 +75,7 @@ class ClassicRejoin:
 
 @dataclass(frozen=True, slots=True)
 class ClassicResync:
-    """A member of a consumer group that speaks the classic protocol joined and did not sync."""
+    """A member of a consumer group that uses the classic protocol joined and did not sync."""
 
     group_type: ClassVar = GroupType.CONSUMER
     group_id: str
@@ -84,7 +84,7 @@ class ClassicResync:
 
 @dataclass(frozen=True, slots=True)
 class ShareSession:
-    """A member of a share group was not heard of for the session timeout."""
+    """A member of a share group sent nothing for the session timeout."""
 
     group_type: ClassVar = GroupType.SHARE
     group_id: str
@@ -93,7 +93,7 @@ class ShareSession:
 
 @dataclass(frozen=True, slots=True)
 class StreamsSession:
-    """A member of a streams group was not heard of for the session timeout."""
+    """A member of a streams group sent nothing for the session timeout."""
 
     group_type: ClassVar = GroupType.STREAMS
     group_id: str

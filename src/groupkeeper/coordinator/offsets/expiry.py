@@ -1,4 +1,4 @@
-"""Offsets that go without a request: by age, and with their topic."""
+"""Offsets that are removed without a request: by age, and with their topic."""
 
 from __future__ import annotations
 

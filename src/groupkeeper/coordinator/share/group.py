@@ -41,7 +41,7 @@ PartitionsByTopic: TypeAlias = Mapping[bytes, TopicPartitions]
 
 @dataclass(frozen=True, slots=True)
 class SharePartitions:
-    """How far the share-partitions of a group are in their life.
+    """The life cycle of a group's share-partitions.
 
     Attributes:
         initializing: the share coordinator is asked to make them.

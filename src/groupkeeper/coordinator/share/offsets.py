@@ -290,7 +290,7 @@ def begin_deletion(state: StateView, call: Call, request: DeleteGroupsRequest) -
 
 
 def _all_partitions(has: SharePartitions, topics: TopicsImage) -> dict[bytes, frozenset[int]]:
-    """Every partition that may be stored; of topics that are gone the share coordinator knows no more.
+    """Every partition that may be stored; of deleted topics the share coordinator has none any more.
 
     Deleting what isn't stored does nothing, but what is left behind could never be initialized again: its state epoch
     is higher than that of a new group.

@@ -25,7 +25,7 @@ def epoch_record(group_id: str, group_epoch: int, metadata_hash: int) -> Entry:
 
 
 def member_record(group_id: str, member: ShareMember) -> Entry:
-    """What a member is and wants."""
+    """A member, with its subscription."""
     value = ShareGroupMemberMetadataValue(
         rack_id=member.rack_id,
         client_id=member.client_id,
@@ -45,7 +45,7 @@ def target_record(group_id: str, member_id: str, target: TargetAssignment) -> En
 
 
 def assignment_record(group_id: str, member: ShareMember) -> Entry:
-    """What a member has, and how far it is."""
+    """A member's current assignment, with its state and epoch."""
     value = current_value.ShareGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,

@@ -43,7 +43,7 @@ def handle(state: StateView, settings_of: Callable[[str], Settings], call: Call,
 
 
 def work_done(state: StateView, work: Work, errors: ShareErrors) -> Result:
-    """What follows from work that the share coordinator did."""
+    """What follows once the share coordinator has done its work."""
     if isinstance(work, InitializeShares):
         return share_group_offsets.initialized(state, work, errors)
     assert isinstance(work, DeleteShares)

@@ -1,4 +1,4 @@
-"""What the coordinator of a share group asks the share coordinator to do, as values.
+"""Work that the coordinator of a share group gives to the share coordinator, as values.
 
 The coordinator's driver does it afterwards, in its own time but in that order, and hands the share-partitions
 that failed to `Coordinator.share_work_done`, which is another operation.

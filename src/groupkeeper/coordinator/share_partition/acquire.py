@@ -2,7 +2,7 @@
 
 Limits are soft unless the member wants exactly as many records as it says: batches as producers wrote them are not
 torn apart. Records that were delivered often already are handed out in ever smaller portions, and one by one the last
-time, so that a record that kills its consumers doesn't take its neighbours with it. [Kafka 4.3.1 SharePartition]
+time, so that a record that crashes its consumers is archived alone. [Kafka 4.3.1 SharePartition]
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class RecordState(IntEnum):
 
 
 class AcknowledgeType(IntEnum):
-    """What a consumer says of a record it acquired. GAP: there is no such record."""
+    """How a consumer acknowledges a record that it acquired. GAP: there is no such record."""
 
     GAP = 0
     ACCEPT = 1
@@ -92,7 +92,7 @@ class Batch:
 
     Attributes:
         runs: in order, without holes.
-        is_split: whether the records were ever told apart; they are acquired one run at a time from then on.
+        is_split: whether the records ever had different states; they are acquired one run at a time from then on.
         first_size: how many records there were in the beginning: those at the start are forgotten once they are done.
     """
 

@@ -1,4 +1,5 @@
-"""The leader's view of one partition for one share group: which records are whose, and what is done (KIP-932).
+"""The leader's view of one partition for one share group: which records are acquired by which member, and which are
+done (KIP-932).
 
     start offset                                                end offset
     |  acknowledged, acquired, available, archived: in flight   |  never acquired yet

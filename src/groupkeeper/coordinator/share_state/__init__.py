@@ -1,4 +1,4 @@
 """The share coordinator: the durable state of share-partitions (`__share_group_state`).
 
-It knows no groups and no members.
+Groups and members have no part in it.
 """

@@ -39,7 +39,7 @@ _NEGATIVE = "The partition id cannot be a negative number."
 
 @dataclass(frozen=True, slots=True)
 class ShareStateSettings:
-    """What the share coordinator decides by; Kafka's names and defaults."""
+    """The settings of the share coordinator; Kafka's names and defaults."""
 
     share_coordinator_snapshot_update_records_per_snapshot: int = 500
     share_coordinator_cold_partition_snapshot_interval_ms: int = 300_000
@@ -56,7 +56,8 @@ class ShareStateResult(NamedTuple):
 
 
 class ShareStateWrite(NamedTuple):
-    """What a leader has to say. An epoch of −1 is not compared, a start offset of −1 keeps the stored one."""
+    """A write of a share-partition's leader. An epoch of −1 is not compared, a start offset of −1 keeps the stored
+    one."""
 
     state_epoch: int
     leader_epoch: int
@@ -66,7 +67,7 @@ class ShareStateWrite(NamedTuple):
 
 
 class ShareStateCoordinator:
-    """One per partition; it never hears of share-partitions whose key hashes to another one."""
+    """One per partition, for the share-partitions whose key hashes to it."""
 
     def __init__(self, settings: ShareStateSettings) -> None:
         self._settings = settings
@@ -78,7 +79,7 @@ class ShareStateCoordinator:
 
     @property
     def states(self) -> Mapping[SharePartitionKey, ShareState]:
-        """What is stored, to read."""
+        """What is stored, read-only."""
         return self._states
 
     @property
@@ -111,7 +112,7 @@ class ShareStateCoordinator:
     def write(
         self, key: SharePartitionKey, written: ShareStateWrite, partition_count: int, now_ms: int
     ) -> ShareStateResult:
-        """Takes over what a leader says. Raises `InvalidRequest` for a share-partition that was never
+        """Stores the write of a leader. Raises `InvalidRequest` for a share-partition that was never
         initialized, `FencedLeaderEpoch`, `FencedStateEpoch`, `UnknownTopicOrPartition`.
         """
         _require_partition(key)

@@ -10,7 +10,7 @@ from groupkeeper.protocol.messages import streams_group_heartbeat_response as re
 def endpoints_of(
     group: StreamsGroup, asking: StreamsMember, topics: TopicsImage
 ) -> list[response_message.EndpointToPartitions]:
-    """Of all members that have an endpoint; the one that asks comes last."""
+    """Of all members that have an endpoint; the caller comes last."""
     others = [member for member in group.members.values() if member.member_id != asking.member_id]
     return [
         response_message.EndpointToPartitions(

@@ -27,7 +27,7 @@ _Holders: TypeAlias = Mapping[tuple[str, int], Collection[tuple[Role, str]]]
 
 @dataclass(frozen=True, slots=True)
 class TaskGoal:
-    """Where a member is to come to.
+    """The target of a member's reconciliation.
 
     Attributes:
         assignment_epoch: of the target.

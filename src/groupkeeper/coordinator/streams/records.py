@@ -83,7 +83,7 @@ def target_record(group_id: str, member_id: str, target: Tasks) -> Entry:
 
 
 def assignment_record(group_id: str, member: StreamsMember) -> Entry:
-    """What a member has, and how far it is."""
+    """A member's current assignment, with its state and epoch."""
     value = current_value.StreamsGroupCurrentMemberAssignmentValue(
         member.member_epoch,
         member.previous_member_epoch,

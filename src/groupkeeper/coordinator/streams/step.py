@@ -113,7 +113,7 @@ class StreamsStep(EpochStep[StreamsGroup]):
     # --- members
 
     def reconcile(self, member_id: str, reported: Tasks | None) -> StreamsMember:
-        """Brings a member as near to its target as it goes now, and returns it."""
+        """Moves a member towards its target as far as other owners allow now, and returns it."""
         group = self.group
         member = group.members[member_id]
         if member.is_reconciled_to(group.assignment_epoch):

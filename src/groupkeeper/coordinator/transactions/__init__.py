@@ -1,4 +1,4 @@
 """The transaction coordinator (`__transaction_state`).
 
-It knows no groups; markers are written by the broker.
+Groups have no part in it; markers are written by the broker.
 """

@@ -57,7 +57,7 @@ class TransactionCoordinator:
 
     @property
     def transactions(self) -> Mapping[str, Transaction]:
-        """Every transactional id, to read."""
+        """Every transactional id, read-only."""
         return self._transactions
 
     # --- computing: none of these changes anything

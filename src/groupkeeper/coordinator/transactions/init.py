@@ -1,4 +1,5 @@
-"""InitProducerId of transactional producers: a new epoch for the id, and an end to what its last owner left open."""
+"""InitProducerId of transactional producers: a new epoch for the id, and an end to the transaction that the last
+producer left open."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from groupkeeper.protocol.transaction_log import TransactionRecord
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
-    """What the transaction coordinator decides by; times in milliseconds.
+    """The settings of the transaction coordinator; times in milliseconds.
 
     Attributes:
         transaction_version: the level of the feature: 2 gives every transaction its own epoch.

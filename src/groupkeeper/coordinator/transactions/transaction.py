@@ -1,4 +1,4 @@
-"""One transactional id: what the transaction coordinator knows of it, and the moves that it can make.
+"""One transactional id: its state, and the transitions that it can make.
 
 A move is a new value; nothing here checks whether it may be made now (`transaction_init`, `transaction_end` do).
 """

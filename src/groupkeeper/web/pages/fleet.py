@@ -52,7 +52,7 @@ def _verdict(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
     down = [each.cluster for each in snapshots if not each.is_up and each.polls.done]
     waiting = [each.cluster for each in snapshots if not each.polls.done]
     if not snapshots:
-        return '<p class="verdict none">There is nothing here that you have a role for.</p>'
+        return '<p class="verdict none">Your roles give access to no group here.</p>'
     total = sum(len(each.groups) for each in snapshots)
     troubled = len(_troubled(snapshots, now_ms))
     texts = (

@@ -54,20 +54,20 @@ def _verdict(entry: Entry, problems: Sequence[Problem]) -> str:
 def _said(entry: Entry, problems: Sequence[Problem]) -> tuple[str, str]:
     applied = entry.applied
     if entry.stage is Stage.APPLYING:
-        return "none", "It is being applied. Load the page again to see what became of it."
+        return "none", "It is being applied. Load the page again to see the outcome."
     if entry.stage is Stage.APPLIED and applied is None:
-        return "bad", "It is not known what became of it: some, all or none of it may be done. The journal has it."
+        return "bad", "The outcome is not known: some, all or none of it may be done. The journal has the change."
     if applied is not None:
         done = sum(len(group.changes) for group in applied.done)
         what = f"Applied by {entry.applied_by} and read back: {words.counted(done, 'partition')}"
         what += f"; {len(applied.already)} were so already" if applied.already else ""
         if entry.is_deletion_of_group and not applied.troubles:
             return "good", f"Deleted by {entry.applied_by}, and gone: {words.counted(done, 'offset')} went with it."
-        return ("bad", f"{what}. Not all of it came about.") if applied.troubles else ("good", f"{what}.")
+        return ("bad", f"{what}. Not all of it succeeded.") if applied.troubles else ("good", f"{what}.")
     if entry.made.is_refused:
-        return "bad", "No plan is made, as it was to fail in this case."
+        return "bad", "No plan is made, as this case was to fail."
     if entry.can_be_applied:
-        return ("none" if problems else "good"), "Nothing is changed yet. It fits the cluster as it was just now."
+        return ("none" if problems else "good"), "Nothing is changed yet. It fits the cluster."
     if entry.verdict.troubles:
         return "bad", "Nothing is changed, and it cannot be applied as things are."
     return "none", "There is nothing to do."
@@ -130,7 +130,7 @@ def _actions(entry: Entry, viewer: Viewer, *, may_change: bool) -> str:
 
 def _table(entry: Entry) -> str:
     if not entry.plan.groups:
-        return '<p class="soft">No partition has a committed offset that is concerned.</p>'
+        return '<p class="soft">No partition with a committed offset is affected.</p>'
     several = len(entry.group_ids) > 1
     heads = [
         *map(parts.head, [*(["group"] if several else []), "topic", "partition"]),

@@ -70,7 +70,7 @@ async def test_filters_that_newer_brokers_know(own: Admin, target: Target, place
     refused = await own.list_transactions(states=["Sleeping"])
     (failure,) = refused.failed.values()
     assert isinstance(failure, IllegalArgument)
-    assert str(failure) == "the broker knows no such state of transactions: Sleeping"
+    assert str(failure) == "the broker has no such state of transactions: Sleeping"
     await asyncio.to_thread(producer.abort_transaction, 20)
 
 

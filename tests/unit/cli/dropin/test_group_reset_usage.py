@@ -94,7 +94,7 @@ def test_plans_that_cannot_be_read(operation: str, tmp_path: Path, capsys: pytes
     for name, text, complaint in (
         ("missing", None, "cannot read "),
         ("broken", b"{", "broken: not JSON: "),
-        ("latin", b"\xe4", "latin is no text in UTF-8: byte 1"),
+        ("latin", b"\xe4", "latin is not UTF-8 text: byte 1"),
         ("old", b'{"version": 0, "offsets": {}}', "old: version is 0, and must be 1"),
     ):
         path = tmp_path / name

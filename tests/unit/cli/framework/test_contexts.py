@@ -141,7 +141,7 @@ def test_what_is_typed_wins_over_the_environment_and_that_over_what_is_in_use(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["add", "../x", "--bootstrap-server", "a:1"], "'../x' is no name"),
+        (["add", "../x", "--bootstrap-server", "a:1"], "'../x' is not a name"),
         (["add", "-x", "--bootstrap-server", "a:1"], "required: NAME"),
         (["add", "x", "--bootstrap-server", "a"], "expected host:port"),
         (["add", "x", "--bootstrap-server", "a:1", "--property", "y"], "'y': expected NAME=VALUE"),
@@ -193,7 +193,7 @@ def test_properties_that_make_no_client(
 
 def test_failures_are_one_line(run: Run, folder: Path) -> None:
     run("add", "one", "--bootstrap-server", "one:1")
-    again = "error: there is a context 'one' already: add --replace, or take another name\n"
+    again = "error: context 'one' exists already: add --replace, or choose another name\n"
     assert run("add", "one", "--bootstrap-server", "two:1") == (1, "", again)
     assert run("add", "one", "--bootstrap-server", "two:1", "--replace")[0] == 0
     assert context_files.read("one").bootstrap_server == "two:1"

@@ -121,8 +121,8 @@ def test_files_that_are_no_plan(
     [
         (b"", " is empty: expected lines of topic,partition,offset"),
         (b"\n\n", " is empty: expected lines of topic,partition,offset"),
-        (b"or\xff", " is no text in UTF-8: byte 3"),
-        (b"or\0", " is no text: it holds zero bytes"),
+        (b"or\xff", " is not UTF-8 text: byte 3"),
+        (b"or\0", " is not text: it contains zero bytes"),
     ],
 )
 def test_files_that_are_no_text(

@@ -66,7 +66,7 @@ async def list_transactions(
             listings.failed[node] = answer
         elif answer.unknown_state_filters:
             unknown = ", ".join(answer.unknown_state_filters)
-            listings.failed[node] = IllegalArgument(f"the broker knows no such state of transactions: {unknown}")
+            listings.failed[node] = IllegalArgument(f"the broker has no such state of transactions: {unknown}")
         else:
             for one in answer.transaction_states:
                 state = TransactionState.parse(one.transaction_state)
