@@ -24,7 +24,7 @@ test: $(VENV)/.dev ## The tests that need neither Java nor network; the long one
 	@echo "test: running pytest"
 	@$(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
 
-browser: ## A headless Chromium for tests/browser: Debian's, where root may install it (says so otherwise)
+browser: ## A headless Chromium and axe-core for tests/browser, where they can be had (says so otherwise)
 	@tools/browser.sh
 
 check: $(VENV)/.dev ## Lint, format, types, import layers, size limits

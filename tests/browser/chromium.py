@@ -25,7 +25,9 @@ _PATIENCE_S = 60.0
 class Chromium:
     """One page. What it complained about is in `complaints`, what it asked the network for in `requests`."""
 
-    def __init__(self, folder: Path, *, width: int = 1280, height: int = 900, is_dark: bool = False) -> None:
+    def __init__(
+        self, folder: Path, *, width: int = 1280, height: int = 900, is_dark: bool = False, scale: int = 1
+    ) -> None:
         assert COMMAND is not None
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
@@ -52,7 +54,11 @@ class Chromium:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
         self.send(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=scale,
+            mobile=width < 600,
         )
         if is_dark:
             dark = {"name": "prefers-color-scheme", "value": "dark"}
@@ -71,6 +77,12 @@ class Chromium:
 
     def send(self, method: str, **params: Any) -> dict[str, Any]:
         """A command, and its result. Raises AssertionError when it fails or takes too long."""
+        answer = self._ask(method, params)
+        assert "error" not in answer, f"{method}: {answer['error']}"
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
         if self._session:
@@ -79,9 +91,7 @@ class Chromium:
         while True:
             answer = self._next(method)
             if answer.get("id") == self._number:
-                assert "error" not in answer, f"{method}: {answer['error']}"
-                result: dict[str, Any] = answer["result"]
-                return result
+                return answer
             self._hear(answer)
 
     def open(self, url: str) -> None:
@@ -98,12 +108,27 @@ class Chromium:
         return found["result"].get("value")
 
     def until(self, script: str) -> None:
-        """Wait until an expression holds; what the page says then is in the failure when it never does."""
+        """Wait until an expression holds; while another page is being loaded it doesn't."""
         deadline = time.monotonic() + _PATIENCE_S
-        while not self.run(f"Boolean({script})"):
-            said = "document.body.innerText"
-            assert time.monotonic() < deadline, f"{script} does not come about: {self.run(said)}"
+        while True:
+            answer = self._ask("Runtime.evaluate", {"expression": f"Boolean({script})", "returnByValue": True})
+            if answer.get("result", {}).get("result", {}).get("value") is True:
+                return
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{script} does not come about: {self.run('document.body.innerText')}")
             time.sleep(0.02)
+
+    def press(self, key: str) -> None:
+        """Press a key, and let go of it."""
+        text = {"Enter": "\r", " ": " "}.get(key, "")
+        code = {"Tab": 9, "Enter": 13, " ": 32, "ArrowUp": 38, "ArrowDown": 40}[key]
+        named = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": code}
+        self.send("Input.dispatchKeyEvent", type="keyDown", text=text, **named)
+        self.send("Input.dispatchKeyEvent", type="keyUp", **named)
+
+    def type(self, text: str) -> None:
+        """Type into what has the focus."""
+        self.send("Input.insertText", text=text)
 
     def picture(self, path: Path, *, is_whole: bool = True) -> None:
         """Save what the page looks like."""

@@ -1,0 +1,259 @@
+"""Every page and every flow in a real browser: by keyboard, enlarged, in the dark, on a phone, with hostile names."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.browser.chromium import COMMAND, Chromium
+from tests.live.stage import arrange
+from tests.web.serving import Served, serving
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.testing.background import BackgroundBroker
+
+AXE = next(iter((Path(__file__).parents[2] / "build").glob("axe-core-*/axe.min.js")), None)
+
+pytestmark = [
+    pytest.mark.skipif(COMMAND is None, reason="no Chromium: 'make browser' installs one, $CHROMIUM names one"),
+    pytest.mark.timeout(180),
+]
+
+EVIL = "<img src=x onerror=\"document.title='run'\">'&/\u202e<script>document.title='run'</script>"
+TOKEN = "a-token-that-is-long-enough"
+
+
+class Stage(NamedTuple):
+    """A server with changes allowed. ``paths``: an address of every page."""
+
+    served: Served
+    servers: str
+    paths: list[str]
+
+    def committed(self, group: str) -> int | None:
+        async def ask() -> int | None:
+            async with Admin(self.servers) as admin:
+                found = (await admin.list_consumer_group_offsets({group: None})).result(group).done
+            one = found.get(TopicPartition("orders", 0))
+            return None if one is None else one.offset
+
+        return asyncio.run(ask())
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("stage")
+    (folder / "tokens").write_text(f"alice {TOKEN}\n")
+
+    async def add(servers: str) -> None:
+        async with Admin(servers) as admin:
+            place = TopicPartition("orders", 0)
+            (await admin.alter_consumer_group_offsets(EVIL, {place: OffsetAndMetadata(2, None, EVIL)})).all()
+
+    environment = pytest.MonkeyPatch()
+    environment.setenv("GROUPKEEPER_JOURNAL", str(folder / "journal.jsonl"))
+    with BackgroundBroker() as broker, environment.context():
+        arrange(broker.bootstrap_servers)
+        asyncio.run(add(broker.bootstrap_servers))
+        where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--bootstrap-server", "dr=127.0.0.1:1")
+        words = ("--allow-changes", "--token-file", str(folder / "tokens"), "--timeout", "2000", "--interval", "1h")
+        with serving(*where, *words) as served:
+            served.until_ready()
+            paths = ["/", "/cluster?cluster=prod", "/cluster?cluster=dr", "/group?cluster=prod&group=search"]
+            paths += ["/topics?cluster=prod", "/topic?cluster=prod&topic=orders", "/change?cluster=prod&group=search"]
+            paths += ["/journal", "/plans", "/login", "/group?cluster=prod&group=nobody"]
+            yield Stage(served, broker.bootstrap_servers, paths)
+    environment.undo()
+
+
+class Person:
+    """Uses pages by the keyboard alone."""
+
+    def __init__(self, stage: Stage, browser: Chromium) -> None:
+        self.browser = browser
+        self._base = f"http://{stage.served.address}"
+
+    def open(self, path: str) -> None:
+        self.browser.open(self._base + path)
+
+    def go_to(self, said: str) -> None:
+        """Press Tab until the element with these words has the focus, which is to be seen."""
+        words = (
+            "document.activeElement.getAttribute('aria-label') ?? "
+            "(document.activeElement.labels?.[0] ?? document.activeElement).textContent"
+        )
+        seen = []
+        for _ in range(120):
+            self.browser.press("Tab")
+            seen.append(self.browser.run(words))
+            if seen[-1] == said:
+                style = self.browser.run("getComputedStyle(document.activeElement).outlineStyle")
+                assert style != "none", f"one does not see that {said} has the focus"
+                return
+        raise AssertionError(f"Tab never comes to {said!r}, but to {seen}")
+
+    def follow(self, said: str) -> None:
+        """Go to a link or button, and press Enter."""
+        self.go_to(said)
+        self.browser.run("document.documentElement.dataset.left = '1'")
+        self.browser.press("Enter")
+        self.browser.until("document.readyState === 'complete' && !document.documentElement.dataset.left")
+
+    def give_token(self) -> None:
+        """Type it into the field, which has the focus from the start."""
+        self.browser.until("document.activeElement.name === 'token'")
+        self.browser.type(TOKEN)
+        self.browser.press("Enter")
+
+    def log_in(self) -> None:
+        self.open("/login")
+        self.give_token()
+        self.browser.until("document.body.innerText.includes('alice')")
+
+    @property
+    def words(self) -> str:
+        return " ".join(str(self.browser.run("document.querySelector('main').innerText")).split())
+
+
+def test_a_reset_and_its_undo_by_keyboard(stage: Stage, tmp_path: Path) -> None:
+    with Chromium(tmp_path) as browser:
+        alice = Person(stage, browser)
+        alice.open("/group?cluster=prod&group=search")
+        assert alice.browser.run("document.title") == "Log in"
+        alice.give_token()
+        browser.until("document.title === 'search'")  # where one wanted to go
+        alice.follow("Reset, delete …")
+        alice.go_to("the oldest record")
+        for _ in range(5):  # a group of buttons is one stop; arrows choose
+            browser.press("ArrowDown")
+        assert browser.run("document.activeElement.value") == "shift"
+        browser.press("Tab")
+        browser.type("5")
+        alice.follow("Plan the reset")
+        assert "Nothing is changed yet" in alice.words
+        assert stage.committed("search") == 0
+        alice.follow("Apply")
+        assert "Applied by alice and read back: 1 partition" in alice.words
+        assert stage.committed("search") == 5
+        alice.follow("Plan the undo")
+        alice.follow("Apply")
+        assert stage.committed("search") == 0
+        alice.follow("journal")
+        alice.go_to("changes")  # a wide table can be scrolled by keyboard
+        assert "undo" in alice.words
+        alice.follow("log out")
+        alice.open("/")
+        assert browser.run("document.title") == "Log in"
+        assert [each for each in browser.complaints if "401" not in each] == []
+
+
+def test_a_group_is_deleted_and_comes_back(stage: Stage, tmp_path: Path) -> None:
+    with Chromium(tmp_path) as browser:
+        alice = Person(stage, browser)
+        alice.log_in()
+        alice.open("/change?cluster=prod&group=audit")
+        alice.follow("Plan the deletion of the group")
+        assert "1 partition without a committed offset then" in alice.words
+        alice.follow("Delete the group")
+        assert "Deleted by alice, and gone" in alice.words
+        assert stage.committed("audit") is None
+        alice.follow("Plan the undo")
+        alice.follow("Apply")
+        assert stage.committed("audit") == 8
+
+
+def test_a_form_that_makes_no_sense_says_why(stage: Stage, tmp_path: Path) -> None:
+    with Chromium(tmp_path) as browser:
+        alice = Person(stage, browser)
+        alice.log_in()
+        alice.open("/change?cluster=prod&group=search")
+        alice.go_to("the oldest record")
+        for _ in range(4):
+            browser.press("ArrowDown")
+        browser.press("Tab")
+        browser.type("a while")
+        alice.follow("Plan the reset")
+        assert "how long ago: 'a while' is no duration" in alice.words
+
+
+@pytest.mark.parametrize(
+    ("width", "scale", "is_dark"), [(1280, 1, False), (640, 2, False), (390, 1, True)], ids=["desk", "zoom", "phone"]
+)
+def test_every_page_keeps_within_the_window(
+    stage: Stage, tmp_path: Path, width: int, scale: int, is_dark: bool
+) -> None:
+    """A window of 1280 at 200 % is one of 640 with twice the dots."""
+    with Chromium(tmp_path, width=width, is_dark=is_dark, scale=scale) as browser:
+        alice = Person(stage, browser)
+        alice.log_in()
+        for path in [*stage.paths, *made_paths(alice)]:
+            alice.open(path)
+            wide = browser.run("[document.documentElement.scrollWidth, innerWidth]")
+            if wide[0] > wide[1]:
+                outside = "!one.closest('.wide table') && one.getBoundingClientRect().right > innerWidth"
+                over = f"[...document.querySelectorAll('main *')].filter((one) => {outside})"
+                raise AssertionError((path, browser.run(f"{over}.map((one) => one.outerHTML.slice(0, 200)).join()")))
+            buttons = "[...document.querySelectorAll('button,input:not([type=hidden]),select')]"
+            outside = browser.run(f"{buttons}.filter((each) => each.getBoundingClientRect().right > innerWidth).length")
+            assert outside == 0, path
+        assert [each for each in browser.complaints if "404" not in each] == []
+
+
+def made_paths(alice: Person) -> list[str]:
+    """A plan that fits, one that is done, and a change of the journal."""
+    alice.open("/change?cluster=prod&group=search")
+    alice.browser.run("document.getElementById('to-current').click()")
+    alice.follow("Plan the reset")
+    path = str(alice.browser.run("location.pathname + location.search"))
+    alice.open("/plans")
+    done = alice.browser.run("[...document.links].find((link) => link.pathname === '/journal/change')?.href")
+    return [path] if done is None else [path, "/" + str(done).split("/", 3)[3]]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(AXE is None, reason="no axe-core: 'make browser' gets it")
+@pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
+def test_nothing_keeps_people_from_using_a_page(stage: Stage, tmp_path: Path, is_dark: bool) -> None:
+    assert AXE is not None
+    found: dict[str, list[str]] = {}
+    with Chromium(tmp_path, is_dark=is_dark) as browser:
+        alice = Person(stage, browser)
+        alice.log_in()
+        script = AXE.read_text()
+        for path in [*stage.paths, *made_paths(alice)]:
+            alice.open(path)
+            browser.run(f"{script};0")
+            result: Any = json.loads(browser.run("axe.run().then((found) => JSON.stringify(found.violations))"))
+            assert browser.run("axe.version")
+            said = [f"{each['id']}: {[node['html'][:160] for node in each['nodes'][:2]]}" for each in result]
+            if said:
+                found[path] = said
+    assert found == {}
+
+
+def test_names_with_markup_are_names(stage: Stage, tmp_path: Path) -> None:
+    with Chromium(tmp_path) as browser:
+        alice = Person(stage, browser)
+        alice.log_in()
+        alice.open("/cluster?cluster=prod&q=%3Cimg")
+        links = "[...document.links].map((link) => link.getAttribute('href'))"
+        groups = [link for link in browser.run(links) if link.startswith("/group?") and "onerror" in link]
+        assert len(groups) == 1
+        change = groups[0].replace("/group", "/change")
+        for path in ["/", "/cluster?cluster=prod", groups[0], change, "/journal?group=%3Cscript%3E"]:
+            alice.open(path)
+            assert browser.run("document.querySelectorAll('img,main script').length") == 0
+            assert browser.run("document.title") != "run"
+        alice.open(change)
+        browser.run("document.getElementById('to-earliest').click()")
+        alice.follow("Plan the reset")
+        alice.follow("Apply")
+        assert re.search(r"Applied by alice and read back: 1 partition", alice.words)
+        assert browser.run("document.title") != "run"
+        assert browser.complaints == []
