@@ -9,7 +9,7 @@ export PIP_REQUIRE_VIRTUALENV := 1
 unexport PYTHONDONTWRITEBYTECODE # compiled once, not once for each process that the tests start
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test browser check conformance lake bench docs fmt lock clean
+.PHONY: help setup demo test browser check conformance lake bench docs pictures fmt lock clean
 
 help: ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -67,6 +67,9 @@ docs: $(VENV)/.dev ## Write the generated references again
 	@$(BIN)/python tools/serve_metrics.py
 	@$(BIN)/python tools/pipeline_tables.py
 	@$(BIN)/python tools/sync_admin.py
+
+pictures: $(VENV)/.dev ## Make the README's pictures again (the report's needs a Chromium)
+	@$(BIN)/python tools/pictures.py
 
 fmt: $(VENV)/.dev ## Format and apply safe lint fixes
 	@$(BIN)/ruff check --fix --quiet . || true

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from tests.docs.test_readme import COMMANDS, COOKBOOK_COMMANDS, GUIDE_COMMANDS, environment, run
@@ -53,6 +54,20 @@ def test_the_command_and_its_options_exist(command: str) -> None:
         parser().parse_args(words)
     except SystemExit:
         pytest.fail(f"not taken: {command}")
+
+
+def test_the_picture_of_a_terminal_has_commands_that_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.json").write_text("{}")
+    picture = ElementTree.parse(ROOT / "docs/pictures/terminal.svg").getroot()
+    rows: dict[str, str] = {}
+    for part in picture.iter("{http://www.w3.org/2000/svg}text"):
+        rows[part.get("y", "")] = rows.get(part.get("y", ""), "") + (part.text or "").replace("\xa0", " ")
+    commands = [row.removeprefix("$ ") for row in rows.values() if row.startswith("$ ")]
+    assert len(commands) == 4
+    for command in commands:
+        assert parser().parse_args(shlex.split(command)[1:])
+    assert all(any(head in row for row in rows.values()) for head in ("STATUS", "REPLAYED", "RESULT"))
 
 
 def test_benchmarks_that_are_named_exist() -> None:
