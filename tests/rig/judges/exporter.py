@@ -208,8 +208,6 @@ def _is_timed(truth: Truth, answer: Answer, row: Row, verdict: Verdict) -> bool:
     log = truth.logs.get((answer.cluster, row.topic, row.partition))
     if log is None or row.lag is None or row.committed is None or row.start is None:
         return False
-    if _is_shared(truth, answer.cluster, row.group):
-        return False
     if answer.content.get(ESTIMATED, {}).get((row.group, row.topic)) or row.seconds is None:
         verdict.leave(f"{NAME}: the time lag is interpolated, or not known yet")
         return False
