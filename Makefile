@@ -9,7 +9,7 @@ export PIP_REQUIRE_VIRTUALENV := 1
 unexport PYTHONDONTWRITEBYTECODE # compiled once, not once for each process that the tests start
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test browser check conformance lake bench docs pictures fmt lock clean
+.PHONY: help setup demo test browser check conformance lake bench docs pictures site dist fmt lock clean
 
 help: ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -49,8 +49,8 @@ lake: $(VENV)/.dev build/spark41 build/spark42 build/moto ## Tables of Delta Lak
 	  PYTHONPATH=build/$$name $(BIN)/python -m pytest -q -m "long or not long" tests/lake $(LAKE_ARGS) || exit 1; \
 	done
 
-build/spark41 build/spark42 build/moto: build/%: requirements/%.txt | $(VENV)/.dev
-	@echo "lake: installing $<"
+build/spark41 build/spark42 build/moto build/site-tools: build/%: requirements/%.txt | $(VENV)/.dev
+	@echo "installing $<"
 	@rm -rf $@.new
 	@$(PIP) install --require-hashes --target $@.new -r $<
 	@rm -rf $@ && mv $@.new $@ && touch $@
@@ -71,14 +71,21 @@ docs: $(VENV)/.dev ## Write the generated references again
 pictures: $(VENV)/.dev ## Make the README's pictures again (the report's needs a Chromium)
 	@$(BIN)/python tools/pictures.py
 
+site: $(VENV)/.dev build/site-tools ## The documentation as a site, in build/site, with a reference of the API
+	@PATH="$(BIN):$$PATH" PYTHONPATH=build/site-tools NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "site: build/site/index.html"
+
+dist: $(VENV)/.dev ## A wheel and a source distribution to publish: make dist HOME_URL=https://… (where the sources are kept)
+	@$(BIN)/python tools/release.py "$(HOME_URL)"
+
 fmt: $(VENV)/.dev ## Format and apply safe lint fixes
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
 lock: $(VENV)/.lock ## Resolve requirements/*.txt again (hashes, every Python >= 3.11, no index address)
-	@for name in lock serve demo dev spark41 spark42 moto; do \
+	@for name in lock serve demo dev spark41 spark42 moto site-tools; do \
 	  case $$name in \
-	    lock|spark*|moto) from="requirements/$$name.in" ;; \
+	    lock|spark*|moto|site-tools) from="requirements/$$name.in" ;; \
 	    serve) from="pyproject.toml --extra security --extra serve requirements/build.in" ;; \
 	    demo) from="pyproject.toml --extra demo --extra serve --extra spark requirements/build.in" ;; \
 	    dev) from="pyproject.toml --extra demo --extra metrics --extra security --extra serve --extra spark \

@@ -36,10 +36,12 @@ BIN = Path(sys.executable).parent
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of Maven, in front of a verdict
 QUICK_SECONDS = 1500
 FULL_TESTS = ["tests/differential", "tests/spark"]
-# Every old version of Kafka and of its clients, another client's own tests, and 100 MB of batches take minutes.
+# Every old version of Kafka and of its clients, another client's own tests, 100 MB of batches, and an environment for
+# each Python take minutes.
 LONG_TESTS = (
     "tests/conformance/broker/security/test_old_java_clients.py", "tests/conformance/broker/test_franz_go.py",
     "tests/conformance/client/test_old_brokers.py", "tests/conformance/client/test_record_times.py",
+    "tests/conformance/package/test_release.py",
 )  # fmt: skip
 QUICK_RIG_SECONDS = 720  # it needs 450
 FULL_SECONDS = 3 * 3600
