@@ -18,6 +18,8 @@ from tests.docs.test_readme import COMMANDS, COOKBOOK_COMMANDS, GUIDE_COMMANDS, 
 from groupkeeper.cli.framework.commands import parser
 from groupkeeper.client.admin import Admin
 from groupkeeper.demo import stage
+from groupkeeper.operations.plans.document import write
+from groupkeeper.operations.plans.model import Plan
 from groupkeeper.testing.background import BackgroundBroker
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +60,7 @@ def test_the_command_and_its_options_exist(command: str) -> None:
 
 def test_the_picture_of_a_terminal_has_commands_that_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "plan.json").write_text("{}")
+    (tmp_path / "plan.json").write_text("".join(write(Plan(None, ()))))
     picture = ElementTree.parse(ROOT / "docs/pictures/terminal.svg").getroot()
     rows: dict[str, str] = {}
     for part in picture.iter("{http://www.w3.org/2000/svg}text"):
