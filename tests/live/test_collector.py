@@ -191,6 +191,31 @@ async def test_an_unreachable_cluster_has_a_snapshot_and_comes_back(tmp_path: Pa
     assert [sample.lag for sample in history.samples("prod", "search")] == [8]
 
 
+async def test_brokers_that_hang_hold_up_a_poll_for_the_time_limit_and_no_longer(
+    servers: str, broker: BackgroundBroker
+) -> None:
+    watching = collector(servers, timeout_ms=300)
+    assert (await watching.poll()).is_up
+    broker.faults.delay("ListGroups", 20_000)
+    began = time.monotonic()
+    hung = await watching.poll()
+    assert time.monotonic() - began < 5
+    assert (hung.is_up, hung.groups) == (False, {})
+    assert [problem.error for problem in hung.problems] == ["CALL_TIMED_OUT"]
+    broker.faults.clear()
+    broker.faults.delay("OffsetFetch", 20_000)
+    partly = await watching.poll()
+    assert partly.is_up
+    assert {
+        name: (group.lag.lag, [each.error for each in group.problems]) for name, group in partly.groups.items()
+    } == {name: (None, ["CALL_TIMED_OUT"]) for name in ("audit", "billing", "search")}
+    broker.faults.clear()
+    well = await watching.poll()
+    assert not any(group.problems for group in well.groups.values())
+    assert well.polls.failed == 1
+    await watching.close()
+
+
 async def test_members_come_and_go(servers: str, tmp_path: Path) -> None:
     history = History(tmp_path / "history.sqlite", BOUNDS)
     watching = collector(servers, Wanted(Choice(Names(["team"]), Names([]))), history)
