@@ -17,6 +17,7 @@ from tests.broker.security.logins import log_in
 from tests.broker.security.test_oauth import jwt
 
 from groupkeeper.broker import Broker
+from groupkeeper.broker.security.conversation import Plain
 from groupkeeper.client.security.scram import Scram
 from groupkeeper.protocol.framing import encode_request
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -167,3 +168,18 @@ async def test_tls_handshakes_that_do_not_go_on() -> None:
             assert len(await asyncio.wait_for(wire.reader.read(), 10)) < 20  # an alert at most
             wire.writer.close()
         assert not broker.server.connections
+
+
+async def test_a_login_that_fails_by_a_defect_is_logged(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def answer(self: Plain, message: bytes) -> bytes:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(Plain, "answer", answer)
+    wire = await Wire.open(broker.bootstrap_servers)
+    with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+        await log_in(wire, "alice", "alice-secret")
+    (record,) = [one for one in caplog.records if one.exc_info]
+    assert record.getMessage() == "serving /127.0.0.1 failed, its connection is closed"
+    assert "alice-secret" not in caplog.text

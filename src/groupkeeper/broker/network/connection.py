@@ -259,6 +259,8 @@ class Connection(asyncio.BufferedProtocol):
                 await self._waker
         except CloseConnection as reason:
             self._close_because(reason)
+        except Exception:
+            _log.exception("serving %s failed, its connection is closed", self.client_host)
         finally:
             # However serving ends: a connection that is not served must not stay open.
             self._hang_up()
