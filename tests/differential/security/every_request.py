@@ -9,6 +9,7 @@ from typing import Any
 from tests.broker.test_cluster_apis import part
 
 from groupkeeper.protocol.framing import request_class
+from groupkeeper.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from groupkeeper.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from groupkeeper.protocol.messages.describe_acls_request import DescribeAclsRequest
 from groupkeeper.protocol.primitives import Message
@@ -73,6 +74,7 @@ def of_cluster() -> dict[str, tuple[Any, int]]:
         "DescribeClientQuotas": (of(48, [], False), 1),
         "AlterClientQuotas": (of(49, [quota], True), 1),
         "DescribeAcls": (DescribeAclsRequest(*EVERYTHING), 3),
+        "CreateAcls": (CreateAclsRequest([AclCreation(1, "t", 3, "User:a", "*", 2, 3)]), 3),
         "DeleteAcls": (DeleteAclsRequest([DeleteAclsFilter(2, "none", 3, None, None, 1, 1)]), 3),
         "DescribeLogDirs": (of(35, None), 4),
         "ListPartitionReassignments": (of(46, 5000, None), 0),
@@ -262,6 +264,8 @@ def shape(value: object) -> Any:
         return {
             name: shape(part)
             for name, part in parts.items()
-            if name in TOLD or (name != "configs" and isinstance(part, list | tuple | Message))
+            if name in TOLD
+            or name.endswith("_error_code")
+            or (name != "configs" and isinstance(part, list | tuple | Message))
         }
     return value
