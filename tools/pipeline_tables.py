@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from groupkeeper.pipeline.jobs.freshness import MOST_BEHIND_MS
+from groupkeeper.pipeline.present.stale import StaleLimits
+from groupkeeper.pipeline.present.status import RULES as STATUS_RULES
 from groupkeeper.pipeline.tables import DECODED, TABLES, Table
 from groupkeeper.pipeline.tables.schema import ddl_of
 from groupkeeper.pipeline.transforms.paces import GAPS
-from groupkeeper.pipeline.transforms.stale import StaleLimits
-from groupkeeper.pipeline.transforms.status import RULES as STATUS_RULES
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "pipeline-tables.md"
 

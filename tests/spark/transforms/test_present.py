@@ -5,25 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.transforms.test_history import join, leave
-from tests.spark.transforms.traces import DAY, Trace, at, frame, log_offsets, ms, seconds_of
+from tests.spark.transforms.traces import DAY, Trace, at, by_sql, frame, log_offsets, ms, seconds_of
 
-from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUP_EVENTS, GROUPS, LAG, LOG_OFFSETS, MEMBERS, STALE
+from groupkeeper.pipeline.present.groups import groups
+from groupkeeper.pipeline.present.lag import lag, to_estimate
+from groupkeeper.pipeline.present.members import members
+from groupkeeper.pipeline.present.sql import LATEST_RECORDS, made
+from groupkeeper.pipeline.present.stale import StaleLimits, stale
+from groupkeeper.pipeline.tables import (
+    CURRENT_OFFSETS,
+    GROUP_EVENTS,
+    GROUP_RECORDS,
+    GROUPS,
+    LAG,
+    LOG_OFFSETS,
+    MEMBERS,
+    STALE,
+)
+from groupkeeper.pipeline.transforms.estimates import estimated
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
-from groupkeeper.pipeline.transforms.groups import groups
-from groupkeeper.pipeline.transforms.lag import lag
-from groupkeeper.pipeline.transforms.latest import current_offsets, latest_records
-from groupkeeper.pipeline.transforms.members import members
-from groupkeeper.pipeline.transforms.stale import StaleLimits, stale
+from groupkeeper.pipeline.transforms.latest import current_offsets
 
 
 def groups_of(spark: SparkSession, trace: Trace) -> DataFrame:
     records = trace.group_records(spark)
     facts = group_facts(records, group_events(records))
-    return groups(records, facts, current_offsets(trace.commits(spark)))
+    return by_sql(spark, groups, records, facts, current_offsets(trace.commits(spark)))
 
 
 def fleet() -> Trace:
@@ -91,7 +103,7 @@ def test_groups(spark: SparkSession) -> None:
 
 
 def test_members(spark: SparkSession) -> None:
-    found = members(fleet().group_records(spark))
+    found = by_sql(spark, members, fleet().group_records(spark))
     assert found.columns == MEMBERS.names
     rows = {(row.group_id, row.member_id): row for row in found.collect()}
     assert set(rows) == {
@@ -107,6 +119,10 @@ def test_members(spark: SparkSession) -> None:
     assert rows["share", "a"].subscribed_regex is None
 
 
+def latest(group_records: pa.Table) -> pa.RecordBatchReader:
+    return made(GROUP_RECORDS, LATEST_RECORDS, {"group_records": group_records})
+
+
 def test_the_latest_record_of_each_key(spark: SparkSession) -> None:
     trace = Trace()
     join(trace, 0, "a", 1)
@@ -115,7 +131,7 @@ def test_the_latest_record_of_each_key(spark: SparkSession) -> None:
     for pattern in ("t.*", "u.*"):  # whose keys have no member: they would be taken for each other
         trace.record(20, "ConsumerGroupRegularExpression", subscribed_regex=pattern)
     trace.record(21, "ConsumerGroupMetadata", group_epoch=9, problem="malformed")
-    rows = {row.record_name: row for row in latest_records(trace.group_records(spark)).collect()}
+    rows = {row.record_name: row for row in by_sql(spark, latest, trace.group_records(spark)).collect()}
     assert set(rows) == {"ConsumerGroupMetadata", "ConsumerGroupTargetAssignmentMetadata"}
     assert (rows["ConsumerGroupMetadata"].group_epoch, rows["ConsumerGroupMetadata"].problem) == (3, None)
 
@@ -152,7 +168,9 @@ def test_lag(spark: SparkSession) -> None:
     for seconds, offset in ((5, 8), (10, 20), (60, 30)):  # another group had read record 10 at 10
         trace.commit(seconds, offset, partition=len(cases) - 1, group_id="other")
     history = trace.commits(spark)
-    found = lag(current_offsets(history), frame(spark, LOG_OFFSETS, rows), history)
+    known = current_offsets(history), frame(spark, LOG_OFFSETS, rows)
+    asked = by_sql(spark, lambda *given: to_estimate(*given).to_reader(), *known)
+    found = by_sql(spark, lag, *known, estimated(asked, history))
     assert found.columns == LAG.names
     by_partition = {
         row.partition: (row.lag, row.committed_lag, row.lag_ms, row.committed_lag_ms, row.lag_basis)
@@ -196,7 +214,9 @@ def test_stale(spark: SparkSession) -> None:
     logs = log_offsets(spark, 10 * DAY, {0: (50, 100), 1: (0, 100)}, topic_id="now").unionByName(
         log_offsets(spark, 10 * DAY, {0: (0, 0)}, topic="missing", is_deleted=True, log_start_offset=None)
     )
-    found = stale(
+    found = by_sql(
+        spark,
+        stale,
         frame(spark, CURRENT_OFFSETS, trace.commit_rows),
         logs,
         trace.group_records(spark),

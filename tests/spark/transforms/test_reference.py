@@ -14,18 +14,19 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.transforms import reference
 from tests.spark.transforms.histories import BEGIN, DAY, MINUTE, TOPICS, History, random_history
-from tests.spark.transforms.traces import frame
+from tests.spark.transforms.traces import by_sql, frame
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
 from groupkeeper.pipeline.decode.records import read_record_sets
+from groupkeeper.pipeline.present.groups import groups
+from groupkeeper.pipeline.present.lag import lag, to_estimate
+from groupkeeper.pipeline.present.members import members
 from groupkeeper.pipeline.tables import DECODED, LOG_OFFSETS
+from groupkeeper.pipeline.transforms.estimates import estimated
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
-from groupkeeper.pipeline.transforms.groups import groups
 from groupkeeper.pipeline.transforms.history import commits, group_records
-from groupkeeper.pipeline.transforms.lag import lag
 from groupkeeper.pipeline.transforms.latest import current_offsets
-from groupkeeper.pipeline.transforms.members import members
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.pipeline.transforms.rates import rates
 from groupkeeper.pipeline.transforms.rewinds import moves, rewinds
@@ -112,9 +113,9 @@ def test_group_events(fleet: Fleet) -> None:
     assert kinds == {"created", "joined", "left", "rebalanced", "epoch_bumped", "emptied", "deleted", "migrated"}
 
 
-def test_groups_and_members(fleet: Fleet) -> None:
+def test_groups_and_members(spark: SparkSession, fleet: Fleet) -> None:
     facts = group_facts(fleet.group_records, fleet.events)
-    table = groups(fleet.group_records, facts, current_offsets(fleet.commits))
+    table = by_sql(spark, groups, fleet.group_records, facts, current_offsets(fleet.commits))
     found = [
         (row.cluster, (row.group_id, (
             row.group_type, row.group_state, row.members, row.group_epoch if row.generation is None else row.generation,
@@ -123,7 +124,9 @@ def test_groups_and_members(fleet: Fleet) -> None:
         for row in table.collect()
     ]  # fmt: skip
     compare(fleet, found, lambda records: reference.groups(records).items())
-    people = members(fleet.group_records).select("cluster", "group_id", "group_type", "member_id", "member_epoch")
+    people = by_sql(spark, members, fleet.group_records).select(
+        "cluster", "group_id", "group_type", "member_id", "member_epoch"
+    )
     compare(fleet, [(row[0], tuple(row[1:])) for row in people.collect()], reference.members)
 
 
@@ -188,7 +191,9 @@ def test_lag(fleet: Fleet, spark: SparkSession) -> None:
         }
         for cluster, own in logs.items() for (topic, partition), log in own.items()
     ]  # fmt: skip
-    table = lag(current_offsets(fleet.commits), frame(spark, LOG_OFFSETS, rows), fleet.commits)
+    known = current_offsets(fleet.commits), frame(spark, LOG_OFFSETS, rows)
+    asked = by_sql(spark, lambda *given: to_estimate(*given).to_reader(), *known)
+    table = by_sql(spark, lag, *known, estimated(asked, fleet.commits))
     found = [
         (row.cluster, ((row.group_id, row.topic, row.partition), (
             row.lag, row.committed_lag, row.lag_ms, row.committed_lag_ms, row.lag_basis,

@@ -8,12 +8,13 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.transforms import reference
 from tests.spark.transforms.test_reference import MINUTE, SEED, Fleet, compare, fleet_of, millis
-from tests.spark.transforms.traces import DAY, Trace
+from tests.spark.transforms.traces import DAY, Trace, there
 
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.steps import OPEN, STEPS, Given
@@ -77,6 +78,19 @@ class Refreshed:
             found = found.unionByName(each)
         return found
 
+    @property
+    def spark(self) -> SparkSession:
+        return self._spark
+
+    def rows_then(self, table: Table) -> pa.Table:
+        return self.then(table).toArrow()
+
+    def rows_now(self, table: Table) -> pa.Table:
+        return self.now(table).toArrow()
+
+    def _frame(self, rows: DataFrame | pa.RecordBatchReader) -> DataFrame:
+        return rows.localCheckpoint() if isinstance(rows, DataFrame) else there(self._spark, rows)
+
     def refresh(self, made_to: Cut, read_to: Cut) -> None:
         for table, whole in ((COMMITS, self._fleet.commits), (GROUP_RECORDS, self._fleet.group_records)):
             self._new[table.name] = whole.where(is_from(made_to) & is_before(read_to))
@@ -91,7 +105,7 @@ class Refreshed:
         for step in STEPS:
             if step.table.name not in WITHOUT_CLUSTERS:
                 continue
-            made = step.make(self, given).localCheckpoint()
+            made = self._frame(step.make(self, given))
             if step.adds:
                 self.added[step.table.name].append(made.where(~F.col(OPEN)).select(*step.table.names))
                 now[step.table.name] = made.where(OPEN).select(*step.table.names)

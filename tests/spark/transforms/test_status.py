@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.sql import SparkSession
-from tests.spark.transforms.traces import DAY, HOUR, MINUTE, Trace, at, frame, lag_frame, lag_row, seconds_of
+from tests.spark.transforms.traces import DAY, HOUR, MINUTE, Trace, at, by_sql, frame, lag_frame, lag_row, seconds_of
 
+from groupkeeper.pipeline.present.status import ORDER, status
 from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS, REWINDS, STATUS
 from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.paces import paces
 from groupkeeper.pipeline.transforms.rewinds import moves, rewinds
-from groupkeeper.pipeline.transforms.status import ORDER, status
 
 Verdict = tuple[str, float | None]
 
@@ -209,7 +209,7 @@ def test_status(spark: SparkSession) -> None:
     back = rewinds(moves(history, frame(spark, GROUP_EVENTS, [])))
     facts = group_facts(frame(spark, GROUP_RECORDS, []), frame(spark, GROUP_EVENTS, cases.events))
     lags, groups = lag_frame(spark, *cases.lags), frame(spark, GROUPS, cases.groups)
-    found = status(paces(history), lags, back, groups, facts)
+    found = by_sql(spark, status, paces(history), lags, back, groups, facts)
     assert found.columns == STATUS.names
     rows = found.collect()
     verdict = {row.group_id: (row.status, seconds_of(row.since_time)) for row in rows if row.partition == 0}
@@ -250,7 +250,7 @@ def test_a_group_that_rebalances_all_the_time(spark: SparkSession) -> None:
     history, no_moves = cases.trace.commits(spark), frame(spark, REWINDS, [])
     facts = group_facts(frame(spark, GROUP_RECORDS, []), frame(spark, GROUP_EVENTS, cases.events))
     lags = lag_frame(spark, *cases.lags)
-    rows = status(paces(history), lags, no_moves, frame(spark, GROUPS, []), facts).collect()
+    rows = by_sql(spark, status, paces(history), lags, no_moves, frame(spark, GROUPS, []), facts).collect()
     assert {row.group_id: row.status for row in rows if row.topic} == {
         "all the time": "ok", "a rolling restart": "ok", "earlier": "ok", "and lags": "lagging",
     }  # fmt: skip

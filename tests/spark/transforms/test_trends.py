@@ -17,21 +17,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.kafka.test_instant import MINUTE_MS, asked, options_of, rows, write
 from tests.spark.kafka.test_source import commit, new_topic
-from tests.spark.transforms.traces import HOUR, at, frame, lag_row, seconds_of
+from tests.spark.transforms.traces import HOUR, at, by_sql, frame, lag_row, seconds_of
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
+from groupkeeper.pipeline.present.trends import lag_history, log_ends, with_trend
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import Tables
 from groupkeeper.pipeline.storage.output import THIN_DAYS, Output, open_output
 from groupkeeper.pipeline.tables import FRESHNESS, LAG, LAG_HISTORY, LOG_ENDS, LOG_OFFSETS, RATES
-from groupkeeper.pipeline.transforms.trends import (
-    hourly_ends,
-    hourly_lag,
-    lag_history,
-    log_ends,
-    measured_logs,
-    with_trend,
-)
+from groupkeeper.pipeline.transforms.thinning import hourly_ends, hourly_lag
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs/pipeline.md"
 
@@ -51,7 +45,7 @@ def judged(
     retentions = spark.createDataFrame(kept, "partition int, retention_ms bigint")
     measured = frame(spark, LAG, given).drop(*_LATER).join(retentions, "partition")
     moved = spark.createDataFrame([("c", "g", "t", number) for number in jumps], _PLACE)
-    return with_trend(measured, then, moved).localCheckpoint()
+    return by_sql(spark, with_trend, measured, frame(spark, LAG, []) if then is None else then, moved)
 
 
 def test_rates_trend_and_what_they_lead_to(spark: SparkSession) -> None:
@@ -166,7 +160,7 @@ def test_as_a_replay_of_random_measurements(spark: SparkSession) -> None:
             assert measures == replayed[row.partition].measures
             rate, trend = wanted[row.partition]
             assert (row.produced_per_s, row.trend) == (None if rate is None else pytest.approx(rate), trend)
-        kept += lag_history(then).collect()
+        kept += by_sql(spark, lag_history, then, column=OPEN).collect()
     by_partition = defaultdict(list)
     for each in kept:
         by_partition[each.partition].append((seconds_of(each.measured_time), each.lag))
@@ -194,10 +188,8 @@ def test_log_ends_hold_until_they_change(spark: SparkSession) -> None:
             if seconds in own
         ]
         freshness = {"cluster": "c", "log_partition": 9, "measured_time": at(seconds), "log_end_offset": 77}
-        measured = measured_logs(
-            frame(spark, LOG_OFFSETS, given), frame(spark, FRESHNESS, [freshness]), "__consumer_offsets"
-        )
-        found = log_ends(measured, last, "is_last").localCheckpoint()
+        measured = frame(spark, LOG_OFFSETS, given), frame(spark, FRESHNESS, [freshness])
+        found = by_sql(spark, log_ends, *measured, "__consumer_offsets", last, "is_last")
         all_rows += found.where("NOT is_last").collect()
         last = found.where("is_last").drop("is_last")
     all_rows += last.collect()
@@ -215,7 +207,8 @@ def test_what_was_measured_stays_when_tables_are_made_anew(spark: SparkSession, 
     def measure(minutes: int, committed: int, *, from_start: bool = False) -> Measured:
         commit(servers, "measured", {(topic, 0): committed})
         found = asked(servers, minutes * MINUTE_MS)
-        snapshot(spark, options_of(servers), str(tmp_path), found=found, from_start=from_start)
+        summary = snapshot(spark, options_of(servers), str(tmp_path), found=found, from_start=from_start)
+        assert not summary.problems
         (lag,) = rows(tmp_path, "lag", "measured", topic)
         return lag
 
@@ -259,8 +252,8 @@ def test_after_a_week_an_hour_has_one_row(spark: SparkSession, tmp_path: Path) -
         is_open = (F.col("measured_time") == F.lit(at(begin + HOUR + 120))) & F.lit(begin > 0)
         table = LAG_HISTORY
         made = frame(spark, table, given).coalesce(1).withColumn(OPEN, is_open)
-        staged, opened = output.stage_parts(made, table, OPEN)
-        output.refresh(Tables({}, {table.name: staged.files}, {table.name: opened}), {})
+        staged = output.stage_parts(made, table, OPEN)
+        output.refresh(Tables({}, {table.name: staged.files}, {table.name: staged.open_files}), {})
 
     day_ms, now_ms = 24 * HOUR * 1000, time.time_ns() // 1_000_000
     week_ms = now_ms + THIN_DAYS * day_ms

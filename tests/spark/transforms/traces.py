@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG, LOG_OFFSETS, Table
 
@@ -96,6 +98,19 @@ class Trace:
 def frame(spark: SparkSession, table: Table, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
     """Rows of a table; columns that a row lacks are null."""
     return spark.createDataFrame([tuple(row.get(name) for name in table.names) for row in rows], table.ddl)
+
+
+def by_sql(spark: SparkSession, make: Callable[..., pa.RecordBatchReader], *given: Any, **named: Any) -> DataFrame:
+    """What SQL in this process makes of tables that are Spark's, as Spark's again."""
+    rows = [each.toArrow() if isinstance(each, DataFrame) else each for each in given]
+    others = {name: each.toArrow() if isinstance(each, DataFrame) else each for name, each in named.items()}
+    return there(spark, make(*rows, **others))
+
+
+def there(spark: SparkSession, rows: pa.RecordBatchReader) -> DataFrame:
+    """Rows of this process as Spark's."""
+    whole = rows.read_all()
+    return spark.createDataFrame(whole if len(whole) else [], from_arrow_schema(whole.schema))
 
 
 def log_offsets(spark: SparkSession, seconds: float, logs: Mapping[int, tuple[int, int]], **columns: Any) -> DataFrame:

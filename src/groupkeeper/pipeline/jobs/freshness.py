@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.client.admin.types import Position
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
@@ -25,7 +24,7 @@ MOST_BEHIND_MS = 60_000
 _Times = Mapping[Position, int | None]
 
 
-def freshness(spark: SparkSession, read_to: NextOffsets, clusters: Clusters) -> DataFrame:
+def freshness(read_to: NextOffsets, clusters: Clusters) -> pa.RecordBatchReader:
     """Of every partition of the offsets topics of the clusters that were measured. `read_to`: the first offsets that
     the tables do not have.
     """
@@ -36,7 +35,7 @@ def freshness(spark: SparkSession, read_to: NextOffsets, clusters: Clusters) -> 
         for name, instant in measured.items()
         for partition in instant.stable
     ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, FRESHNESS.arrow)).select(*FRESHNESS.names)
+    return pa.Table.from_pylist(rows, FRESHNESS.arrow).to_reader()
 
 
 def _unread(instant: Instant, read_to: Mapping[int, int]) -> list[Position]:

@@ -60,12 +60,13 @@ def append(
             new = output.stage(decoded.where(is_from(known)), DECODED)
         else:
             new = output.stage_here(decoded, DECODED)
-        counts, seen = _counted(new.frame)
+        decoded = output.frame(new)
+        counts, seen = _counted(decoded)
         staged: dict[str, Staged] = {}
         if counts.commits or not output.ledger.files(COMMITS.name):
-            staged[COMMITS.name] = output.stage(_commits(output, new.frame, known, counts, retentions), COMMITS)
+            staged[COMMITS.name] = output.stage(_commits(output, decoded, known, counts, retentions), COMMITS)
         if counts.others or not output.ledger.files(GROUP_RECORDS.name):
-            staged[GROUP_RECORDS.name] = output.stage(group_records(new.frame), GROUP_RECORDS)
+            staged[GROUP_RECORDS.name] = output.stage(group_records(decoded), GROUP_RECORDS)
         reached = seen if read_to is None else read_to
         if staged or _is_further(reached, known):
             output.ledger.append({name: each.files for name, each in staged.items()}, reached, identities)

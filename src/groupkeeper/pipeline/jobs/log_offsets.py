@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
@@ -14,6 +14,7 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.kafka.instants import Instants
 from groupkeeper.pipeline.kafka.measuring import Measure, Row, cluster_of, measure
 from groupkeeper.pipeline.kafka.options import Options
+from groupkeeper.pipeline.present.sql import Rows, made
 from groupkeeper.pipeline.tables import LOG_OFFSETS
 from groupkeeper.pipeline.tables.schema import ddl_of
 
@@ -21,6 +22,8 @@ __all__ = ["Clusters", "log_offsets"]
 
 _FEW = 10_000
 """So many partitions are asked by this process; more are shared by tasks."""
+
+_PER_TASK = 2_000
 
 _FOUND = pa.struct([(column.name, column.type) for column in LOG_OFFSETS.columns if column.name not in LOG_OFFSETS.key])
 
@@ -41,23 +44,32 @@ class Place(NamedTuple):
     offsets: Sequence[int]
 
 
-def log_offsets(current_offsets: DataFrame, clusters: Clusters) -> DataFrame:
+_WANTED = """
+SELECT cluster, topic, partition, list(DISTINCT committed_offset) AS wanted FROM current_offsets GROUP BY ALL
+"""
+_PLACES = pa.schema([*(LOG_OFFSETS.arrow.field(name) for name in LOG_OFFSETS.key), ("wanted", pa.list_(pa.int64()))])
+
+
+def log_offsets(spark: SparkSession, current_offsets: Rows, clusters: Clusters) -> pa.RecordBatchReader | DataFrame:
     """Of the partitions of rows of tables.CURRENT_OFFSETS.
 
-    Every use of the result may ask the clusters again: write it, or cache it.
+    Every use of a DataFrame may ask the clusters again: write it, or cache it.
     """
-    wanted = current_offsets.groupBy(*LOG_OFFSETS.key).agg(F.collect_set("committed_offset").alias("wanted"))
-    few = wanted.limit(_FEW + 1).collect()
-    if len(few) <= _FEW:  # asked before a worker of Spark's would have started
-        places = [Place(row.cluster, TopicPartition(row.topic, row.partition), row.wanted) for row in few]
-        found = _ask(clusters, places)
-        rows = [{**row.asDict(), **each} for row, each in zip(few, found, strict=True)]
-        table = pa.Table.from_pylist(rows, LOG_OFFSETS.arrow)
-        return current_offsets.sparkSession.createDataFrame(table).select(*LOG_OFFSETS.names)
+    wanted = made(_PLACES, _WANTED, {"current_offsets": current_offsets}).read_all()
+    if len(wanted) <= _FEW:  # asked before a worker of Spark's would have started
+        few = wanted.to_pylist()
+        found = _ask(
+            clusters,
+            [Place(row["cluster"], TopicPartition(row["topic"], row["partition"]), row["wanted"]) for row in few],
+        )
+        rows = [{**row, **each} for row, each in zip(few, found, strict=True)]
+        return pa.Table.from_pylist(rows, LOG_OFFSETS.arrow).to_reader()
     measured = arrow_udf(_asking(clusters), ddl_of(_FOUND)).asNondeterministic()  # type: ignore[call-overload]
     names = [F.col(name) for name in LOG_OFFSETS.key]
     return (
-        wanted.select(*names, measured(*names, F.col("wanted")).alias("found"))
+        spark.createDataFrame(wanted)
+        .repartition(len(wanted) // _PER_TASK)
+        .select(*names, measured(*names, F.col("wanted")).alias("found"))
         .select(*names, "found.*")
         .select(*LOG_OFFSETS.names)
     )

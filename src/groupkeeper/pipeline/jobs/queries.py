@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +19,6 @@ from groupkeeper.pipeline.jobs.watch import Problem
 from groupkeeper.pipeline.kafka.instants import Instants
 from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUPS, Table
-from groupkeeper.pipeline.tables.schema import Column
 from groupkeeper.pipeline.tables.state import PACES
 from groupkeeper.pipeline.transforms.paces import GAPS
 from groupkeeper.protocol.errors import KafkaError
@@ -61,14 +60,14 @@ class Queries(NamedTuple):
             for cluster, query in self._each()
             for place, offset in query.offsets.items()
         ]  # fmt: skip
-        return _frame(spark, rows, CURRENT_OFFSETS.columns)
+        return spark.createDataFrame(pa.Table.from_pylist(rows, CURRENT_OFFSETS.arrow)).select(*CURRENT_OFFSETS.names)
 
-    def names(self, spark: SparkSession) -> DataFrame:
+    def names(self) -> pa.Table:
         """A row for each query, with the key of tables.GROUPS."""
         rows = [{"cluster": cluster, "group_id": query.name} for cluster, query in self._each()]
-        return _frame(spark, rows, _QUERIES.columns)
+        return pa.Table.from_pylist(rows, _QUERIES.arrow)
 
-    def paces(self, spark: SparkSession) -> DataFrame:
+    def paces(self) -> pa.Table:
         """Rows of tables.state.PACES: Spark runs a batch when there is something to read."""
         rows = []
         for cluster, query in self._each():
@@ -79,7 +78,7 @@ class Queries(NamedTuple):
                 "moved_time": query.done_ms * 1000, "commit_gaps": gaps, "move_gaps": gaps,
             }  # fmt: skip
             rows += [{**common, "topic": place.topic, "partition": place.partition} for place in query.offsets]
-        return _frame(spark, rows, PACES.columns)
+        return pa.Table.from_pylist(rows, PACES.arrow)
 
     def _each(self) -> Iterator[tuple[str, Query]]:
         return ((name, query) for name, own in self.by_cluster.items() for query in own)
@@ -130,8 +129,3 @@ async def _groups(cluster: ClusterOptions) -> set[str]:
             return set((await admin.list_groups()).groups)
     except (ClientError, KafkaError):
         return set()
-
-
-def _frame(spark: SparkSession, rows: list[dict[str, Any]], columns: Sequence[Column]) -> DataFrame:
-    schema = pa.schema([(column.name, column.type) for column in columns])
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema)).select(*schema.names)

@@ -6,8 +6,9 @@ import os
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple
 
+import duckdb
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -16,26 +17,23 @@ from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.jobs.steps import STEPS, Given, Step
 from groupkeeper.pipeline.jobs.watch import Problem, Run
 from groupkeeper.pipeline.kafka.instants import Instant, Instants
+from groupkeeper.pipeline.present.sql import Rows
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets, Tables
 from groupkeeper.pipeline.storage.output import Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG, LAG_HISTORY, LOG_ENDS, Table
 from groupkeeper.pipeline.tables.state import CARRIED
 from groupkeeper.pipeline.transforms.history import is_before
-from groupkeeper.pipeline.transforms.trends import hourly_ends, hourly_lag
+from groupkeeper.pipeline.transforms.thinning import hourly_ends, hourly_lag
 
 __all__ = ["make_tables", "update_lake"]
 
+_FAILURES = (PySparkException, Py4JError, duckdb.Error, pa.ArrowException)
+
 _HISTORY = (COMMITS, GROUP_RECORDS)
 _ADDED = tuple(step.table for step in STEPS if step.adds)
+_MEASURED = tuple(table for table in _ADDED if table.is_measured)
 _OF_HISTORY = tuple(table for table in _ADDED if not table.is_measured)
-
-
-class Written(NamedTuple):
-    """A table that was written aside. `open_files`: of one that rows are added to, those that are only for now."""
-
-    staged: Staged
-    open_files: list[str]
 
 
 class Frames:
@@ -62,18 +60,23 @@ class Frames:
                 else output.open_rows(table)
                 for table in _ADDED
             }
-            self._then[LAG.name] = output.read(LAG)
+            self._rows_then: dict[str, Rows] = {
+                table.name: table.arrow.empty_table() if self.from_start else output.rows_of(table) for table in CARRIED
+            }
+            self._rows_then |= {table.name: output.open_rows_of(table) for table in _MEASURED}
+            self._rows_then[LAG.name] = output.rows_of(LAG)
         self.read_to = {name: _cut(offsets, instants.get(name)) for name, offsets in known.items()}
         beyond = {name: own for name, own in self.read_to.items() if own != known[name]}
         self._new = {name: frame.where(is_before(beyond)) if beyond else frame for name, frame in new.items()}
+        self.spark = output.spark
         self._output = output
-        self._written: dict[str, Future[Written]] = {}
+        self._written: dict[str, Future[Staged]] = {}
 
-    def add(self, table: Table, written: Future[Written]) -> None:
+    def add(self, table: Table, written: Future[Staged]) -> None:
         """A table that is being written."""
         self._written[table.name] = written
 
-    def written(self, table: Table) -> Written:
+    def written(self, table: Table) -> Staged:
         """A table as it was written aside; what made it fail is raised."""
         return self._written[table.name].result()
 
@@ -87,7 +90,13 @@ class Frames:
         return self._then[table.name]
 
     def now(self, table: Table) -> DataFrame:
-        return self.written(table).staged.frame
+        return self._output.frame(self.written(table))
+
+    def rows_then(self, table: Table) -> Rows:
+        return self._rows_then[table.name]
+
+    def rows_now(self, table: Table) -> Rows:
+        return self._output.rows(self.written(table))
 
 
 def _cut(known: Mapping[int, int], instant: Instant | None) -> dict[int, int]:
@@ -105,12 +114,12 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
     for table in (*_HISTORY, *_ADDED):
         try:
             output.merge(table)
-        except (PySparkException, Py4JError) as error:
+        except _FAILURES as error:
             run.fail(Problem(None, f"table {table.name}: its small files stay as they are: {_said(error)}"))
     for table, hourly in ((LAG_HISTORY, hourly_lag), (LOG_ENDS, hourly_ends)):
         try:
             output.thin(table, hourly, time.time_ns() // 1_000_000)
-        except (PySparkException, Py4JError) as error:
+        except _FAILURES as error:
             run.fail(Problem(None, f"table {table.name}: its old rows stay as they are: {_said(error)}"))
     for table in _HISTORY:
         run.watch.table(table.name, run.summary.new_rows.setdefault(table.name, 0), is_appended=True)
@@ -123,17 +132,17 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
         pool.shutdown()
     finally:
         pool.shutdown(cancel_futures=True)
-    written: dict[str, Written] = {}
+    written: dict[str, Staged] = {}
     for step in STEPS:
         try:
             written[step.table.name] = frames.written(step.table)
-        except (PySparkException, Py4JError) as error:
+        except _FAILURES as error:
             run.fail(Problem(None, f"table {step.table.name}: {_said(error)}"))
     _publish(output, written, frames.read_to, from_start=frames.from_start)
     for step in STEPS:
         if step.table.name in written and step.table not in CARRIED:
-            run.write(step.table.name, output.rows_of(step.table))
-    output.discard(each.staged for each in written.values())
+            run.write(step.table.name, output.count(step.table))
+    output.discard(written.values())
     update_lake(output, run)
 
 
@@ -144,33 +153,33 @@ def update_lake(output: Output, run: Run) -> None:
     run.watch.following()
     try:
         output.mirror.update()
-    except (PySparkException, Py4JError, SourceError) as error:
+    except (*_FAILURES, SourceError) as error:
         run.fail(Problem(None, f"the lake's tables stay as they were: {_said(error)}"))
 
 
-def _write(output: Output, step: Step, frames: Frames, given: Given) -> Written:
+def _write(output: Output, step: Step, frames: Frames, given: Given) -> Staged:
     made = step.make(frames, given)
     if step.adds:
         name = step.table.name
         is_rebuilt = frames.from_start and not step.table.is_measured
         is_first = is_rebuilt or output.ledger.files(name) == output.ledger.open_files(name)
-        return Written(*output.stage_parts(made, step.table, OPEN, is_needed=is_first))
-    return Written(output.stage(made, step.table), [])
+        return output.stage_parts(made, step.table, OPEN, is_needed=is_first)
+    return output.stage(made, step.table)
 
 
-def _publish(output: Output, written: Mapping[str, Written], read_to: NextOffsets, *, from_start: bool) -> None:
+def _publish(output: Output, written: Mapping[str, Staged], read_to: NextOffsets, *, from_start: bool) -> None:
     """Where one is missing of those that the next refresh goes on from, it goes on from where this one did."""
     added = [table.name for table in _ADDED if table.name in written]
     needed = {table.name for table in (*_OF_HISTORY, *CARRIED)}
-    replaced = {name: each.staged for name, each in written.items() if name not in needed and name not in added}
+    replaced = {name: each for name, each in written.items() if name not in needed and name not in added}
     if not needed <= written.keys():
         output.publish(replaced)
         return
-    replaced |= {table.name: written[table.name].staged for table in CARRIED}
+    replaced |= {table.name: written[table.name] for table in CARRIED}
     output.refresh(
         Tables(
             {name: each.directory for name, each in replaced.items()},
-            {name: written[name].staged.files for name in added},
+            {name: written[name].files for name in added},
             {name: written[name].open_files for name in added},
             [table.name for table in _OF_HISTORY] if from_start else (),
             output.aged(),

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.jobs.freshness import freshness
@@ -15,6 +16,14 @@ from groupkeeper.pipeline.jobs.log_offsets import Clusters, log_offsets
 from groupkeeper.pipeline.jobs.queries import Queries
 from groupkeeper.pipeline.kafka.options import OFFSETS_TOPIC
 from groupkeeper.pipeline.kafka.retention import Retentions
+from groupkeeper.pipeline.present.groups import groups
+from groupkeeper.pipeline.present.lag import lag, to_estimate
+from groupkeeper.pipeline.present.members import members
+from groupkeeper.pipeline.present.moved import jumps_ahead, recent_rewinds
+from groupkeeper.pipeline.present.sql import Rows, together
+from groupkeeper.pipeline.present.stale import StaleLimits, stale
+from groupkeeper.pipeline.present.status import RULES, status
+from groupkeeper.pipeline.present.trends import lag_history, log_ends
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.tables import (
@@ -36,20 +45,14 @@ from groupkeeper.pipeline.tables import (
     Table,
 )
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, LAST_COMMITS, LAST_RECORDS, MOVES, PACES, RECENT_REWINDS
+from groupkeeper.pipeline.transforms.estimates import estimated
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
-from groupkeeper.pipeline.transforms.groups import groups
 from groupkeeper.pipeline.transforms.history import is_from
-from groupkeeper.pipeline.transforms.lag import lag, topics_to_estimate
 from groupkeeper.pipeline.transforms.latest import current_offsets, last_commits, last_records
-from groupkeeper.pipeline.transforms.members import members
 from groupkeeper.pipeline.transforms.paces import paces
 from groupkeeper.pipeline.transforms.rates import open_minutes, rates
 from groupkeeper.pipeline.transforms.rewinds import beyond, last_moves, moves, rewinds
-from groupkeeper.pipeline.transforms.stale import StaleLimits, stale
-from groupkeeper.pipeline.transforms.status import RULES, status
-from groupkeeper.pipeline.transforms.times import before, time_of
-from groupkeeper.pipeline.transforms.trends import lag_history, log_ends, measured_logs
 
 __all__ = ["STEPS", "Given", "Sources", "Step"]
 
@@ -76,7 +79,10 @@ class Given(NamedTuple):
 
 
 class Sources(Protocol):
-    """What a step may ask for."""
+    """What a step may ask for: as Spark's, or, of what is as large as what there is now, as Arrow's in this process."""
+
+    @property
+    def spark(self) -> SparkSession: ...
 
     def new(self, table: Table) -> DataFrame:
         """Of COMMITS and GROUP_RECORDS the rows that no refresh has seen."""
@@ -85,19 +91,26 @@ class Sources(Protocol):
         """All rows of COMMITS, for what neither a record nor what is carried tells."""
 
     def then(self, table: Table) -> DataFrame:
-        """What was carried, or is open, of before; of LAG all rows."""
+        """What was carried, or is open, of before."""
 
     def now(self, table: Table) -> DataFrame:
         """The table of a step before."""
 
+    def rows_then(self, table: Table) -> Rows:
+        """As `then`; of LAG all rows."""
+
+    def rows_now(self, table: Table) -> Rows:
+        """As `now`."""
+
 
 class Step(NamedTuple):
-    """A table and how it is made. `adds`: rows come to those that are there; the column OPEN tells which of them are
-    only for now.
+    """A table and how it is made: by Spark where it takes the new rows of history, by SQL in this process where it
+    takes tables of what there is now. `adds`: rows come to those that are there; the column OPEN tells which of them
+    are only for now.
     """
 
     table: Table
-    make: Callable[[Sources, Given], DataFrame]
+    make: Callable[[Sources, Given], DataFrame | pa.RecordBatchReader]
     adds: bool = False
 
 
@@ -108,11 +121,6 @@ def _last_commits(tables: Sources, _: Given) -> DataFrame:
 def _current_offsets(tables: Sources, given: Given) -> DataFrame:
     found = current_offsets(tables.now(LAST_COMMITS))
     return found.unionByName(given.queries.offsets(found.sparkSession)) if given.queries else found
-
-
-def _groups(tables: Sources, given: Given) -> DataFrame:
-    found = tables.now(LAST_RECORDS), tables.now(GROUP_FACTS), tables.now(CURRENT_OFFSETS)
-    return groups(*found, given.queries.names(found[0].sparkSession) if given.queries else None)
 
 
 def _group_events(tables: Sources, given: Given) -> DataFrame:
@@ -144,46 +152,44 @@ def _rewinds(tables: Sources, given: Given) -> DataFrame:
     )  # fmt: skip
 
 
-def _recent_rewinds(tables: Sources, given: Given) -> DataFrame:
-    since = before(time_of(F.lit(given.now_ms)), RULES.look_back_ms + _CLOCKS_MS)
-    new = tables.now(REWINDS).where(is_from(given.made_to))
-    return (
-        tables.then(RECENT_REWINDS)
-        .unionByName(new)
-        .where((F.col("direction") == "back") & (F.col("rewind_time") >= since))
-    )
+def _recent_rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
+    since_ms = given.now_ms - RULES.look_back_ms - _CLOCKS_MS
+    return recent_rewinds(tables.rows_then(RECENT_REWINDS), tables.rows_now(REWINDS), given.made_to, since_ms)
 
 
-def _lag(tables: Sources, given: Given) -> DataFrame:
-    known = tables.now(CURRENT_OFFSETS), tables.now(LOG_OFFSETS)
-    topics = [row.topic for row in topics_to_estimate(*known, tables.now(FRESHNESS)).collect()]
-    commits = tables.past(COMMITS).where(F.col("topic").isin(topics)) if topics else tables.new(COMMITS).where("false")
-    ahead = tables.now(REWINDS).where(is_from(given.made_to)).where("direction = 'ahead'")
-    return lag(*known, commits, tables.now(FRESHNESS), then=tables.then(LAG), jumps=ahead)
+def _lag(tables: Sources, given: Given) -> pa.RecordBatchReader:
+    known = tables.rows_now(CURRENT_OFFSETS), tables.rows_now(LOG_OFFSETS)
+    freshness = tables.rows_now(FRESHNESS)
+    asked = to_estimate(*known, freshness)
+    estimates = None
+    if len(asked):
+        commits = tables.past(COMMITS).where(F.col("topic").isin(asked["topic"].unique().to_pylist()))
+        estimates = estimated(tables.spark.createDataFrame(asked), commits).toArrow()
+    ahead = jumps_ahead(tables.rows_now(REWINDS), given.made_to).read_all()
+    return lag(*known, estimates, freshness, then=tables.rows_then(LAG), jumps=ahead)
 
 
-def _log_ends(tables: Sources, given: Given) -> DataFrame:
+def _log_ends(tables: Sources, given: Given) -> pa.RecordBatchReader:
     topic = next((each.topic for each in given.clusters.instants.values()), OFFSETS_TOPIC)
-    measured = measured_logs(tables.now(LOG_OFFSETS), tables.now(FRESHNESS), topic)
-    return log_ends(measured, tables.then(LOG_ENDS), OPEN)
-
-
-def _stale(tables: Sources, given: Given) -> DataFrame:
-    return stale(
-        tables.now(CURRENT_OFFSETS),
-        tables.now(LOG_OFFSETS),
-        tables.now(LAST_RECORDS),
-        tables.now(GROUPS),
-        tables.now(GROUP_FACTS),
-        StaleLimits(given.now_ms, retentions=given.retentions),
+    return log_ends(
+        tables.rows_now(LOG_OFFSETS), tables.rows_now(FRESHNESS), topic, tables.rows_then(LOG_ENDS), column=OPEN
     )
 
 
-def _status(tables: Sources, given: Given) -> DataFrame:
-    known = tables.now(PACES)
-    if given.queries:
-        known = known.unionByName(given.queries.paces(known.sparkSession))
-    return status(known, tables.now(LAG), tables.now(RECENT_REWINDS), tables.now(GROUPS), tables.now(GROUP_FACTS))
+def _stale(tables: Sources, given: Given) -> pa.RecordBatchReader:
+    of = tables.rows_now
+    limits = StaleLimits(given.now_ms, retentions=given.retentions)
+    return stale(of(CURRENT_OFFSETS), of(LOG_OFFSETS), of(LAST_RECORDS), of(GROUPS), of(GROUP_FACTS), limits)
+
+
+def _status(tables: Sources, given: Given) -> pa.RecordBatchReader:
+    of = tables.rows_now
+    return status(together(of(PACES), given.queries.paces()), of(LAG), of(RECENT_REWINDS), of(GROUPS), of(GROUP_FACTS))
+
+
+def _groups(tables: Sources, given: Given) -> pa.RecordBatchReader:
+    of = tables.rows_now
+    return groups(of(LAST_RECORDS), of(GROUP_FACTS), of(CURRENT_OFFSETS), given.queries.names())
 
 
 def _with_carried(tables: Sources, table: Table, carried: Table) -> DataFrame:
@@ -194,18 +200,21 @@ STEPS = (
     Step(LAST_COMMITS, _last_commits),
     Step(CURRENT_OFFSETS, _current_offsets),
     Step(GROUP_EVENTS, _group_events, adds=True),
-    Step(LOG_OFFSETS, lambda tables, given: log_offsets(tables.now(CURRENT_OFFSETS), given.clusters)),
+    Step(
+        LOG_OFFSETS,
+        lambda tables, given: log_offsets(tables.spark, tables.rows_now(CURRENT_OFFSETS), given.clusters),
+    ),
     Step(LAST_RECORDS, lambda tables, _: last_records(_with_carried(tables, GROUP_RECORDS, LAST_RECORDS))),
-    Step(FRESHNESS, lambda tables, given: freshness(tables.new(COMMITS).sparkSession, given.read_to, given.clusters)),
+    Step(FRESHNESS, lambda _, given: freshness(given.read_to, given.clusters)),
     Step(GROUP_FACTS, _group_facts),
-    Step(MEMBERS, lambda tables, _: members(tables.now(LAST_RECORDS))),
+    Step(MEMBERS, lambda tables, _: members(tables.rows_now(LAST_RECORDS))),
     Step(GROUPS, _groups),
     Step(MOVES, lambda tables, given: last_moves(tables.then(MOVES).unionByName(_moves(tables, given)))),
     Step(PACES, _paces),
     Step(RATES, _rates, adds=True),
     Step(REWINDS, _rewinds, adds=True),
     Step(LAG, _lag),
-    Step(LAG_HISTORY, lambda tables, _: lag_history(tables.now(LAG)).withColumn(OPEN, F.lit(False)), adds=True),
+    Step(LAG_HISTORY, lambda tables, _: lag_history(tables.rows_now(LAG), column=OPEN), adds=True),
     Step(LOG_ENDS, _log_ends, adds=True),
     Step(RECENT_REWINDS, _recent_rewinds),
     Step(STALE, _stale),

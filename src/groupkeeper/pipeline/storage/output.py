@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute
+import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.present.sql import Rows, plain
 from groupkeeper.pipeline.storage.files import Files, LocalFiles, files_of, local_path
 from groupkeeper.pipeline.storage.formats import open_lake
 from groupkeeper.pipeline.storage.lake import Place
@@ -80,11 +83,14 @@ class LakeChoice(NamedTuple):
 
 
 class Staged(NamedTuple):
-    """What was written aside: its rows, and where they are below the output directory."""
+    """Rows that were written aside: their files below the output directory, in one of their own. `open_files` are those
+    of rows that are only for now.
+    """
 
-    frame: DataFrame
+    table: Table
     directory: str
     files: list[str]
+    open_files: list[str] = []  # noqa: RUF012 - nobody adds to it
 
 
 class Output:
@@ -150,51 +156,89 @@ class Output:
         return self._of_files(table, self.ledger.open_files(table.name))
 
     def _of_files(self, table: Table, names: Sequence[str]) -> DataFrame:
-        if not names:
-            return self.spark.createDataFrame([], table.ddl)
-        return self.spark.read.schema(table.ddl).parquet(*(self.url(f"{table.name}/{name}") for name in names))
+        return self._frame(table, [f"{table.name}/{name}" for name in names])
 
-    def stage(self, frame: DataFrame, table: Table) -> Staged:
+    def stage(self, rows: DataFrame | pa.RecordBatchReader, table: Table) -> Staged:
         """Write what readers must not see."""
-        if frame.columns != table.names:
-            raise AssertionError(f"{table.name}: columns {frame.columns}")
         path = self._aside(table)
-        frame.write.options(**_PLAIN).parquet(self.url(path))
-        return self._staged(path, table)
+        if not isinstance(rows, DataFrame) and self._local is not None:
+            self._write(path, rows)
+        else:
+            frame = rows if isinstance(rows, DataFrame) else self._sent(rows, table.ddl)
+            if frame.columns != table.names:
+                raise AssertionError(f"{table.name}: columns {frame.columns}")
+            frame.write.options(**_PLAIN).parquet(self.url(path))
+        return Staged(table, path, self._parquet(path))
 
     def stage_parts(
-        self, frame: DataFrame, table: Table, column: str, *, is_needed: bool = False
-    ) -> tuple[Staged, list[str]]:
+        self, rows: DataFrame | pa.RecordBatchReader, table: Table, column: str, *, is_needed: bool = False
+    ) -> Staged:
         """As `stage`, with one more column, which is true of some rows; the files of those are apart. Without rows
         there is a file only when one `is_needed`.
         """
         path = self._aside(table)
-        frame.select(*table.names, column).write.options(**_PLAIN).partitionBy(column).parquet(self.url(path))
-        files: dict[bool, list[str]] = {False: [], True: []}
-        for part in self.files.names(path):
-            for value in files:
-                if part == f"{column}={str(value).lower()}":
-                    names = self.files.names(f"{path}/{part}")
-                    files[value] += [f"{path}/{part}/{name}" for name in names if name.endswith(".parquet")]
-        urls = [self.url(name) for names in files.values() for name in names]
-        if urls:
-            return Staged(self.spark.read.schema(table.ddl).parquet(*urls), path, files[False]), files[True]
-        nothing = self.spark.createDataFrame([], table.ddl)
-        return (self.stage(nothing, table) if is_needed else Staged(nothing, path, [])), []
+        if not isinstance(rows, DataFrame) and self._local is not None:
+            whole = rows.read_all()
+            for value in (False, True):
+                own = whole.filter(pa.compute.equal(whole[column], value)).select(table.names)
+                if own.num_rows:
+                    self._write(f"{path}/{_part(column, value)}", own.to_reader())
+        else:
+            frame = rows if isinstance(rows, DataFrame) else self._sent(rows, f"{table.ddl}, `{column}` BOOLEAN")
+            chosen = frame.select(*table.names, column)
+            chosen.write.options(**_PLAIN).partitionBy(column).parquet(self.url(path))
+        files, open_files = (self._parquet(f"{path}/{_part(column, value)}") for value in (False, True))
+        if not files and not open_files and is_needed:
+            return self.stage(table.arrow.empty_table().to_reader(), table)
+        return Staged(table, path, files, open_files)
 
     def stage_here(self, batches: Iterable[pa.RecordBatch], table: Table) -> Staged:
-        """As `stage`, of rows that are in this process, in a directory of this machine."""
-        assert self._local is not None
-        path = self._aside(table)
-        (self._local / path).mkdir(parents=True)
-        with pq.ParquetWriter(self._local / path / "part.parquet", table.arrow) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-        return self._staged(path, table)
+        """As `stage`, of rows that are in this process."""
+        return self.stage(pa.RecordBatchReader.from_batches(table.arrow, batches), table)
 
-    def _staged(self, path: str, table: Table) -> Staged:
-        files = [f"{path}/{name}" for name in self.files.names(path) if name.endswith(".parquet")]
-        return Staged(self.spark.read.schema(table.ddl).parquet(self.url(path)), path, files)
+    def frame(self, staged: Staged) -> DataFrame:
+        """What was written aside."""
+        return self._frame(staged.table, [*staged.files, *staged.open_files])
+
+    def rows(self, staged: Staged) -> Rows:
+        """The same in this process."""
+        return self._rows(staged.table, [*staged.files, *staged.open_files])
+
+    def rows_of(self, table: Table) -> Rows:
+        """A table as it is now, in this process."""
+        there = set(self.files.names(table.name))
+        return self._rows(table, [f"{table.name}/{name}" for name in self.ledger.files(table.name) if name in there])
+
+    def open_rows_of(self, table: Table) -> Rows:
+        """The rows that the next refresh replaces, in this process."""
+        return self._rows(table, [f"{table.name}/{name}" for name in self.ledger.open_files(table.name)])
+
+    def _frame(self, table: Table, files: Sequence[str]) -> DataFrame:
+        if not files:
+            return self.spark.createDataFrame([], table.ddl)
+        return self.spark.read.schema(table.ddl).parquet(*(self.url(file) for file in files))
+
+    def _rows(self, table: Table, files: Sequence[str]) -> Rows:
+        if not files:
+            return table.arrow.empty_table()
+        if self._local is None:
+            return self._frame(table, files).toArrow()
+        return pads.dataset([str(self._local / file) for file in files], schema=plain(table.arrow), format="parquet")
+
+    def _sent(self, rows: pa.RecordBatchReader, ddl: str) -> DataFrame:
+        whole = rows.read_all()
+        return self.spark.createDataFrame(whole if len(whole) else [], ddl)
+
+    def _write(self, path: str, rows: pa.RecordBatchReader) -> None:
+        """A file whose name no table has had: by it the ledger tells an old one from a new one."""
+        assert self._local is not None
+        (self._local / path).mkdir(parents=True)
+        with pq.ParquetWriter(self._local / path / f"{uuid.uuid4().hex}.parquet", rows.schema) as writer:
+            for batch in rows:
+                writer.write_batch(batch)
+
+    def _parquet(self, path: str) -> list[str]:
+        return [f"{path}/{name}" for name in self.files.names(path) if name.endswith(".parquet")]
 
     def discard(self, staged: Iterable[Staged]) -> None:
         """Remove what was written aside and is needed no more."""
@@ -204,7 +248,7 @@ class Output:
     def replace(self, frame: DataFrame, table: Table) -> int:
         """Write the table again; readers find the old one or the new one. The result is its number of rows."""
         staged = self.stage(frame, table)
-        rows = self.rows(staged)
+        rows = self._count(staged)
         self.publish({table.name: staged})
         return rows
 
@@ -279,13 +323,13 @@ class Output:
             here.link(f"{table.name}/{name}", f"{staged.directory}/{name}")
         return staged.directory
 
-    def rows(self, staged: Staged) -> int:
+    def _count(self, staged: Staged) -> int:
         """Number of rows: of the files' ends where they are on this machine."""
         if self._local is None:
-            return staged.frame.count()
+            return self.frame(staged).count()
         return sum(int(pq.read_metadata(self._local / name).num_rows) for name in staged.files)
 
-    def rows_of(self, table: Table) -> int:
+    def count(self, table: Table) -> int:
         """Number of rows of a table that is in its place."""
         if self._local is None:
             return self.read(table).count()
@@ -294,3 +338,8 @@ class Output:
 
     def _aside(self, table: Table) -> str:
         return f"{self.staging}/{uuid.uuid4().hex}-{table.name.replace('/', '-')}"
+
+
+def _part(column: str, value: bool) -> str:
+    """The directory of those rows, as Spark names it."""
+    return f"{column}={str(value).lower()}"

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables import GROUP_EVENTS
-from groupkeeper.pipeline.transforms.record_kinds import is_group, is_member, is_target
+from groupkeeper.pipeline.transforms.record_kinds import IS_GROUP, IS_MEMBER, IS_TARGET
 
 __all__ = ["group_events"]
 
@@ -43,7 +43,9 @@ def group_events(group_records: DataFrame, facts: DataFrame | None = None) -> Da
 
 def _steps(group_records: DataFrame) -> DataFrame:
     """Records that show events, with what the record of the same key before said as `last`."""
-    kind = F.when(is_group(), "group").when(is_member(), "member").when(is_target(), "target")
+    kind = F.expr(
+        f"CASE WHEN {IS_GROUP} THEN 'group' WHEN {IS_MEMBER} THEN 'member' WHEN {IS_TARGET} THEN 'target' END"
+    )
     people = F.transform("members", lambda member: F.struct(*(member[name].alias(name) for name in _PERSON)))
     columns = ["is_tombstone", "generation", "group_epoch", "assignment_epoch"]
     persons = [name for name in _PERSON if name != "member_id"]

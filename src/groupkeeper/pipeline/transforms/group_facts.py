@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables.state import GROUP_FACTS
-from groupkeeper.pipeline.transforms.record_kinds import is_group, is_member, is_target
+from groupkeeper.pipeline.transforms.record_kinds import IS_GROUP, IS_MEMBER, IS_TARGET
 from groupkeeper.pipeline.transforms.times import before
 
 __all__ = ["REBALANCES_MS", "group_facts", "memberships"]
@@ -19,7 +19,7 @@ _GROUP = ("cluster", "group_id")
 
 def group_facts(group_records: DataFrame, group_events: DataFrame, known: DataFrame | None = None) -> DataFrame:
     """Of rows of tables.GROUP_RECORDS and tables.GROUP_EVENTS, which come after those that are `known`."""
-    shows = F.col("problem").isNull() & (is_group() | is_member() | is_target())
+    shows = F.expr(f"problem IS NULL AND ({IS_GROUP} OR {IS_MEMBER} OR {IS_TARGET})")
     of_records = (
         group_records.where("group_id IS NOT NULL")
         .groupBy(*_GROUP)

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS
 from groupkeeper.pipeline.transforms.history import commits as commits_of
-from groupkeeper.pipeline.transforms.record_kinds import is_group
+from groupkeeper.pipeline.transforms.record_kinds import IS_GROUP
 
-__all__ = ["current_offsets", "current_offsets_of_decoded", "last_commits", "last_records", "latest", "latest_records"]
+__all__ = ["current_offsets", "current_offsets_of_decoded", "last_commits", "last_records", "latest"]
 
 _GROUP = ("cluster", "group_id")
 
@@ -36,17 +36,6 @@ def current_offsets_of_decoded(decoded: DataFrame) -> DataFrame:
     return current_offsets(commits_of(decoded))
 
 
-def latest_records(group_records: DataFrame) -> DataFrame:
-    """Of rows of tables.GROUP_RECORDS the latest of each group, record name and member, unless it is a tombstone.
-
-    Resolved patterns, whose keys have no member, are left out, and so is what could not be decoded.
-    """
-    own = group_records.where(
-        "problem IS NULL AND group_id IS NOT NULL AND record_name != 'ConsumerGroupRegularExpression'"
-    )
-    return latest(own, ("cluster", "group_id", "record_name", "member_id"))
-
-
 def last_commits(commits: DataFrame) -> DataFrame:
     """Of rows of tables.COMMITS the last commit of each key and, when it is later, its tombstone."""
     is_live = ~F.col("is_tombstone")
@@ -63,7 +52,7 @@ def last_records(group_records: DataFrame) -> DataFrame:
     by_key = group_records.where("group_id IS NOT NULL").groupBy(*_GROUP, "record_name", "member_id")
     latest = by_key.agg(_last(GROUP_RECORDS.names).alias("row"))
     ends = latest.groupBy(*_GROUP).agg(F.max("row.log_offset").alias("end"))
-    kept = ~F.col("is_tombstone") | F.coalesce(is_group(), F.lit(False)) | (F.col("log_offset") == F.col("end"))
+    kept = ~F.col("is_tombstone") | F.expr(f"coalesce({IS_GROUP}, false)") | (F.col("log_offset") == F.col("end"))
     return latest.select("row.*").join(ends, list(_GROUP)).where(kept).select(*GROUP_RECORDS.names)
 
 

@@ -1,41 +1,26 @@
 """What a row of tables.GROUP_RECORDS is about, by the names of its records: those of all group types but for the first
 word (ConsumerGroup…, ShareGroup…, StreamsGroup…). A classic group has one record, with its members in it.
+
+Conditions of SQL, as Spark and DuckDB read it.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+__all__ = ["IS_CLASSIC_GROUP", "IS_CURRENT_ASSIGNMENT", "IS_GROUP", "IS_MEMBER", "IS_TARGET", "IS_TARGET_OF_MEMBER"]
 
-__all__ = ["is_classic_group", "is_current_assignment", "is_group", "is_member", "is_target", "is_target_of_member"]
+IS_GROUP = "(record_name IN ('GroupMetadata', 'ConsumerGroupMetadata', 'ShareGroupMetadata', 'StreamsGroupMetadata'))"
+"""The group itself, of any type."""
 
-_GROUPS = ("GroupMetadata", "ConsumerGroupMetadata", "ShareGroupMetadata", "StreamsGroupMetadata")
+IS_CLASSIC_GROUP = "(record_name = 'GroupMetadata')"
 
+IS_MEMBER = "(record_name LIKE '%GroupMemberMetadata')"
+"""A member, with what it says of itself."""
 
-def is_group() -> Column:
-    """The group itself, of any type."""
-    return F.col("record_name").isin(*_GROUPS)
+IS_CURRENT_ASSIGNMENT = "(record_name LIKE '%GroupCurrentMemberAssignment')"
+"""What a member has."""
 
+IS_TARGET = "(record_name LIKE '%GroupTargetAssignmentMetadata')"
+"""The epoch of the group's target assignment."""
 
-def is_classic_group() -> Column:
-    return F.col("record_name") == "GroupMetadata"
-
-
-def is_member() -> Column:
-    """A member, with what it says of itself."""
-    return F.col("record_name").endswith("GroupMemberMetadata")
-
-
-def is_current_assignment() -> Column:
-    """What a member has."""
-    return F.col("record_name").endswith("GroupCurrentMemberAssignment")
-
-
-def is_target() -> Column:
-    """The epoch of the group's target assignment."""
-    return F.col("record_name").endswith("GroupTargetAssignmentMetadata")
-
-
-def is_target_of_member() -> Column:
-    """A member's target assignment."""
-    return F.col("record_name").endswith("GroupTargetAssignmentMember")
+IS_TARGET_OF_MEMBER = "(record_name LIKE '%GroupTargetAssignmentMember')"
+"""A member's target assignment."""

@@ -1,0 +1,1 @@
+"""Tables of what there is now, as SQL that runs in this process: one module per table."""

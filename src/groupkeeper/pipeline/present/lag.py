@@ -1,0 +1,98 @@
+"""tables.LAG: how far behind groups are, in records and in time."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from groupkeeper.pipeline.present.sql import Rows, empty, made
+from groupkeeper.pipeline.present.trends import TREND
+from groupkeeper.pipeline.tables import FRESHNESS, LAG
+from groupkeeper.pipeline.transforms.estimates import ASKED, ESTIMATED
+
+__all__ = ["lag", "to_estimate"]
+
+_JUDGED = """
+asked AS (  -- where the latest commits are not known, lag is not either: what was before is of another instant
+    SELECT own.cluster, group_id, own.topic, own.partition, committed_offset, commit_time,
+        behind.problem AS not_read, coalesce(behind.problem, logs.problem) AS why,
+        logs.* EXCLUDE (cluster, topic, partition, problem)
+    FROM current_offsets AS own
+    LEFT JOIN (SELECT * FROM freshness WHERE problem IS NOT NULL) AS behind
+        ON behind.cluster = own.cluster AND behind.log_partition = own.log_partition
+    LEFT JOIN log_offsets AS logs
+        ON logs.cluster = own.cluster AND logs.topic = own.topic AND logs.partition = own.partition
+),
+measured AS (
+    SELECT *, CASE WHEN not_read IS NULL THEN list_filter(
+            records, lambda each: each['offset'] = committed_offset)[1] END AS oldest,
+        greatest(committed_offset, 0) AS next_offset,  -- of an offset below 0 reading begins where the log does
+        CASE WHEN not_read IS NULL AND log_end_offset IS NOT NULL
+            THEN greatest(log_end_offset - next_offset, 0) END AS lag,
+        CASE WHEN not_read IS NULL AND last_stable_offset IS NOT NULL
+            THEN greatest(last_stable_offset - next_offset, 0) END AS committed_lag
+    FROM asked
+),
+judged AS (
+    SELECT *, lag = 0 OR NOT oldest.is_there AS is_nothing,
+        coalesce(is_nothing OR oldest.time IS NOT NULL, false) AS is_exact
+    FROM measured
+)"""
+
+_ASKED = f"""
+WITH {_JUDGED}
+SELECT cluster, group_id, topic, partition, committed_offset AS at, log_end_offset, measured_time
+FROM judged
+WHERE NOT is_exact AND lag > 0
+"""
+
+_LAG = f"""
+WITH {_JUDGED},
+timed AS (
+    SELECT judged.*, estimated_time,
+        coalesce(oldest.time, estimated_time) AS oldest_time,
+        CASE WHEN is_nothing THEN 0 WHEN oldest_time IS NOT NULL
+            THEN greatest(ms_between(oldest_time, measured_time), 0) END AS oldest_ms
+    FROM judged LEFT JOIN estimates USING (cluster, group_id, topic, partition)
+),
+found AS (
+    SELECT * EXCLUDE (oldest_ms), oldest_ms AS lag_ms,
+        CASE WHEN committed_lag = 0 OR NOT oldest.is_committed_there THEN 0
+            WHEN oldest.committed_time IS NULL THEN lag_ms
+            ELSE greatest(ms_between(oldest.committed_time, measured_time), 0) END AS committed_lag_ms,
+        CASE WHEN is_exact THEN 'exact' WHEN estimated_time IS NOT NULL THEN 'interpolated' ELSE 'unknown' END
+            AS lag_basis,
+        CASE WHEN lag_ms IS NULL THEN why END AS problem
+    FROM timed
+),
+{TREND}
+"""
+
+
+def lag(
+    current_offsets: Rows, log_offsets: Rows, estimates: Rows | None = None, freshness: Rows | None = None, *,
+    then: Rows | None = None, jumps: Rows | None = None,
+) -> pa.RecordBatchReader:  # fmt: skip
+    """Of rows of tables.CURRENT_OFFSETS and tables.LOG_OFFSETS. Where `freshness` (rows of tables.FRESHNESS) says that
+    the latest commits are not known, lag is not either.
+
+    The time is exact where the record at the committed offset tells it. Where it could not be read it is that of
+    `estimates` (estimates.estimated). Of `then` and `jumps` trends.TREND tells.
+    """
+    given = {
+        **_given(current_offsets, log_offsets, freshness),
+        "estimates": ESTIMATED.empty_table() if estimates is None else estimates,
+        "earlier": empty(LAG) if then is None else then, "jumps": empty(LAG) if jumps is None else jumps,
+    }  # fmt: skip
+    return made(LAG, _LAG, given)
+
+
+def to_estimate(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None = None) -> pa.Table:
+    """The offsets of which no record tells the time: rows of estimates.ASKED."""
+    return made(ASKED, _ASKED, _given(current_offsets, log_offsets, freshness)).read_all()
+
+
+def _given(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None) -> dict[str, Rows]:
+    return {
+        "current_offsets": current_offsets, "log_offsets": log_offsets,
+        "freshness": empty(FRESHNESS) if freshness is None else freshness,
+    }  # fmt: skip

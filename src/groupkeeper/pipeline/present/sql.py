@@ -1,0 +1,97 @@
+"""Tables of what there is now are made by SQL (DuckDB) in this process: they are as large as the fleet, not as its
+history, and each of Spark's jobs would cost more than all of them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from groupkeeper.pipeline.tables.schema import LAST_MS, Table
+
+__all__ = ["LATEST_RECORDS", "Rows", "empty", "made", "plain", "together"]
+
+Rows: TypeAlias = pa.Table | pads.Dataset
+"""Of a table. A data set's times must be `plain`."""
+
+LATEST_RECORDS = """
+SELECT * FROM (
+    SELECT * FROM group_records
+    WHERE problem IS NULL AND group_id IS NOT NULL AND record_name != 'ConsumerGroupRegularExpression'
+    QUALIFY row_number() OVER (PARTITION BY cluster, group_id, record_name, member_id ORDER BY log_offset DESC) = 1
+)
+WHERE NOT is_tombstone
+"""
+"""Of `group_records`, rows of tables.GROUP_RECORDS, the latest of each group, record name and member, unless it is a
+tombstone. Resolved patterns, whose keys have no member, are left out, and so is what could not be decoded.
+"""
+
+_SETTINGS = {"memory_limit": "1GB", "preserve_insertion_order": "false"}
+_MACROS = f"""
+CREATE MACRO later(time, ms) AS make_timestamp((epoch_us(time) // 1000 + ms) * 1000);  -- epoch_ms rounds
+CREATE MACRO ms_between(earlier, later) AS epoch_us(later) // 1000 - epoch_us(earlier) // 1000;
+CREATE MACRO time_of(ms) AS CASE WHEN ms BETWEEN 0 AND {LAST_MS} THEN make_timestamp(ms * 1000) END;
+CREATE MACRO rest(count, unit) AS CASE WHEN count > 0 THEN ' ' || count || unit ELSE '' END;
+CREATE MACRO shown(ms) AS CASE  -- as report.words.duration has it
+    WHEN ms > 0 AND ms < 1000 THEN 'under 1 s'
+    WHEN ms < 60000 THEN ms // 1000 || ' s'
+    WHEN ms < 3600000 THEN ms // 60000 || ' min' || rest(ms // 1000 % 60, ' s')
+    WHEN ms < 86400000 THEN ms // 3600000 || ' h' || rest(ms // 60000 % 60, ' min')
+    ELSE format('{{:,}}', ms // 86400000) || ' d' || rest(ms // 3600000 % 24, ' h') END;
+"""
+_BATCH = 100_000
+
+
+def made(
+    wanted: Table | pa.Schema, query: str, given: Mapping[str, Rows], values: Mapping[str, Any] | None = None,
+    *extra: pa.Field,
+) -> pa.RecordBatchReader:  # fmt: skip
+    """Rows of a table, or a schema, and `extra` columns behind them: what a query gives whose relations are `given` by
+    their names in it, and its `$parameters` by `values`.
+    """
+    connection = duckdb.connect(config={**_SETTINGS, "temp_directory": tempfile.gettempdir()})
+    connection.execute(_MACROS)
+    for name, rows in given.items():
+        connection.register(name, rows.cast(plain(rows.schema)) if isinstance(rows, pa.Table) else rows)
+    found = connection.sql(query, params=dict(values or {})).to_arrow_reader(_BATCH)
+    schema = pa.schema([*(wanted if isinstance(wanted, pa.Schema) else wanted.arrow), *extra])
+    return pa.RecordBatchReader.from_batches(schema, _batches(connection, found, schema))
+
+
+def _batches(
+    connection: duckdb.DuckDBPyConnection, found: pa.RecordBatchReader, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    with connection:
+        for batch in found:
+            yield batch.select(schema.names).cast(schema)
+
+
+def empty(table: Table) -> pa.Table:
+    """No rows."""
+    return table.arrow.empty_table()
+
+
+def together(*parts: Rows) -> Rows:
+    """All rows of parts that have the same columns."""
+    sets = [pads.dataset(each.cast(plain(each.schema))) if isinstance(each, pa.Table) else each for each in parts]
+    return pads.dataset(sets)
+
+
+def plain(schema: pa.Schema) -> pa.Schema:
+    """With times that have no zone: all are UTC, and DuckDB needs an extension for others."""
+    return pa.schema([pa.field(field.name, _plain(field.type)) for field in schema])
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us")
+    if pa.types.is_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _plain(field.type)) for field in kind])
+    return kind

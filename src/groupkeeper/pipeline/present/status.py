@@ -1,0 +1,166 @@
+"""tables.STATUS: how groups are doing, by wall-clock time.
+
+What counts is how long a record has been waiting while its group stood still: not how often a group commits, not how
+many records a topic gets, and never the lag at the time of the last commit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.tables import STATUS
+
+__all__ = ["ORDER", "RULES", "StatusRules", "status"]
+
+ORDER = ("ok", "unknown", "unstable", "lagging", "rewound", "stalled", "stopped", "losing")
+"""From best to worst: a group is as its worst partition, and unstable when it rebalances all the time."""
+
+
+class StatusRules(NamedTuple):
+    """Times in milliseconds.
+
+    A group that commits seldom is given `intervals` times its usual time between commits, or between moves ahead,
+    within the bounds `patience_ms` and `most_patience_ms`; one without members `empty_patience_ms`. A record that has
+    waited for `lagging_ms` makes a group that moves on lag. Moves back are looked at as far back as `look_back_ms`; a
+    group without members that has committed nothing since loses no records, it has been left. One that has rebalanced
+    `rebalances` times in the last `rebalances_ms` is unstable. A commit that is younger than `recent_ms` is one of now.
+    """
+
+    lagging_ms: int = 5 * 60 * 1000
+    patience_ms: int = 10 * 60 * 1000
+    most_patience_ms: int = 3 * 3600 * 1000
+    empty_patience_ms: int = 60 * 1000
+    intervals: int = 3
+    look_back_ms: int = 24 * 3600 * 1000
+    rebalances: int = 10
+    rebalances_ms: int = 10 * 60 * 1000
+    recent_ms: int = 60 * 1000
+
+
+RULES = StatusRules()
+"""The defaults."""
+
+_KNOWN = """
+gone_back AS (  -- how far each partition had been before; an offset beyond the log has never been reached
+    SELECT cluster, group_id, topic, partition, max(from_offset) AS had_been, max(rewind_time) AS rewind_time
+    FROM rewinds JOIN lags USING (cluster, group_id, topic, partition)
+    WHERE direction = 'back' AND coalesce(from_offset <= log_end_offset, true)
+        AND rewind_time >= later(measured_time, -$look_back_ms)
+    GROUP BY ALL
+),
+usual AS (  -- the median of the last gaps, the lower of two
+    SELECT cluster, group_id, topic, partition, moved_time, first_time,
+        list_sort(commit_gaps)[(len(commit_gaps) + 1) // 2] * $intervals AS commits_in,
+        list_sort(move_gaps)[(len(move_gaps) + 1) // 2] * $intervals AS moves_in
+    FROM paces
+),
+asked AS (
+    SELECT lags.*, moved_time, first_time, had_been, rewind_time, members,
+        coalesce(members = 0 AND group_type NOT IN ('simple', 'spark'), false) AS is_empty,
+        CASE WHEN is_empty THEN $empty_patience_ms
+            ELSE least(greatest(coalesce(commits_in, 0), $patience_ms), $most_patience_ms) END AS commit_patience,
+        CASE WHEN is_empty THEN $empty_patience_ms
+            ELSE least(greatest(commit_patience, moves_in), $most_patience_ms) END AS move_patience,
+        ms_between(commit_time, measured_time) AS since_commit,
+        least(lag_ms, since_commit) AS quiet_ms,
+        least(lag_ms, ms_between(coalesce(moved_time, first_time, commit_time), measured_time)) AS stuck_ms
+    FROM lags
+    LEFT JOIN usual USING (cluster, group_id, topic, partition)
+    LEFT JOIN gone_back USING (cluster, group_id, topic, partition)
+    LEFT JOIN groups USING (cluster, group_id)
+)"""
+
+_VERDICT = """
+verdicts AS (
+    SELECT *, 'the oldest record to read has waited for ' || shown(lag_ms) AS waits,
+        CASE WHEN is_empty THEN '; the group has no members' ELSE '' END AS no_members,
+        CASE
+        WHEN lag IS NULL THEN 'unknown'
+        WHEN committed_offset >= 0 AND committed_offset < log_start_offset
+            AND coalesce(members > 0 OR since_commit < $look_back_ms, false) THEN 'losing'
+        WHEN lag = 0 THEN 'ok'
+        WHEN lag_ms IS NULL THEN 'unknown'
+        WHEN lag_ms = 0 THEN 'ok'
+        WHEN quiet_ms >= commit_patience THEN 'stopped'
+        WHEN stuck_ms >= move_patience THEN 'stalled'
+        WHEN committed_offset < had_been THEN 'rewound'
+        WHEN lag_ms >= $lagging_ms THEN 'lagging'
+        ELSE 'ok' END AS status
+    FROM asked
+),
+judged AS (
+    SELECT cluster, group_id, topic, partition, status, lag, lag_ms,
+        CASE status
+        WHEN 'stopped' THEN later(measured_time, -quiet_ms)
+        WHEN 'stalled' THEN later(measured_time, -stuck_ms)
+        WHEN 'rewound' THEN rewind_time
+        WHEN 'lagging' THEN later(measured_time, $lagging_ms - lag_ms) END AS since_time,
+        CASE
+        WHEN lag IS NULL THEN coalesce(problem, 'the partition could not be asked')
+        WHEN status = 'losing' THEN format('{:,}', log_start_offset - committed_offset)
+            || ' records were deleted before it read them: it is at offset ' || committed_offset
+            || ', the log begins at ' || log_start_offset
+        WHEN lag = 0 THEN 'nothing to read'
+        WHEN lag_ms IS NULL THEN concat_ws(': ', 'there are records to read, of unknown age', problem)
+        WHEN lag_ms = 0 THEN 'no record waits: what is left is new, or markers only'
+        WHEN status = 'stopped' THEN waits || ', and nothing was committed for ' || shown(quiet_ms) || no_members
+        WHEN status = 'stalled' THEN waits || ', and commits are of the same offset for ' || shown(stuck_ms)
+        WHEN status = 'rewound' THEN 'it had been at offset ' || had_been || ', and is at ' || committed_offset
+        WHEN status = 'lagging' THEN waits || CASE WHEN since_commit < $recent_ms THEN '; committed recently'
+            ELSE '; its last commit was ' || shown(since_commit) || ' before' END || no_members
+        ELSE waits END AS rule
+    FROM verdicts
+)"""
+
+_BY_GROUP = """
+ranked AS (
+    SELECT *, list_position($order, status) AS rank FROM judged
+),
+worst AS (  -- a group is as its worst partition, and since the earliest of those of that status
+    SELECT cluster, group_id, arg_max(ranked, row(rank, coalesce(lag_ms, 0), topic, partition)) AS of_all,
+        min({'rank': -rank, 'is_known': since_time IS NOT NULL, 'time': since_time}).time AS since_time,
+        sum(lag) AS lag, max(lag_ms) AS lag_ms
+    FROM ranked
+    GROUP BY cluster, group_id
+),
+now AS (
+    SELECT cluster, max(measured_time) AS now FROM lags GROUP BY cluster
+),
+often AS (  -- groups that rebalance all the time
+    SELECT cluster, group_id, list_filter(rebalanced, lambda time: time >= later(now, -$rebalances_ms)) AS lately,
+        len(lately) || ' rebalances in the last ' || $rebalances_ms // 60000 || ' min' AS how_often
+    FROM facts JOIN now USING (cluster)
+    WHERE len(lately) >= $rebalances
+),
+groups_judged AS (
+    SELECT cluster, group_id, lately IS NOT NULL AND coalesce(of_all.rank, 0) < $unstable AS is_unstable,
+        of_all.topic || '-' || of_all.partition || ': ' || of_all.rule AS of_partition,
+        CASE WHEN is_unstable THEN 'unstable' ELSE of_all.status END AS status,
+        CASE WHEN is_unstable THEN list_min(lately) ELSE since_time END AS since_time, lag, lag_ms,
+        CASE WHEN is_unstable THEN how_often ELSE concat_ws('; ', of_partition, how_often) END AS rule
+    FROM worst FULL JOIN often USING (cluster, group_id)
+)"""
+
+
+def status(
+    paces: Rows, lag: Rows, rewinds: Rows, groups: Rows, facts: Rows, rules: StatusRules = RULES
+) -> pa.RecordBatchReader:
+    """Of rows of the tables of those names (tables.state has `paces` and, as GROUP_FACTS, `facts`), at the instant of
+    each cluster's measurement.
+
+    losing: records were deleted before it read them · stopped: a record waits, and nothing was committed for as long ·
+    stalled: commits come, but of the same offset · rewound: behind where it had been, and on the way · lagging: the
+    oldest record to read is old, and progress is made · unstable, of the group as a whole: it rebalances too often.
+
+    Times of commits are the coordinator's, a record's is its producer's or broker's, the measurement's is this
+    machine's: they are compared as they are, so that a clock which is off by a minute moves the limits by a minute.
+    """
+    names = "cluster, group_id, topic, partition, status, since_time, lag, rule, lag_ms"
+    query = f"""WITH {", ".join((_KNOWN, _VERDICT, _BY_GROUP))}
+    SELECT {names} FROM judged UNION ALL BY NAME SELECT {names.replace("topic, partition, ", "")} FROM groups_judged"""
+    given = {"paces": paces, "lags": lag, "rewinds": rewinds, "groups": groups, "facts": facts}
+    values = {**rules._asdict(), "order": list(ORDER), "unstable": ORDER.index("unstable") + 1}
+    return made(STATUS, query, given, values)

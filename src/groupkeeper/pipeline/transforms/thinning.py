@@ -1,0 +1,26 @@
+"""What stays of old rows of measured tables (tables.LAG_HISTORY, tables.LOG_ENDS): one an hour."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from groupkeeper.pipeline.tables import LAG_HISTORY, LOG_ENDS, Table
+
+__all__ = ["hourly_ends", "hourly_lag"]
+
+
+def hourly_lag(rows: DataFrame) -> DataFrame:
+    """Of rows of tables.LAG_HISTORY, of each hour the one with the most lag."""
+    return _hourly(rows, LAG_HISTORY, F.struct(F.coalesce("lag", F.lit(-1)), "measured_time"))
+
+
+def hourly_ends(rows: DataFrame) -> DataFrame:
+    """Of rows of tables.LOG_ENDS, of each hour the last."""
+    return _hourly(rows, LOG_ENDS, F.col("measured_time"))
+
+
+def _hourly(rows: DataFrame, table: Table, order: Column) -> DataFrame:
+    key = [name for name in table.key if name != "measured_time"]
+    kept = F.max_by(F.struct(*table.names), order).alias("kept")
+    return rows.groupBy(*key, F.date_trunc("hour", "measured_time")).agg(kept).select("kept.*")
