@@ -119,7 +119,9 @@ at a terminal, below what would be done, and elsewhere needs `--confirm-context 
 what is the brokers' to decide, by ACLs.
 
 The options of the cluster and of the output may stand before the command, too (`groupkeeper --context prod groups
-list`). Durations are written as `500ms`, `30s`, `2m`, `1h30m` or `7d`, or as in ISO 8601 (`PT2M`, `P7D`).
+list`). Durations are written as `500ms`, `30s`, `2m`, `1h30m` or `7d`, or as in ISO 8601 (`PT2M`, `P7D`). A number
+alone is still taken for the unit that the option had in 0.1, with a note. `--property NAME=VALUE` gives any of these
+commands a property of the client.
 
 ### Which groups and topics
 
@@ -141,8 +143,9 @@ version, such as `offsets/1`), the rows under the name of their kind, `notes` (t
 every key; what is absent is `null`. `--output csv` has the same columns under the same names, without notes and
 problems, which then go to standard error: a line of names first, absent values empty, partitions as
 `orders:0,1;payments:2`. Within a version columns are only added, at the end. Tables are for people and can change;
-`--wide` shows all their columns, and what isn't printable is escaped in them. Rows are written as they are known,
-except with `--sort`.
+they are at most 100 columns wide, or as wide as the terminal where that is wider, as far as the names in them let
+them: what would make them wider is left out, first what has no value, and `--wide` shows all columns. What isn't
+printable is escaped in them. Rows are written as they are known, except with `--sort`.
 
 A problem has `error`, a name in capitals: of Kafka's error codes (`GROUP_ID_NOT_FOUND`) where a broker refused, and
 otherwise our own (`CONNECTION_FAILED`, `CALL_TIMED_OUT`, `GROUP_IS_ACTIVE`, `NO_PLAN`, ...); `message`, for people;

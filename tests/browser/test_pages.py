@@ -27,7 +27,7 @@ def served() -> Iterator[Served]:
     with BackgroundBroker() as broker:
         arrange(broker.bootstrap_servers)
         where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--bootstrap-server", "dr=127.0.0.1:1")
-        with serving(*where, "--timeout", "300") as served:
+        with serving(*where, "--timeout", "300ms") as served:
             served.until_ready()
             yield served
 

@@ -152,14 +152,14 @@ def test_wrong_usage(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_unreachable_cluster_is_a_problem(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["check", "--max-lag", "7", "--bootstrap-server", "127.0.0.1:1", "--timeout", "300", "--output", "json"]
+    words = ["check", "--max-lag", "7", "--bootstrap-server", "127.0.0.1:1", "--timeout", "300ms", "--output", "json"]
     assert main(words) == 1
     assert json.loads(capsys.readouterr().out)["problems"][0]["error"] == "CONNECTION_FAILED"
 
 
 def test_several_clusters(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
     def run(*words: str) -> tuple[int, Any]:
-        status = main(["check", *words, "--timeout", "500", "--output", "json"])
+        status = main(["check", *words, "--timeout", "500ms", "--output", "json"])
         return status, json.loads(capsys.readouterr().out)
 
     async def make(other: str) -> None:
@@ -195,7 +195,7 @@ def test_several_clusters(servers: str, capsys: pytest.CaptureFixture[str]) -> N
         )
         assert "prod: 3 of 3 groups keep their limits" in report["notes"]
         assert run("--max-lag", "7", *gone, *both)[0] == 3
-        words = ["check", "--max-lag", "7", "--timeout", "500", *gone, *both]
+        words = ["check", "--max-lag", "7", "--timeout", "500ms", *gone, *both]
         assert main(words) == 3
         said = capsys.readouterr()
         assert said.out.split("\n")[1].split() == ["prod", "search", "lag", "broken", "8", "7", "-"]

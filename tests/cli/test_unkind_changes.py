@@ -165,7 +165,7 @@ def test_watch_follows_without_a_false_change(broker: BackgroundBroker, seed: in
     servers = broker.bootstrap_servers
     asyncio.run(put_back(INACTIVE, servers))
     groupkeeper = str(Path(sys.executable).with_name("groupkeeper"))
-    command = [groupkeeper, "groups", "watch", "zeta", "--interval", "20", "--output", "json"]
+    command = [groupkeeper, "groups", "watch", "zeta", "--interval", "20ms", "--output", "json"]
     with unkind(broker, seed) as unkindness:
         watching = subprocess.Popen(
             [*command, "--bootstrap-server", servers], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

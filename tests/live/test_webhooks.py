@@ -173,7 +173,7 @@ def test_a_server_with_rules_tells_webhooks(tmp_path: Path) -> None:
             f'[webhook.chat]\nurl = "{address}/chat"\n'
             f'[webhook.oncall]\nurl = "{address}"\ntemplate = "alertmanager"\n'
         )
-        words = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--interval", "100ms", "--timeout", "400")
+        words = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--interval", "100ms", "--timeout", "400ms")
         history = ("--history", str(tmp_path / "history.sqlite"))
         with serving(*words, *history, "--rules", str(rules)) as served:
             got = receiver.until(lambda got: len(got) >= 2)

@@ -33,7 +33,7 @@ def broker() -> Iterator[BackgroundBroker]:
 @pytest.fixture(scope="module")
 def served(broker: BackgroundBroker) -> Iterator[Served]:
     where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--bootstrap-server", "dr=127.0.0.1:1")
-    with serving(*where, "--interval", "1h", "--timeout", "300") as served:
+    with serving(*where, "--interval", "1h", "--timeout", "300ms") as served:
         served.until_ready()
         yield served
 
@@ -175,7 +175,7 @@ def test_series_come_and_go_with_their_groups(tmp_path: Path) -> None:
     with BackgroundBroker(authorizer=authorizer) as broker:
         arrange(broker.bootstrap_servers)
         with serving(
-            "--bootstrap-server", broker.bootstrap_servers, "--interval", "50ms", "--timeout", "400"
+            "--bootstrap-server", broker.bootstrap_servers, "--interval", "50ms", "--timeout", "400ms"
         ) as served:
             served.until(lambda text: value(text, "groupkeeper_group_lag", group="search") == 8)
 

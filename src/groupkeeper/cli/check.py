@@ -62,9 +62,9 @@ def _add_arguments(command: ArgumentParser) -> None:
     limits.add_argument("--max-lag", type=_number, metavar="N", help="offsets, of all partitions together")
     limits.add_argument(
         "--max-time-lag",
-        type=values.timeout_ms,
-        metavar="MS",
-        help="age of the oldest record still to be read; 10m, 2h",
+        type=values.span_ms,
+        metavar="DURATION",
+        help="age of the oldest record still to be read: 10m, 2h",
     )
     limits.add_argument(
         "--max-uncommitted",
@@ -75,13 +75,13 @@ def _add_arguments(command: ArgumentParser) -> None:
     limits.add_argument("--max-lost", type=_number, metavar="N", help="offsets that were removed before they were read")
     limits.add_argument(
         "--min-retention-margin",
-        type=values.timeout_ms,
-        metavar="MS",
+        type=values.span_ms,
+        metavar="DURATION",
         help="time until retention.ms lets an unread record be removed",
     )
     limits.add_argument("--max-rebalances", type=_number, metavar="N", help="seen within --within")
     limits.add_argument(
-        "--within", type=values.timeout_ms, default=60_000, metavar="MS", help="for --max-rebalances; default: 60000"
+        "--within", type=values.span_ms, default=60_000, metavar="DURATION", help="for --max-rebalances; default: 1m"
     )
     limits.add_argument("--min-members", type=_number, metavar="N", help="members of the group")
     limits.add_argument(

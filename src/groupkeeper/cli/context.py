@@ -62,13 +62,6 @@ def _name(text: str) -> str:
     return text
 
 
-def _property(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not separator or not name.strip():
-        raise ArgumentTypeError(f"{text!r}: expected NAME=VALUE, for example security.protocol=SASL_SSL")
-    return name.strip(), value.strip()
-
-
 def _add_add(command: ArgumentParser) -> None:
     command.add_argument("name", type=_name, metavar="NAME", help="the name of the context")
     command.add_argument(
@@ -87,7 +80,7 @@ def _add_add(command: ArgumentParser) -> None:
         "--property",
         action="append",
         default=[],
-        type=_property,
+        type=values.client_property,
         metavar="NAME=VALUE",
         help="a property for the client, saved in the context; may be repeated",
     )

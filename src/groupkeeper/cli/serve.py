@@ -48,9 +48,9 @@ def _add_arguments(command: ArgumentParser) -> None:
     how = command.add_argument_group("how it is looked at")
     how.add_argument(
         "--interval",
-        type=values.timeout_ms,
+        type=values.span_ms,
         default=15_000,
-        metavar="MS",
+        metavar="DURATION",
         help="between the beginnings of two polls of a cluster; default: 15000",
     )
     how.add_argument(

@@ -99,10 +99,23 @@ def test_laggards_and_statuses(run: Any) -> None:
     assert [(row["cluster"], row["group"], row["lost"]) for row in report["offsets"]] == [("prod", "billing", 3)]
 
 
+def test_where_the_lag_goes(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    status, report = run("offsets", "billing", "--context", "*", "--trend", "10ms", "--sum", "group")
+    assert (status, {(row["trend"], row["produced_per_s"]) for row in report["lag_by_group"]}) == (0, {("steady", 0)})
+    assert {row["trend"] for row in run("offsets", "billing", "--context", "*")[1]["offsets"]} == {None}
+    assert main(["groups", "offsets", "billing", "--context", "dr", "--trend", "10ms"]) == 0
+    assert "TREND" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_notes_on_all_clusters_are_said_once(run: Any) -> None:
+    notes = run("offsets", "--all-groups", "--context", "*")[1]["notes"]
+    assert notes == ["all 2 clusters: group billing has no members", "prod: group search has no members"]
+
+
 def test_a_cluster_that_is_gone_takes_nothing_from_the_others(run: Any, contexts: Any) -> None:
     (contexts / "a-gone.properties").write_text(f"bootstrap.servers={GONE}\n")
     (contexts / "broken.properties").write_text("security.protocol=SSL\n")
-    status, report = run("list", "--context", "*", "--timeout", "1500")
+    status, report = run("list", "--context", "*", "--timeout", "1500ms")
     assert (status, len(report["groups"])) == (1, 3)
     assert sorted((one["cluster"], one["error"]) for one in report["problems"]) == [
         ("a-gone", "CONNECTION_FAILED"),
@@ -117,7 +130,7 @@ def test_a_group_needs_not_be_in_all_clusters(run: Any, contexts: Any) -> None:
     assert (status, {one["cluster"] for one in report["problems"]}) == (1, {"prod", "dr"})
     # Where not all clusters could be asked, it may be there.
     (contexts / "gone.properties").write_text(f"bootstrap.servers={GONE}\n")
-    assert run("offsets", "search", "--context", "*", "--timeout", "300")[0] == 1
+    assert run("offsets", "search", "--context", "*", "--timeout", "300ms")[0] == 1
 
 
 def test_states_and_members_have_the_cluster_too(run: Any) -> None:

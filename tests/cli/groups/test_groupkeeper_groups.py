@@ -129,12 +129,9 @@ def test_tables_are_for_people(servers: str, capsys: pytest.CaptureFixture[str])
         "CURRENT-OFFSET",
         "LOG-END-OFFSET",
         "LAG",
-        "LOST",
         "STATUS",
-        "MEMBER-ID",
-        "CLIENT-ID",
     ]
-    assert lines[1] == ["zeta", "a-topic-with-a-long-name", "0", "99", "3", "0", "0", "beyond_log_end", "-", "-"]
+    assert lines[1] == ["zeta", "a-topic-with-a-long-name", "0", "99", "3", "0", "beyond_log_end"]
     assert errors == "note: group zeta has no members\n"
 
 
@@ -412,7 +409,7 @@ def test_delete_tells_what_becomes_of_each(run: Run, servers: str, executes: boo
     assert len(committed(servers, "billing")) == (0 if executes else 3)
 
 
-UNREACHABLE = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "300"]
+UNREACHABLE = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "300ms"]
 
 
 def test_an_unreachable_broker_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -448,6 +445,6 @@ def test_an_unreachable_broker_is_a_problem_in_json(
 
 
 def test_waiting_for_a_broker_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["groups", "list", "--bootstrap-server", "127.0.0.1:1", "--timeout", "1500"]) == 1
+    assert main(["groups", "list", "--bootstrap-server", "127.0.0.1:1", "--timeout", "1500ms"]) == 1
     note = "note: connection refused by 127.0.0.1:1; trying until 1.5 s have passed"
     assert capsys.readouterr().err.splitlines()[0] == note

@@ -41,7 +41,7 @@ COMMAND = str(Path(sys.executable).with_name("groupkeeper"))
 @contextmanager
 def watching(servers: str | None, *words: str) -> Iterator[subprocess.Popen[str]]:
     where = [] if servers is None else ["--bootstrap-server", servers]
-    command = [COMMAND, "groups", "watch", *where, "--interval", "20", *words]
+    command = [COMMAND, "groups", "watch", *where, "--interval", "20ms", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield process
@@ -222,7 +222,7 @@ def test_a_broker_that_goes_is_a_change(tmp_path: Path) -> None:
         pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
         pool.ask(ConsumerGroupHeartbeatRequest("g", "a", 0, None, None, 60_000, [], topic_partitions=[]), 1)
         pool.close()
-        with watching(servers, "g", "--output", "json", "--timeout", "300") as process:
+        with watching(servers, "g", "--output", "json", "--timeout", "300ms") as process:
             until(process, ("state", None, None, "Stable"))
             broker.stop()
             assert process.stdout is not None

@@ -138,7 +138,7 @@ def test_the_broker_is_killed_within_apply(tmp_path: Path, journal: Journal, pla
     again = None
     try:
         asyncio.run(set_up(first.address))
-        child = begin("apply", plan, *confirmed(first.address), "--timeout", "3000")
+        child = begin("apply", plan, *confirmed(first.address), "--timeout", "3000ms")
         wait_for_commits(child, first.address)
         first.process.kill()
         first.process.wait()
@@ -180,7 +180,7 @@ def test_a_broker_that_refuses_to_be_looked_at_changes_nothing(
     broker: BackgroundBroker, journal: Journal, plan: str, api: str
 ) -> None:
     with broker.faults.error(api, "UNKNOWN_SERVER_ERROR"):
-        assert main(["apply", plan, *confirmed(broker.bootstrap_servers), "--timeout", "3000"]) == 1
+        assert main(["apply", plan, *confirmed(broker.bootstrap_servers), "--timeout", "3000ms"]) == 1
     assert set(committed(broker.bootstrap_servers).values()) == {BEFORE}
     assert journal.summaries()[0] == []
 
@@ -198,7 +198,7 @@ def test_answers_that_never_come(
     monkeypatch.setattr(recording, "_GROUPS_PER_CALL", 50)
     servers = broker.bootstrap_servers
     with broker.faults.drop("OffsetCommit", executes=executes) as fault:
-        assert main(["apply", plan, *confirmed(servers), "--timeout", "1500"]) == 1
+        assert main(["apply", plan, *confirmed(servers), "--timeout", "1500ms"]) == 1
         assert fault.seen <= 50
     assert "the change may be made or not: the same command again compares" in capsys.readouterr().err
     (summary,), _ = journal.summaries()

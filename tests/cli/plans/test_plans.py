@@ -206,7 +206,7 @@ def test_an_active_group_is_refused_by_the_names_of_its_members(
     path = str(tmp_path / "plan.json")
     assert run("plan", "reset", "app", "--topic", "orders:0", "--to-latest", "--save", path)[0] == 0
     before = committed(servers, "app")
-    status, report, errors = run("apply", path, "--execute", "--wait", "1")
+    status, report, errors = run("apply", path, "--execute", "--wait", "1s")
     assert (status, errors_of(report)) == (1, [("GROUP_IS_ACTIVE", "app", None, None)])
     assert "client-of-app on /127.0.0.1" in report["problems"][0]["message"]
     assert errors.startswith("note: waiting for app: the group is active")

@@ -139,7 +139,7 @@ def test_commands_at_a_terminal_and_in_a_pipe(servers: str, tmp_path: Path, monk
     assert re.search(show(r"making \d+ tables \("), shown)
     assert re.search(r"done in [\d.]+ s\r\n$", shown)
 
-    follow = Terminal("pipeline", "follow", "--interval", "1", *place)
+    follow = Terminal("pipeline", "follow", "--interval", "1s", *place)
     commit(servers, "watched", {(new_topic(servers), 0): 2})
     follow.read("\r\x1b[Kwaiting for more (")
     follow.press("\x03")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import os
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.output import complain, flush, say
 from groupkeeper.cli.framework.render import (
+    WIDTH,
     CsvWriter,
     JsonLinesWriter,
     JsonWriter,
@@ -24,7 +26,7 @@ from groupkeeper.cli.framework.render import (
     remark_text,
 )
 from groupkeeper.cli.framework.reports import Page, Problem, Shape, Value, problem_of
-from groupkeeper.cli.framework.terminal import Progress, has_colour
+from groupkeeper.cli.framework.terminal import Progress, columns_of, has_colour
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.protocol.errors import KafkaError
@@ -121,10 +123,24 @@ def add_cluster(command: ArgumentParser, *, may_be_several: bool = False) -> Non
         metavar="FILE",
         help="properties for the client, by their Kafka names; they override the context's",
     )
+    add_property(where)
     where.add_argument(
-        "--timeout", type=values.timeout_ms, default=30000, metavar="MS", help="of each call; default: 30000"
+        "--timeout", type=values.span_ms, default=30000, metavar="DURATION", help="of each call; default: 30s"
     )
     add_output(command)
+
+
+def add_property(where: argparse._ArgumentGroup) -> None:
+    """The argument that gives one property of the client."""
+    where.add_argument(
+        "--property",
+        action="append",
+        default=[],
+        type=values.client_property,
+        metavar="NAME=VALUE",
+        help="a property for the client, which wins over those of files; repeat for several; others see it in the list "
+        "of processes: secrets belong into a file or a context",
+    )
 
 
 def add_output(command: ArgumentParser) -> None:
@@ -145,8 +161,11 @@ def cluster_of(options: Namespace) -> Cluster:
     name = options.context
     if name is None and options.bootstrap_server is None:
         name = os.environ.get(context_files.VARIABLE) or context_files.current()
-    given: Mapping[str, str] = options.command_config or {}
-    source = "--command-config" if given else "--bootstrap-server" if name is None else f"--context {name}"
+    own = dict(getattr(options, "property", ()))
+    given: Mapping[str, str] = {**(options.command_config or {}), **own}
+    source = "--bootstrap-server" if name is None else f"--context {name}"
+    if given:
+        source = "--property" if own else "--command-config"
     if name is None:
         if options.bootstrap_server is None:
             raise UsageMistake(
@@ -277,8 +296,12 @@ def _writer(options: Namespace, report: Report) -> Writer:
         return JsonWriter(report.shape, report.more, encoding=sys.stdout.encoding)
     if options.output == "csv":
         return CsvWriter(report.shape)
-    shown = [column.name for column in report.shape.columns] if options.wide else report.with_columns
-    return TableWriter(report.shape, has_colour=has_colour(sys.stdout, options.color), with_columns=shown)
+    is_coloured = has_colour(sys.stdout, options.color)
+    if options.wide:
+        every = [column.name for column in report.shape.columns]
+        return TableWriter(report.shape, has_colour=is_coloured, with_columns=every, limit=None)
+    limit = max(WIDTH, columns_of(sys.stdout))
+    return TableWriter(report.shape, has_colour=is_coloured, with_columns=report.with_columns, limit=limit)
 
 
 async def pages_of(

@@ -166,6 +166,7 @@ _VALUES_BY_OPTION = {
     "--bootstrap-server": 1,
     "--context": 1,
     "--command-config": 1,
+    "--property": 1,
     "--timeout": 1,
     "--output": 1,
     "--color": 1,

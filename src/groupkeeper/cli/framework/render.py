@@ -43,23 +43,39 @@ class Writer(Protocol):
     def end(self) -> str: ...
 
 
+WIDTH = 100
+"""So wide tables are at most, where their names and numbers let them; a wider terminal has more."""
+
 _WIDEST = 64
 """A text that is longer doesn't push the columns after it to the right in other rows."""
+
+
+_GAP = "  "
+"""Between two columns."""
+
+_LEAST = 20
+"""Lists of partitions are not cut to less."""
 
 
 class TableWriter:
     """A header, and a line for each row; nothing without rows.
 
-    Columns are as wide as what the first page has in them; a later page that needs more room makes them wider.
+    Columns are as wide as what the first page has in them; a later page that needs more room makes them wider. Where
+    the first page would be wider than the table may be, columns go: first those without a value, then those that are
+    needed least; and lists of partitions in the last column are cut.
     """
 
-    def __init__(self, shape: Shape, *, has_colour: bool = False, with_columns: Sequence[str] = ()) -> None:
-        """``with_columns``: shown although tables leave them out by default."""
+    def __init__(
+        self, shape: Shape, *, has_colour: bool = False, with_columns: Sequence[str] = (), limit: int | None = WIDTH
+    ) -> None:
+        """``with_columns``: shown although tables leave them out by default. ``limit``: None: as wide as it gets."""
         names = [one.name for one in shape.columns if one.in_table or one.name in with_columns]
         self._columns = sorted(names, key=lambda name: name != CLUSTER.name)
         self._widths: list[int] = []
         self._colour = has_colour
         self._is_number = [False] * len(self._columns)
+        self._limit = limit
+        self._goes = {one.name: one.goes for one in shape.columns if one.name not in with_columns}
 
     def begin(self) -> str:
         return ""
@@ -69,20 +85,47 @@ class TableWriter:
             return ""
         header = not self._widths
         if header:
+            self._fit(page.rows)
             self._widths = [0] * len(self._columns)
             self._is_number = [_is_number(page.rows, name) for name in self._columns]
         # Column by column: a table may have a million cells.
         columns = [self._column(position, page.rows, header) for position in range(len(self._columns))]
-        return "".join(["  ".join(cells).rstrip() + "\n" for cells in zip(*columns, strict=True)])
+        return "".join([_GAP.join(cells).rstrip() + "\n" for cells in zip(*columns, strict=True)])
 
     def end(self) -> str:
         return ""
+
+    def _fit(self, rows: Sequence[Row]) -> None:
+        """Leave columns out until the table is no wider than it may be."""
+        if self._limit is None:
+            return
+        widths = {name: self._width(name, rows) for name in self._columns}
+        going = [name for name in self._columns if self._goes.get(name)]
+        going.sort(key=lambda name: (any(row[name] for row in rows), -self._goes[name]))
+        for name in going:
+            if sum(widths.values()) + len(_GAP) * (len(widths) - 1) <= self._limit:
+                break
+            del widths[name]
+        self._columns = list(widths)
+
+    def _width(self, name: str, rows: Sequence[Row]) -> int:
+        return max(len(name), min(_WIDEST, max(map(width, _texts([row[name] for row in rows])))))
+
+    def _cut(self, texts: Sequence[str], rows: Sequence[Row]) -> list[str]:
+        """Lists of partitions in the last column, no longer than there is room."""
+        is_last = isinstance(rows[0][self._columns[-1]], list | tuple)
+        room = 0 if self._limit is None else self._limit - sum(size + len(_GAP) for size in self._widths[:-1])
+        if not is_last or room < _LEAST:
+            return list(texts)
+        return [text if len(text) <= room else text[: room - 1] + "…" for text in texts]
 
     def _column(self, position: int, rows: Sequence[Row], has_header: bool) -> list[str]:
         """The cells of a column, as wide as each other."""
         name = self._columns[position]
         title = [name.upper().replace("_", "-")] if has_header else []
         texts = title + _texts([row[name] for row in rows])
+        if position == len(self._columns) - 1:
+            texts = self._cut(texts, rows)
         is_plain = "".join(texts).isascii()
         widest = max(map(len if is_plain else width, texts))
         size = self._widths[position] = max(self._widths[position], min(_WIDEST, widest))

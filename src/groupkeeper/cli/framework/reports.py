@@ -16,11 +16,15 @@ Row = Mapping[str, Value]
 
 
 class Column(NamedTuple):
-    """A key in JSON and a column in CSV. ``in_table`` False: tables leave it out unless it is asked for."""
+    """A key in JSON and a column in CSV. ``in_table`` False: tables leave it out unless it is asked for.
+
+    ``goes``: the greater, the sooner a table that would be too wide leaves it out; 0: it stays.
+    """
 
     name: str
     meaning: str
     in_table: bool = True
+    goes: int = 0
 
 
 CLUSTER = Column("cluster", "the cluster's name", in_table=False)

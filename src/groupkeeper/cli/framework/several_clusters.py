@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +13,7 @@ from groupkeeper.cli.framework.clusters import (
     Cluster,
     Report,
     UsageMistake,
+    add_property,
     check,
     cluster_of,
     pages_of,
@@ -65,12 +66,13 @@ def add_clusters(command: ArgumentParser, *, timeout_ms: int) -> None:
         metavar="FILE",
         help="properties for the clients of all these clusters, by their Kafka names; they override the contexts'",
     )
+    add_property(where)
     where.add_argument(
         "--timeout",
-        type=values.timeout_ms,
+        type=values.span_ms,
         default=timeout_ms,
-        metavar="MS",
-        help=f"of each call; default: {timeout_ms}",
+        metavar="DURATION",
+        help=f"of each call; default: {timeout_ms // 1000}s",
     )
 
 
@@ -106,7 +108,7 @@ def clusters_of(options: Namespace) -> Mapping[str, Cluster | Problem]:
         add(named.name, _checked(options, None, named.servers))
     if not found:
         cluster = _checked(options, None, None)
-        found[cluster.source.removeprefix("--context ") if cluster.source != "--command-config" else _UNNAMED] = cluster
+        found[cluster.context or _UNNAMED] = cluster
     return found
 
 
@@ -138,7 +140,12 @@ def _contexts(typed: Iterable[str]) -> Mapping[str, bool]:
 
 
 def _checked(options: Namespace, context: str | None, servers: str | None) -> Cluster:
-    wanted = Namespace(context=context, bootstrap_server=servers, command_config=options.command_config)
+    wanted = Namespace(
+        context=context,
+        bootstrap_server=servers,
+        command_config=options.command_config,
+        property=options.property,
+    )
     cluster = cluster_of(wanted)
     check(cluster)
     return cluster
@@ -181,7 +188,10 @@ def _all_pages(
         [(name, cluster)] = clusters.items()
         return _pages_of_one(name, cluster, report, options, progress)
     asked = {name: _pages_of(name, cluster, report, options, progress) for name, cluster in clusters.items()}
-    return _as_they_come(asked) if report.has_lines else _one_after_the_other(asked, _Absences(report.may_lack))
+    if report.has_lines:
+        return _as_they_come(asked)
+    patience_s = _PATIENCE_S if getattr(options, "sort", None) is None else None
+    return _one_after_the_other(asked, _Absences(report.may_lack), patience_s)
 
 
 async def _pages_of_one(
@@ -206,8 +216,7 @@ async def _pages_of(
     async with aclosing(pages_of(cluster, report, options, progress, name)) as pages:
         async for page in pages:
             problems = [problem._replace(cluster=name) for problem in page.problems]
-            remarks = [f"{name}: {remark}" for remark in page.remarks]
-            yield _in_cluster(page, name)._replace(problems=problems, remarks=remarks)
+            yield _in_cluster(page, name)._replace(problems=problems)
 
 
 def _in_cluster(page: Page, name: str) -> Page:
@@ -238,28 +247,43 @@ async def _as_they_come(asked: Mapping[str, AsyncGenerator[Page, None]]) -> Asyn
 
 
 async def _one_after_the_other(
-    asked: Mapping[str, AsyncGenerator[Page, None]], absences: _Absences
+    asked: Mapping[str, AsyncGenerator[Page, None]], absences: _Absences, patience_s: float | None
 ) -> AsyncGenerator[Page, None]:
-    """The pages of clusters in the order in which these were named, but those of slow ones after the others'."""
+    """The pages of clusters in the order in which these were named, but those of slow ones after the others'.
+
+    ``patience_s``: after how long that is, None: never. What is noteworthy comes last, where it is so of several once.
+    """
 
     async def collect(pages: AsyncGenerator[Page, None]) -> list[Page]:
         return [page async for page in pages]
 
-    left = [asyncio.create_task(collect(pages)) for pages in asked.values()]
+    left = {asyncio.create_task(collect(pages)): name for name, pages in asked.items()}
+    remarks: dict[str, list[str]] = {}
     try:
-        await asyncio.wait(left, timeout=_PATIENCE_S)
+        await asyncio.wait(left, timeout=patience_s)
         while left:
             for each in [each for each in left if each.done()]:
-                left.remove(each)
+                name = left.pop(each)
                 pages = each.result()
                 absences.count(pages)
                 for page in pages:
-                    yield page._replace(problems=[one for one in page.problems if not absences.holds(one)])
+                    for remark in page.remarks:
+                        remarks.setdefault(remark, []).append(name)
+                    problems = [one for one in page.problems if not absences.holds(one)]
+                    yield page._replace(problems=problems, remarks=())
             if left:
                 await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+        yield Page(remarks=[f"{_list_of(names, asked)}: {remark}" for remark, names in remarks.items()])
         yield absences.page()
     finally:
-        await _ended(left)
+        await _ended(list(left))
+
+
+def _list_of(names: Sequence[str], every: Collection[str]) -> str:
+    """Clusters that have something in common, in the order in which they were named."""
+    if len(names) == len(every):
+        return f"all {len(every)} clusters"
+    return ", ".join(name for name in every if name in names)
 
 
 _NOWHERE = (None, None, None)

@@ -28,6 +28,16 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
+def columns_of(stream: TextIO | None) -> int:
+    """How many characters fit on a line where a person looks at it, 0 where nobody does."""
+    if stream is None or not is_terminal(stream):
+        return 0
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return 0
+
+
 class Progress:
     """A line on standard error that says what goes on, once it takes long; nothing where that is no terminal.
 

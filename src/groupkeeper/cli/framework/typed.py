@@ -6,6 +6,8 @@ import shlex
 import sys
 from argparse import Namespace
 
+from groupkeeper.cli.framework.context_files import masked
+
 _CLUSTER = ("--bootstrap-server", "--context", "--command-config")
 
 
@@ -16,7 +18,10 @@ def words_of(options: Namespace) -> tuple[str, ...]:
 
 def follow_up(options: Namespace, *words: str) -> str:
     """Another command of groupkeeper on the same cluster, as it is to be typed."""
-    return shlex.join(["groupkeeper", *words, *(word for name in _CLUSTER for word in as_typed(options, name))])
+    cluster = [word for name in _CLUSTER for word in as_typed(options, name)]
+    for name, value in getattr(options, "property", ()):
+        cluster += ["--property", f"{name}={masked(name, value)}"]
+    return shlex.join(["groupkeeper", *words, *cluster])
 
 
 def as_typed(options: Namespace, name: str) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from groupkeeper.cli.framework.output import complain
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.client.errors import InvalidAddress
@@ -65,15 +66,51 @@ def properties(path: str) -> dict[str, str]:
         raise ArgumentTypeError(f"{path!r} is not a file of properties: {problem}") from None
 
 
-def timeout_ms(text: str) -> int:
-    """A number of milliseconds, at least 1, or a duration of that."""
+def client_property(text: str) -> tuple[str, str]:
+    """``NAME=VALUE``"""
+    name, separator, value = text.partition("=")
+    if not separator or not name.strip():
+        raise ArgumentTypeError(f"{text!r}: expected NAME=VALUE, for example security.protocol=SASL_SSL")
+    return name.strip(), value.strip()
+
+
+def span_ms(text: str) -> int:
+    """A duration of at least 1 ms, in milliseconds, which a number without a unit is taken for."""
+    return _span_ms(text, "ms")
+
+
+def span_s(text: str) -> float:
+    """The same in seconds, which a number without a unit is taken for."""
+    return _span_ms(text, "s") / 1000
+
+
+def wait_s(text: str) -> float:
+    """The same, and 0: not at all."""
+    return 0.0 if text == "0" else span_s(text)
+
+
+def hours(text: str) -> float:
+    """The same in hours, and 0: none."""
+    return 0.0 if text == "0" else _span_ms(text, "h") / _MS_BY_UNIT["h"]
+
+
+_MS_BY_UNIT = {"ms": 1, "s": 1000, "h": 3_600_000}
+_MOST_MS = 100 * 365 * 24 * 3600 * 1000
+
+
+def _span_ms(text: str, unit: str) -> int:
+    is_bare = re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) is not None
     try:
-        length = Duration(0, int(text) * 10**6) if text.isascii() and text.isdecimal() else parse_length(text)
+        length = Duration(0) if is_bare else parse_length(text)
     except BadDuration:
         length = Duration(0)
     length_ms = length.seconds * 1000 + length.nanos // 10**6
-    if length_ms < 1:
-        raise ArgumentTypeError(f"{text!r}: expected milliseconds from 1 on, for example 30000, or a duration: 30s, 2m")
+    if is_bare:
+        length_ms = int(float(text) * _MS_BY_UNIT[unit])
+    if not 1 <= length_ms <= _MOST_MS:
+        raise ArgumentTypeError(f"{text!r}: expected a duration, for example 500ms, 30s, 5m, 1h30m, 7d or PT5M")
+    if is_bare:
+        complain(f"note: {text} is taken for {text}{unit}: write the unit\n")
     return length_ms
 
 

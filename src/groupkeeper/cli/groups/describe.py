@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from groupkeeper.cli.framework.group_arguments import (
 from groupkeeper.cli.framework.reports import Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS
+from groupkeeper.cli.groups.trends import COLUMNS, NO_TREND, FirstLook
 from groupkeeper.client.admin.types import (
     Failure,
     GroupState,
@@ -115,6 +117,12 @@ def _add_lag(command: ArgumentParser) -> None:
         help="only rows with so much left to read: the lag, or all that the log has where nothing is committed",
     )
     command.add_argument(
+        "--trend",
+        type=values.span_ms,
+        metavar="DURATION",
+        help="look twice, so long apart, and show what came, what was read, and when the lag is 0 if that goes on: 10s",
+    )
+    command.add_argument(
         "--status",
         type=values.statuses,
         default=[],
@@ -141,6 +149,8 @@ def _report(view: str | None) -> Callable[[Namespace], Report]:
         with_columns = ["last_stable_offset"] if getattr(options, "lag_to", "end") == "lso" else []
         if getattr(options, "min_lag", None) or options.sort == "impact":
             with_columns.append("backlog")
+        if getattr(options, "trend", None) is not None:
+            with_columns += COLUMNS
         return Report(
             shape, pages, with_columns=with_columns, in_order=lambda pages: arranged(pages, options), may_lack=True
         )
@@ -149,7 +159,7 @@ def _report(view: str | None) -> Callable[[Namespace], Report]:
 
 
 def _refuse_lag(options: Namespace, view: str) -> None:
-    defaults: dict[str, object] = {"sum": None, "lag_to": "end", "min_lag": None, "status": []}
+    defaults: dict[str, object] = {"sum": None, "lag_to": "end", "min_lag": None, "status": [], "trend": None}
     for name, default in defaults.items():
         if getattr(options, name, default) != default:
             option = "--" + name.replace("_", "-")
@@ -165,11 +175,14 @@ async def _offset_pages(asking: Asking) -> AsyncIterator[Page]:
     selection, said = await selected(asking, with_share=True, with_streams=True)
     notes = _Notes()
     total = len(selection.group_ids)
+    earlier = await _first_look(asking, selection.group_ids) if options.trend is not None else None
     asking.progress.say(f"describing {_groups(total)}")
     done = 0
     parts = describe_lag(asking.admin, selection.group_ids, topics=topics, to_last_stable=options.lag_to == "lso")
     async for part in parts:
-        rows = [row for group_id in sorted(part.rows) for row in _lag_rows(part.rows[group_id], group_id, options)]
+        rows = [
+            row for group_id in sorted(part.rows) for row in _lag_rows(part.rows[group_id], group_id, options, earlier)
+        ]
         done += len(set(part.rows) | set(part.failed))
         asking.progress.say(f"describing groups: {done} of {total}")
         yield Page(rows, await with_suggestions(asking, part.failed) + notes.of(part))
@@ -256,16 +269,41 @@ async def _topic_problems(asking: Asking, wanted: Sequence[str], notes: _Notes) 
     return problems
 
 
-def _lag_rows(rows: Sequence[PartitionLag], group_id: str, options: Namespace) -> Iterable[Row]:
+async def _first_look(asking: Asking, group_ids: Sequence[str]) -> FirstLook:
+    """How far the groups are, so long before they are shown."""
+    options = asking.options
+    look = FirstLook()
+    asking.progress.say("looking a first time")
+    async for part in describe_lag(
+        asking.admin, group_ids, topics=names_of(options, "topic"), to_last_stable=options.lag_to == "lso"
+    ):
+        for rows in part.rows.values():
+            look.see(rows)
+    asking.progress.say(f"looking again {options.trend / 1000:g} s later")
+    await asyncio.sleep(options.trend / 1000)
+    return look
+
+
+def _lag_rows(
+    rows: Sequence[PartitionLag], group_id: str, options: Namespace, earlier: FirstLook | None
+) -> Iterable[Row]:
     """The rows of a group that the options leave, or their sums."""
     if options.status:
         rows = [row for row in rows if row.status in options.status]
         if not rows:
             return []
+
+    def trend(some: Sequence[PartitionLag]) -> Row:
+        return NO_TREND if earlier is None else earlier.trend_of(some)
+
     if options.sum is None:
-        return [_lag_row(row) for row in rows if _is_much(row, options)]
+        return [{**_lag_row(row), **trend([row])} for row in rows if _is_much(row, options)]
     sums = [sum_by_group(group_id, rows)] if options.sum == "group" else sum_by_topic(group_id, rows)
-    return [_sum_row(each) for each in sums if _is_much(each, options)]
+    return [
+        {**_sum_row(each), **trend([row for row in rows if each.topic in (None, row.topic)])}
+        for each in sums
+        if _is_much(each, options)
+    ]
 
 
 def _is_much(row: PartitionLag | LagSum, options: Namespace) -> bool:

@@ -6,6 +6,15 @@ from groupkeeper.cli.framework.reports import CLUSTER, Column, Shape
 
 _GROUP = Column("group", "the group's id")
 
+_TRENDS = (
+    Column("produced_per_s", "offsets that came each second between two looks; null unless `--trend`, or not known",
+           in_table=False),
+    Column("consumed_per_s", "offsets that the group committed each second; null as above", in_table=False),
+    Column("trend", "`growing`, `shrinking` or `steady`: the two rates differ by a twentieth at most; null as above",
+           in_table=False),
+    Column("catch_up_s", "seconds until the lag is 0, if both rates stay; null: never, or as above", in_table=False),
+)  # fmt: skip
+
 GROUPS = Shape(
     "group_list",
     "groups",
@@ -26,22 +35,25 @@ OFFSETS = Shape(
         Column("current_offset", "the committed offset, of the next record to read; null: nothing is committed. Of a "
                "share group: the start offset, before which all is done; null: no member has read the partition yet"),
         Column("log_start_offset", "of the oldest record", in_table=False),
-        Column("log_end_offset", "after the newest record"),
+        Column("log_end_offset", "after the newest record", goes=2),
         Column("last_stable_offset", "null unless `--lag-to lso`", in_table=False),
         Column("lag", "offsets from the commit to the log's end (or the last stable offset), never negative; null: "
                "nothing is committed, or the end isn't known. Of a share group: as the broker counts "
                "it, the records from the start offset on that are not done, those in flight included"),
         Column("done_ahead", "of a share group: records after the start offset that are done already; null: not "
                "known, or no share group", in_table=False),
-        Column("lost", "offsets of the lag before the log start: their records were removed unread; null: not known"),
+        Column("lost", "offsets of the lag before the log start: their records were removed unread; null: not known",
+               goes=3),
         Column("status", "see below"),
-        Column("member_id", "the member that the partition is assigned to; null: none, or several of a share group"),
-        Column("client_id", "the member's"),
+        Column("member_id", "the member that the partition is assigned to; null: none, or several of a share group",
+               goes=5),
+        Column("client_id", "the member's", goes=1),
         Column("host", "the member's", in_table=False),
         Column("leader_epoch", "stored with the commit; null: none", in_table=False),
         Column("metadata", "stored with the commit", in_table=False),
         Column("backlog", "offsets still to be read: the lag, or all that the log has where nothing is committed; "
                "null: not known", in_table=False),
+        *_TRENDS,
         CLUSTER,
     ],
 )  # fmt: skip
@@ -59,15 +71,16 @@ STATUSES = {
 
 _SUMS = (
     Column("partitions", "how many"),
-    Column("without_commit", "the number of them without a committed offset"),
-    Column("unknown", "the number of others whose lag isn't known"),
+    Column("without_commit", "the number of them without a committed offset", goes=2),
+    Column("unknown", "the number of others whose lag isn't known", goes=4),
     Column("lag", "the sum of those that are known; null: none is"),
-    Column("max_lag", "of one partition"),
-    Column("lost", "the sum; null: not known"),
+    Column("max_lag", "of one partition", goes=3),
+    Column("lost", "the sum; null: not known", goes=1),
     Column(
         "uncommitted", "offsets in the logs of partitions without a commit, which `lag` leaves out; null: not known"
     ),
     Column("backlog", "`lag` and `uncommitted` together; null: neither is known", in_table=False),
+    *_TRENDS,
     CLUSTER,
 )
 
@@ -80,14 +93,14 @@ MEMBERS = Shape(
     "members",
     [
         _GROUP,
-        Column("member_id", ""),
-        Column("instance_id", "null: the member isn't static"),
+        Column("member_id", "", goes=5),
+        Column("instance_id", "null: the member isn't static", goes=3),
         Column("client_id", ""),
-        Column("host", ""),
-        Column("epoch", "null in a classic group"),
+        Column("host", "", goes=2),
+        Column("epoch", "null in a classic group", goes=1),
         Column("partitions", "how many are assigned to it", in_table=False),
         Column("assignment", "a list of `{topic, partition}`; in a streams group what its active tasks read"),
-        Column("target_assignment", "what it is to have; null in a classic group"),
+        Column("target_assignment", "what it is to have; null in a classic group", goes=6),
         Column("rack_id", "", in_table=False),
         Column("upgraded", "whether it uses the consumer protocol; null: not known", in_table=False),
         CLUSTER,
@@ -102,10 +115,10 @@ STATES = Shape(
         Column("type", "`Classic`, `Consumer`, `Share` or `Streams`"),
         Column("state", ""),
         Column("members", "how many"),
-        Column("assignor", "null: none is agreed on"),
-        Column("coordinator", "`host:port`"),
-        Column("group_epoch", "null in a classic group"),
-        Column("target_epoch", "null in a classic group"),
+        Column("assignor", "null: none is agreed on", goes=2),
+        Column("coordinator", "`host:port`", goes=3),
+        Column("group_epoch", "null in a classic group", goes=1),
+        Column("target_epoch", "null in a classic group", goes=4),
         CLUSTER,
     ],
 )
@@ -119,13 +132,13 @@ NEW_OFFSETS = Shape(
         Column("partition", ""),
         Column("current_offset", "what is committed before; null: nothing"),
         Column("new_offset", ""),
-        Column("note", "why it isn't the offset asked for; null: it is"),
+        Column("note", "why it isn't the offset asked for; null: it is", goes=2),
         Column("skipped", "how many offsets are skipped; null: not known"),
         Column("replayed", "how many offsets are read again; null: not known"),
         Column(
             "before_time", "of the record at the offset before; null: there is none, or it isn't known", in_table=False
         ),
-        Column("after_time", "of the record at the new offset; null: there is none, or it isn't known"),
+        Column("after_time", "of the record at the new offset; null: there is none, or it isn't known", goes=1),
         Column("result", "`applied`, `would be applied`, or `already`: there was nothing to change"),
     ],
 )

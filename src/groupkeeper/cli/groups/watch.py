@@ -32,12 +32,12 @@ CHANGES = Shape(
             "`member_present`: at the first poll; of a member: `member_epoch`, `upgraded`, `target_assignment`, "
             "`assignment`; `problem`: the group can't be described",
         ),
-        Column("member_id", "null: the change is the group's"),
+        Column("member_id", "null: the change is the group's", goes=1),
         Column("client_id", "the member's", in_table=False),
         Column("host", "the member's", in_table=False),
         Column("before", "null: it wasn't there. Assignments are lists of `{topic, partition}`"),
         Column("after", "null: it isn't there any more; of `member_joined` and `member_present`, the assignment"),
-        Column("initial", "whether the first poll found it, so that it is not a change"),
+        Column("initial", "whether the first poll found it, so that it is not a change", goes=2),
         CLUSTER,
     ],
 )
@@ -46,7 +46,7 @@ CHANGES = Shape(
 def _add_watch(command: ArgumentParser) -> None:
     add_groups(command)
     command.add_argument(
-        "--interval", type=values.timeout_ms, default=1000, metavar="MS", help="between two polls; default: 1000"
+        "--interval", type=values.span_ms, default=1000, metavar="DURATION", help="between two polls; default: 1s"
     )
     add_cluster(command, may_be_several=True)
 

@@ -176,22 +176,16 @@ def snapshot_work(
 def _add_follow_arguments(parser: ArgumentParser) -> None:
     _add_snapshot_arguments(parser)
     parser.add_argument(
-        "--interval", type=_seconds, default=5.0, metavar="S", help="between two polls of the clusters; default: 5"
+        "--interval",
+        type=values.span_s,
+        default=5.0,
+        metavar="DURATION",
+        help="between two polls of the clusters; default: 5s",
     )
     parser.add_argument(
-        "--refresh", type=_seconds, default=30.0, metavar="S",
-        help="minimum seconds between rebuilds of the derived tables; default: 30",
+        "--refresh", type=values.span_s, default=30.0, metavar="DURATION",
+        help="the least time between rebuilds of the derived tables; default: 30s",
     )  # fmt: skip
-
-
-def _seconds(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0
-    if not 0 < found < 86400 * 365:
-        raise ArgumentTypeError(f"{text!r}: expected a number of seconds above 0, for example 30")
-    return found
 
 
 def _follow(options: Namespace) -> int:

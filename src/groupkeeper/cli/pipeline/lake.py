@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError, Namespace
 
+from groupkeeper.cli.framework import values
 from groupkeeper.cli.pipeline.parts import import_part
 
 TYPE_CHECKING = False
@@ -32,24 +33,14 @@ def add_lake(parser: ArgumentParser) -> None:
     )  # fmt: skip
     lake.add_argument("--namespace", metavar="NAME", help="where in the catalog the tables are; default: groupkeeper")
     lake.add_argument(
-        "--keep-versions", metavar="HOURS", type=_hours,
-        help="how long earlier versions of these tables can be read; default: 168",
+        "--keep-versions", metavar="DURATION", type=values.hours,
+        help="how long earlier versions of these tables can be read; default: 7d",
     )  # fmt: skip
     lake.add_argument(
         "--keep-days", metavar="DAYS", type=_days,
         help="rows of tables that grow (history, events, rates, rewinds) are removed when they are older; "
         "default: never",
     )  # fmt: skip
-
-
-def _hours(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = -1
-    if not 0 <= found < 24 * 36_500:
-        raise ArgumentTypeError(f"{text!r}: expected a number of hours, for example 24")
-    return found
 
 
 def _days(text: str) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 import sys
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
+from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import Asking
 from groupkeeper.cli.framework.executing import WOULD_BE, add_executing, not_yet
 from groupkeeper.cli.framework.journalling import VARIABLE, journal, way_back
@@ -25,7 +26,6 @@ from groupkeeper.operations.plans.journal import JournalUnwritable
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.plans.recording import UNANSWERED, Recorder
 from groupkeeper.operations.plans.telling import counted, trouble_problem
-from groupkeeper.operations.times import BadDuration, parse_length
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
@@ -41,9 +41,9 @@ def add_applying(command: ArgumentParser, deed: str) -> None:
     add_executing(command, deed)
     command.add_argument(
         "--wait",
-        type=seconds,
-        metavar="TIME",
-        help="wait at most this long until the groups have no members: seconds, or a duration such as 5m",
+        type=values.wait_s,
+        metavar="DURATION",
+        help="wait at most this long until the groups have no members: 5m",
     )
     command.add_argument(
         "--skip-refused",
@@ -53,19 +53,6 @@ def add_applying(command: ArgumentParser, deed: str) -> None:
     command.add_argument(
         "--no-journal", action="store_true", help="don't write the change to the journal; it cannot be undone"
     )
-
-
-def seconds(text: str) -> float:
-    """A number of seconds, or a duration."""
-    if text.isascii() and text.isdecimal():
-        return float(text)
-    try:
-        duration = parse_length(text)
-    except BadDuration:
-        duration = None
-    if duration is None or duration.seconds < 0:
-        raise ArgumentTypeError(f"{text!r}: expected seconds, for example 300, or a duration such as 5m or PT5M")
-    return duration.seconds + duration.nanos / 1e9
 
 
 async def compared(asking: Asking, plan: Plan) -> Verdict:

@@ -66,7 +66,7 @@ def _add_sweep(command: ArgumentParser) -> None:
     command.add_argument(
         "--idle",
         type=_age_ms,
-        metavar="AGE",
+        metavar="DURATION",
         help="delete the offsets of groups without members that have committed nothing for this time, and of topics "
         "that no member of a group reads: 30d",
     )
@@ -76,13 +76,13 @@ def _add_sweep(command: ArgumentParser) -> None:
     command.add_argument(
         "--expiring",
         type=_age_ms,
-        metavar="TIME",
+        metavar="DURATION",
         help="recommit offsets that the brokers would remove within this time: 2d",
     )
     command.add_argument(
         "--retention",
         type=_age_ms,
-        metavar="TIME",
+        metavar="DURATION",
         help=f"after how long brokers remove offsets; default: {RETENTION} of a broker",
     )
     command.add_argument(

@@ -13,7 +13,7 @@ from groupkeeper.cli.dropin import kafka_consumer_group_reset
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.main import main
 
-SERVER = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "300"]
+SERVER = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "300ms"]
 
 
 @pytest.fixture(autouse=True)

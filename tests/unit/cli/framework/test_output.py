@@ -35,7 +35,7 @@ LINES = [
     "groupkeeper groups list --help",
     "groupkeeper broker --help",
     "groupkeeper completion bash",
-    "groupkeeper groups list --output json --timeout 300 --bootstrap-server 127.0.0.1:1",
+    "groupkeeper groups list --output json --timeout 300ms --bootstrap-server 127.0.0.1:1",
     "kafka-consumer-groups --version",
     "kafka-groups --version",
     "kafka-get-offsets --version",

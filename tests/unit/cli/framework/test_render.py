@@ -132,3 +132,38 @@ def test_the_cause_is_the_problem() -> None:
     failure.__cause__ = SaslMissing("h:1 requires SASL: set it")
     assert problem_of(failure) == Problem("SASL_MISSING", "h:1 requires SASL: set it")
     assert problem_of(BrokersNotFound("none")).error == "BROKERS_NOT_FOUND"
+
+
+WIDE = Shape(
+    "wide", "rows",
+    [Column("group", ""), Column("member", "", goes=3), Column("host", "", goes=2), Column("note", "", goes=1),
+     Column("assignment", "")],
+)  # fmt: skip
+
+
+def wide_row(note: str | None = "a" * 30, partitions: int = 3) -> Row:
+    places = [{"topic": "a-topic-with-a-long-name", "partition": number} for number in range(partitions)]
+    return {"group": "g", "member": "m" * 50, "host": "h" * 20, "note": note, "assignment": places}
+
+
+def titles(writer: TableWriter, *rows: Row) -> list[str]:
+    return written(writer, Page(rows)).splitlines()[0].split()
+
+
+def test_a_table_that_would_be_too_wide_leaves_columns_out() -> None:
+    assert titles(TableWriter(WIDE), wide_row()) == ["GROUP", "HOST", "NOTE", "ASSIGNMENT"]
+    # What has no value goes first.
+    assert titles(TableWriter(WIDE), wide_row(None)) == ["GROUP", "HOST", "ASSIGNMENT"]
+    assert titles(TableWriter(WIDE, limit=70), wide_row()) == ["GROUP", "NOTE", "ASSIGNMENT"]
+    everything = ["GROUP", "MEMBER", "HOST", "NOTE", "ASSIGNMENT"]
+    assert titles(TableWriter(WIDE, limit=None), wide_row()) == everything
+    assert titles(TableWriter(WIDE, limit=200), wide_row()) == everything
+    # What was asked for stays.
+    assert "MEMBER" in titles(TableWriter(WIDE, with_columns=["member"]), wide_row())
+
+
+def test_long_lists_of_partitions_are_cut_in_the_last_column() -> None:
+    lines = written(TableWriter(WIDE), Page([wide_row(None, 60)])).splitlines()
+    assert max(map(len, lines)) == 100
+    assert lines[1].endswith("…")
+    assert "…" not in written(TableWriter(WIDE, limit=None), Page([wide_row(None, 60)]))

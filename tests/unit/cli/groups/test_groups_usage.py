@@ -7,7 +7,7 @@ import pytest
 from groupkeeper.cli.main import main
 
 # Nobody listens there, so that a command which asks anything ends with 1.
-SERVER = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "100"]
+SERVER = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "100ms"]
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -70,7 +70,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ),
         (
             "list --timeout -1",
-            "argument --timeout: '-1': expected milliseconds from 1 on, for example 30000, or a duration: 30s, 2m",
+            "argument --timeout: '-1': expected a duration, for example 500ms, 30s, 5m, 1h30m, 7d or PT5M",
         ),
         (
             "list --bootstrap-server localhost",

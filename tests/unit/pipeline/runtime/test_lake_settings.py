@@ -51,7 +51,7 @@ def test_spark_submit_brings_its_own_jars(monkeypatch: pytest.MonkeyPatch) -> No
         (["--table-format", "delta", "--namespace", "n"], "--namespace is for --catalog"),
         (["--table-format", "orc"], "invalid choice: 'orc'"),
         (["--table-format", "delta", "--keep-days", "0"], "'0': expected a number of days above 0"),
-        (["--table-format", "delta", "--keep-versions", "soon"], "'soon': expected a number of hours"),
+        (["--table-format", "delta", "--keep-versions", "soon"], "'soon': expected a duration, for example 500ms"),
     ],
 )
 def test_what_does_not_go_together_is_refused(capsys: pytest.CaptureFixture[str], words: list[str], told: str) -> None:

@@ -1,0 +1,64 @@
+"""Durations and properties, which are the same for all commands."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError, Namespace
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import cluster_of
+from groupkeeper.cli.framework.commands import parse
+from groupkeeper.cli.framework.typed import follow_up
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("500ms", 500), ("5s", 5000), ("1h30m", 5_400_000), ("7d", 604_800_000), ("PT5M", 300_000), ("PT0.5S", 500)],
+)
+def test_durations_have_units(capsys: pytest.CaptureFixture[str], text: str, ms: int) -> None:
+    assert (values.span_ms(text), values.span_s(text), values.wait_s(text)) == (ms, ms / 1000, ms / 1000)
+    assert values.hours(text) == ms / 3_600_000
+    assert capsys.readouterr().err == ""
+
+
+def test_numbers_alone_are_what_they_were_and_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (values.span_ms("300"), values.span_s("0.5"), values.wait_s("0"), values.hours("168")) == (300, 0.5, 0, 168)
+    assert capsys.readouterr().err.splitlines() == [
+        "note: 300 is taken for 300ms: write the unit",
+        "note: 0.5 is taken for 0.5s: write the unit",
+        "note: 168 is taken for 168h: write the unit",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "0", "0s", "-5s", "soon", "5 s", "1e3", "99999999999999"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=r"expected a duration, for example 500ms, 30s, 5m, 1h30m, 7d or PT5M"):
+        values.span_ms(text)
+
+
+def test_a_property_wins_over_files_and_contexts(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("client.id=of-the-file\nretries=3\n")
+    words = ["groups", "list", "--bootstrap-server", "b:1", "--command-config", str(path), "--property", "client.id=me"]
+    cluster = cluster_of(Namespace(**{**vars(parse(words)), "context": None}))
+    assert (cluster.properties, cluster.source) == ({"client.id": "me", "retries": "3"}, "--property")
+
+
+def test_secrets_of_properties_are_not_said_again() -> None:
+    words = ["plan", "delete-offsets", "g", "--topic", "t", "--bootstrap-server", "b:1"]
+    options = parse([*words, "--property", "sasl.password=hush", "--property", "client.id=me"])
+    assert follow_up(options, "undo") == (
+        "groupkeeper undo --bootstrap-server b:1 --property 'sasl.password=********' --property client.id=me"
+    )
+
+
+def test_a_property_may_stand_before_the_command() -> None:
+    assert parse(["--property", "client.id=me", "groups", "list"]).property == [("client.id", "me")]
+
+
+def test_what_is_no_property(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["groups", "list", "--property", "client.id"])
+    assert "'client.id': expected NAME=VALUE" in capsys.readouterr().err
