@@ -67,7 +67,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             served.until_ready()
             paths = ["/", "/cluster?cluster=prod", "/cluster?cluster=dr", "/group?cluster=prod&group=search"]
             paths += ["/topics?cluster=prod", "/topic?cluster=prod&topic=orders", "/change?cluster=prod&group=search"]
-            paths += ["/journal", "/plans", "/login", "/group?cluster=prod&group=nobody"]
+            paths += ["/sweep?cluster=prod", "/journal", "/plans", "/login", "/group?cluster=prod&group=nobody"]
             yield Stage(served, broker.bootstrap_servers, paths)
     environment.undo()
 

@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from tests.web.asking import Answer, Browser
 
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
-from groupkeeper.live.collector import Collector
+from groupkeeper.live.archive import Archive
+from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.operations.plans.journal import Journal, Result
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.access.people import Access, Proxy, Tokens, networks_of
@@ -44,19 +46,25 @@ def broker() -> Iterator[BackgroundBroker]:
 
 
 class Site:
-    """The application on a broker, polled once."""
+    """The application on the cluster prod and others, each polled once."""
 
-    def __init__(self, servers: str, watched: Collector, access: Access, journal: Journal, *, changes: bool) -> None:
-        self.servers = servers
+    def __init__(self, clusters: Mapping[str, str], access: Access, journal: Journal, *, changes: bool) -> None:
+        self.servers = clusters["prod"]
         self.journal = journal
-        self.watched = watched
+        self.watched = {name: collector(servers) for name, servers in clusters.items()}
         self.told: list[str] = []
-        desk = Desk({"prod": lambda: Admin(servers)}, journal, self.told.append) if changes else None
-        exporter = Exporter(Choices(), lambda: iter(()))
-        exporter.take(watched.snapshot)
-        self.app = application(
-            Served(exporter, lambda: [watched.snapshot], watched._archive, access, desk, Record(journal))
-        )
+        openers = {name: partial(Admin, servers) for name, servers in clusters.items()}
+        desk = Desk(openers, journal, self.told.append) if changes else None
+        self.exporter = Exporter(Choices(), lambda: iter(()))
+        self.app = application(Served(self.exporter, self.snapshots, Archive(None), access, desk, Record(journal)))
+
+    def snapshots(self) -> list[ClusterSnapshot]:
+        return [watched.snapshot._replace(cluster=name) for name, watched in self.watched.items()]
+
+    async def poll(self) -> None:
+        for watched in self.watched.values():
+            self.exporter.take(await watched.poll())
+            await watched.close()
 
     async def of(self, token: str) -> Browser:
         browser = Browser(self.app)
@@ -74,13 +82,18 @@ class Site:
 
 
 async def site_of(
-    broker: BackgroundBroker, folder: Path, access: Access | None = None, *, changes: bool = True
+    broker: BackgroundBroker,
+    folder: Path,
+    access: Access | None = None,
+    *,
+    changes: bool = True,
+    more: Mapping[str, BackgroundBroker] = {},
 ) -> Site:
-    watched = collector(broker.bootstrap_servers)
-    await watched.poll()
-    await watched.close()
     access = access or Access(Roles(None, changes=changes), TOKENS, None, is_open=False)
-    return Site(broker.bootstrap_servers, watched, access, Journal(folder / "journal.jsonl"), changes=changes)
+    servers = {name: each.bootstrap_servers for name, each in {"prod": broker, **more}.items()}
+    site = Site(servers, access, Journal(folder / "journal.jsonl"), changes=changes)
+    await site.poll()
+    return site
 
 
 async def apply(browser: Browser, page: Answer) -> Answer:
@@ -239,7 +252,7 @@ async def test_roles_say_what_is_seen_and_what_is_changed(broker: BackgroundBrok
     site = await site_of(broker, tmp_path, access)
     async with Admin(site.servers) as admin:
         await commit(admin, "backup", "orders", 1)
-    await site.watched.poll()
+    await site.poll()
     bob, eve = await site.of(BOB), await site.of(EVE)
     listed = (await bob.get("/groups.csv?cluster=prod")).text
     assert [row.split(",")[1] for row in listed.splitlines()[1:]] == ["backup", "billing"]

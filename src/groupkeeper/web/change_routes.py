@@ -9,17 +9,18 @@ from urllib.parse import parse_qs, urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.journal import JournalUnreadable
 from groupkeeper.web.access.people import Access, Person
 from groupkeeper.web.access.roles import Role
 from groupkeeper.web.answers import HEADERS, html_answer
-from groupkeeper.web.changes.asked import BadForm, Form, asked_of, first
+from groupkeeper.web.changes.asked import BadForm, Form, Target, asked_of, first, swept_of
 from groupkeeper.web.changes.desk import Desk, Entry, NotDone
 from groupkeeper.web.changes.record import Record
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.change import change_page
+from groupkeeper.web.pages.change import change_page, sweep_page
 from groupkeeper.web.pages.journal import change_made_page, changes_table, journal_page, plans_page
 from groupkeeper.web.pages.parts import Viewer, refusal_page
 from groupkeeper.web.pages.plan import plan_page
@@ -57,6 +58,8 @@ class Changes:
             (method, path, self._answering(answer))
             for method, path, answer in (
                 ("GET", "/change", self.choose),
+                ("GET", "/sweep", self.choose_sweep),
+                ("POST", "/sweep", self.sweep),
                 ("GET", "/plan", self.show),
                 ("GET", "/plan.json", self.file),
                 ("POST", "/plan", self.make),
@@ -99,23 +102,52 @@ class Changes:
         wanted = request.query_params
         snapshot, group = self._group(wanted.get("cluster", ""), wanted.get("group", ""), request)
         viewer = self.viewer(request)
-        return html_answer(change_page(snapshot, group, viewer, self.why_not(viewer, snapshot.cluster, group)))
+        clusters = [each.cluster for each in viewer.seen(self._snapshots())]
+        why_not = self.why_not(viewer, snapshot.cluster, group)
+        return html_answer(change_page(snapshot, group, viewer, why_not, clusters))
 
     def why_not(self, viewer: Viewer, cluster: str, group: GroupView) -> str:
         """Why a person cannot plan a change of a group, "" when that is possible."""
+        if why := self._why_nothing(viewer):
+            return why
+        if not _known(viewer).rights.may(Role.CHANGE, cluster, group.group_id):
+            return f"{viewer.name} has no role that may change this group (change, in the file of --roles)."
+        return ""
+
+    def _why_nothing(self, viewer: Viewer) -> str:
         if self._desk is None:
             return "This server is read-only: it was started without --allow-changes."
-        if viewer.person is None or not viewer.person.is_known:
-            return "Log in to change something."
-        if not viewer.person.rights.may(Role.CHANGE, cluster, group.group_id):
-            return f"{viewer.person.name} has no role that may change this group (change, in the file of --roles)."
-        return ""
+        return "" if _known(viewer).is_known else "Log in to change something."
 
     async def make(self, request: Request) -> Response:
         desk, person, form = await self._posted(request)
         snapshot, group = self._group(first(form, "cluster"), first(form, "group"), request)
-        self._may_change(person, snapshot.cluster, (group.group_id,))
-        entry = await desk.make(snapshot.cluster, asked_of(form, snapshot.cluster, group.group_id), person)
+        asked = asked_of(form, snapshot.cluster, group.group_id)
+        target = asked.target or Target(snapshot.cluster, group.group_id)
+        self._cluster(target.cluster, request)
+        self._may_change(person, target.cluster, (target.group_id,))
+        entry = await desk.make(snapshot.cluster, asked, person)
+        return _seen_at("/plan", id=entry.id)
+
+    async def choose_sweep(self, request: Request) -> Response:
+        snapshot = self._cluster(request.query_params.get("cluster", ""), request)
+        viewer = self.viewer(request)
+        return html_answer(sweep_page(snapshot.cluster, viewer, self._why_nothing(viewer)))
+
+    async def sweep(self, request: Request) -> Response:
+        desk, person, form = await self._posted(request)
+        snapshot = self._cluster(first(form, "cluster"), request)
+        swept = swept_of(form, snapshot.cluster)
+        group_ids = [
+            group_id
+            for group_id, group in snapshot.groups.items()
+            if swept.groups.matches(group_id)
+            and group.group_type is not GroupType.SHARE
+            and person.rights.may(Role.CHANGE, snapshot.cluster, group_id)
+        ]
+        if not group_ids:
+            raise Refused(400, "There is no such group that you may change.")
+        entry = await desk.sweep(snapshot.cluster, swept, group_ids, person)
         return _seen_at("/plan", id=entry.id)
 
     async def show(self, request: Request) -> Response:
@@ -214,6 +246,12 @@ class Changes:
             raise Refused(403, "Nothing was changed: the form is not from a page of this session. Load it again.")
         return self._desk, person, form
 
+    def _cluster(self, cluster: str, request: Request) -> ClusterSnapshot:
+        for snapshot in self.viewer(request).seen(self._snapshots()):
+            if snapshot.cluster == cluster:
+                return snapshot
+        raise Refused(404, "There is no such cluster here.")
+
     def _group(self, cluster: str, group_id: str, request: Request) -> tuple[ClusterSnapshot, GroupView]:
         viewer = self.viewer(request)
         for snapshot in viewer.seen(self._snapshots()):
@@ -230,7 +268,9 @@ class Changes:
 
     @staticmethod
     def _sees(person: Person, entry: Entry) -> bool:
-        return all(person.rights.may(Role.VIEW, entry.cluster, group_id) for group_id in entry.group_ids)
+        """A plan of no group may still say something of some."""
+        may = all(person.rights.may(Role.VIEW, entry.cluster, group_id) for group_id in entry.group_ids)
+        return may and (bool(entry.group_ids) or entry.made_by == person.name)
 
     @staticmethod
     def _is_allowed(person: Person, cluster: str, group_ids: Sequence[str]) -> bool:

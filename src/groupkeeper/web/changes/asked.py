@@ -10,6 +10,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.errors import BadTopicArgument
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Otherwise, Policies, Topics
+from groupkeeper.operations.plans.sweeping import Criteria
 from groupkeeper.operations.reset import (
     Scenario,
     ShiftBy,
@@ -20,7 +21,7 @@ from groupkeeper.operations.reset import (
     ToTime,
     parse_topic_argument,
 )
-from groupkeeper.operations.selection import Names
+from groupkeeper.operations.selection import BadPattern, Names
 from groupkeeper.operations.times import BadDatetime, BadDuration, parse_iso_datetime, parse_length
 
 _LONGEST_NUMBER = 18
@@ -39,11 +40,20 @@ class Deed(StrEnum):
     RESET = "reset"
     DELETE_OFFSETS = "delete-offsets"
     DELETE = "delete"
+    CLONE = "clone"
+
+
+class Target(NamedTuple):
+    """Which group of which cluster gets offsets; ``prefix``: what stands before the names of its topics there."""
+
+    cluster: str
+    group_id: str
+    prefix: str = ""
 
 
 class Asked(NamedTuple):
-    """``topics``: which partitions. ``scenario``: where to; None: nowhere, something is deleted. ``command``: what
-    does the same in a shell.
+    """``topics``: which partitions. ``scenario``: where to; None: nowhere, it is no reset. ``target``: of a clone.
+    ``command``: what does the same in a shell.
     """
 
     deed: Deed
@@ -51,6 +61,15 @@ class Asked(NamedTuple):
     topics: Topics
     scenario: Scenario | None
     policies: Policies
+    command: tuple[str, ...]
+    target: Target | None = None
+
+
+class Swept(NamedTuple):
+    """What is to be cleared away in a cluster, of which groups. ``command``: what does the same in a shell."""
+
+    groups: Names
+    criteria: Criteria
     command: tuple[str, ...]
 
 
@@ -64,11 +83,57 @@ def asked_of(form: Form, cluster: str, group_id: str) -> Asked:
     deed = _one_of(Deed, "deed", first(form, "deed"))
     topics, names = (ALL_COMMITTED, []) if deed is Deed.DELETE else _topics(form, deed)
     scenario, where = (None, []) if deed is not Deed.RESET else _scenario(form)
-    policies, how = (Policies(), []) if deed is not Deed.RESET else _policies(form)
+    policies, how = _policies(form) if deed in (Deed.RESET, Deed.CLONE) else (Policies(), [])
+    if deed is Deed.CLONE:
+        target, where = _target(form, cluster, group_id)
+        command = ("groupkeeper", "plan", "clone", group_id, target.group_id, *names, *how, *where)
+        return Asked(deed, group_id, topics, None, policies, command, target)
     told = ["plan", "reset"] if deed is Deed.RESET else ["groups", str(deed)]
     group = group_id if deed is Deed.DELETE_OFFSETS else Names(()).quoted(group_id)  # the others take globs
     command = ("groupkeeper", *told, group, *names, *where, *how, "--context", cluster)
     return Asked(deed, group_id, topics, scenario, policies, command)
+
+
+def _target(form: Form, cluster: str, group_id: str) -> tuple[Target, list[str]]:
+    """Who gets the offsets, and how the command says so."""
+    target = Target(first(form, "to-cluster") or cluster, first(form, "to-group") or group_id, first(form, "prefix"))
+    if target == Target(cluster, group_id):
+        raise BadForm("which group: a group cannot be cloned to itself; name another one, or another cluster")
+    said = ["--topic-prefix", target.prefix] if target.prefix else []
+    said += ["--from-context", cluster] if target.cluster != cluster else []
+    return target, [*said, "--context", target.cluster]
+
+
+def swept_of(form: Form, cluster: str) -> Swept:
+    """What a form asks to be cleared away. Raises BadForm."""
+    pattern = first(form, "groups").strip()
+    try:
+        groups = Names([pattern] if pattern else [])
+    except BadPattern as problem:
+        raise BadForm(f"which groups: {problem}") from None
+    idle, expiring = (_age_ms(name, first(form, name).strip()) for name in ("idle", "expiring"))
+    missing = bool(first(form, "missing"))
+    if idle is None and expiring is None and not missing:
+        raise BadForm("what to clear away: nothing is chosen")
+    said = [pattern] if pattern else ["--all-groups"]
+    said += ["--idle", first(form, "idle").strip()] if idle is not None else []
+    said += ["--missing-topics"] if missing else []
+    said += ["--expiring", first(form, "expiring").strip()] if expiring is not None else []
+    command = ("groupkeeper", "plan", "sweep", *said, "--context", cluster)
+    return Swept(groups, Criteria(idle, missing, expiring), command)
+
+
+def _age_ms(name: str, text: str) -> int | None:
+    if not text:
+        return None
+    try:
+        length = parse_length(text)
+    except BadDuration:
+        raise BadForm(f"{name}: {text!r} is no duration; for example 30d or 12h") from None
+    age_ms = length.seconds * 1000 + length.nanos // 10**6
+    if age_ms <= 0:
+        raise BadForm(f"{name}: expected a time longer than none")
+    return age_ms
 
 
 def _one_of(known: type[Deed], name: str, text: str) -> Deed:

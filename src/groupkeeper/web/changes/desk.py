@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
@@ -17,17 +17,20 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.delete import delete_compared, look_at_deletion
 from groupkeeper.operations.plans.applying import Applied, apply_plan
+from groupkeeper.operations.plans.cloning import Source, make_clone
 from groupkeeper.operations.plans.deleting import make_deletion
 from groupkeeper.operations.plans.guard import Verdict, check
 from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, JournalUnwritable, Recorded
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, Request, make_reset, with_times
 from groupkeeper.operations.plans.model import Kind, Plan, Trouble
 from groupkeeper.operations.plans.recording import Recorder
+from groupkeeper.operations.plans.sweeping import make_sweep
 from groupkeeper.operations.plans.undoing import make_undo
+from groupkeeper.operations.plans.world import will_be_made
 from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.web.access.people import Person
-from groupkeeper.web.changes.asked import Asked, Deed
+from groupkeeper.web.changes.asked import Asked, Deed, Swept, Target
 
 MOST_PLANS = 200
 """The oldest go."""
@@ -124,6 +127,39 @@ class Desk:
             made = await _made(admin, asked)
             verdict = await _compared(admin, made.plan, (asked.group_id,))
             return Entry(cluster, person.name, made, verdict, (asked.group_id,))
+
+        async def clone(admin: Admin) -> Entry:
+            assert asked.target is not None
+            made = await self._cloned(admin, cluster, asked, asked.target)
+            group_ids = (asked.target.group_id,)
+            verdict = await _compared(admin, made.plan, group_ids)
+            return Entry(asked.target.cluster, person.name, made, verdict, group_ids)
+
+        if asked.target is not None:
+            return self._put(await self._with(asked.target.cluster, clone))
+        return self._put(await self._with(cluster, work))
+
+    async def _cloned(self, admin: Admin, cluster: str, asked: Asked, target: Target) -> Made:
+        async def plan(other: Admin | None) -> Made:
+            source = Source(asked.group_id, other, target.prefix)
+            return await make_clone(
+                admin, source, target.group_id, asked.topics, asked.policies, _now_ms(), asked.command
+            )
+
+        made = await plan(None) if cluster == target.cluster else await self._with(cluster, plan)
+        by_command = will_be_made(target.group_id)
+        remarks = [f"there is no group {target.group_id}: the plan makes it" if each == by_command else each
+                   for each in made.remarks]  # fmt: skip
+        return made._replace(remarks=tuple(remarks))
+
+    async def sweep(self, cluster: str, swept: Swept, group_ids: Sequence[str], person: Person) -> Entry:
+        """Plan what clears away what isn't used of these groups. Nothing is changed. Raises NotDone."""
+
+        async def work(admin: Admin) -> Entry:
+            made = await make_sweep(admin, group_ids, ALL_COMMITTED, swept.criteria, _now_ms(), swept.command)
+            concerned = tuple(group.group_id for group in made.plan.groups)
+            verdict = await _compared(admin, made.plan, concerned)
+            return Entry(cluster, person.name, made, verdict, concerned)
 
         return self._put(await self._with(cluster, work))
 
@@ -229,7 +265,7 @@ async def _made(admin: Admin, asked: Asked) -> Made:
 
 async def _compared(admin: Admin, plan: Plan, group_ids: tuple[str, ...]) -> Verdict:
     if plan.kind is not Kind.DELETE_GROUPS:
-        return await check(admin, plan, creates=plan.kind is Kind.UNDO)
+        return await check(admin, plan, creates=plan.kind in (Kind.UNDO, Kind.CLONE))
     verdict = await check(admin, plan)
     found = await look_at_deletion(admin, group_ids)
     stale = tuple(each for each in verdict.troubles if each.place is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from groupkeeper.client.admin.types import GroupType
@@ -14,25 +15,60 @@ from groupkeeper.web.pages.parts import Viewer
 _MOST_TOPICS = 50
 
 
-def change_page(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, why_not: str) -> str:
-    """``why_not``: why this person cannot change this group, "" when that is possible."""
+def change_page(
+    snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, why_not: str, clusters: Sequence[str] = ()
+) -> str:
+    """``why_not``: why this person cannot change this group, "" when that is possible. ``clusters``: to which it may be
+    cloned.
+    """
     crumbs = [
         *parts.way_to(snapshot.cluster),
         (group.group_id, parts.url("/group", cluster=snapshot.cluster, group=group.group_id)),
     ]
     title = f"Change {group.group_id}"
     if why_not:
-        login = ' <a href="/login">Log in</a>' if viewer.can_log_in else ""
-        body = f'<p class="verdict none">{parts.sentence(why_not)}{login}</p>'
-        return parts.page(title, body, crumbs, viewer)
+        return parts.page(title, _why(why_not, viewer), crumbs, viewer)
     front = (
         '<p class="soft">A form makes a plan: what is committed before and after, partition by partition. Nothing is '
         f"changed before you apply it.</p>{_activity(group)}"
     )
     body = f"{front}<h2>Reset</h2>{_reset(snapshot, group, viewer)}"
+    body += f"<h2>Clone</h2>{_clone(snapshot, group, viewer, clusters)}"
     body += f"<h2>Delete offsets</h2>{_delete_offsets(snapshot, group, viewer)}"
     body += f"<h2>Delete the group</h2>{_delete(snapshot, group, viewer)}"
     return parts.page(title, body, crumbs, viewer)
+
+
+def _why(why_not: str, viewer: Viewer) -> str:
+    login = ' <a href="/login">Log in</a>' if viewer.can_log_in else ""
+    return f'<p class="verdict none">{parts.sentence(why_not)}{login}</p>'
+
+
+def sweep_page(cluster: str, viewer: Viewer, why_not: str) -> str:
+    """Forms for what is cleared away in a whole cluster. ``why_not``: as of ``change_page``."""
+    title = f"Clear up {cluster}"
+    if why_not:
+        return parts.page(title, _why(why_not, viewer), parts.way_to(cluster), viewer)
+    fields = (
+        "<fieldset><legend>Which groups</legend><label>a name or a glob, as in test-*; empty: all that you may change"
+        '<input type="text" name="groups"/></label></fieldset>'
+        "<fieldset><legend>What</legend>"
+        '<label>offsets of groups without members that have committed nothing for so long<input type="text" '
+        'name="idle" size="10" placeholder="30d"/></label>'
+        '<div class="choice"><input type="checkbox" name="missing" id="missing" value="1"/>'
+        '<label for="missing">offsets of topics and partitions that don\'t exist</label></div>'
+        '<label>offsets that the brokers would remove within this time are committed again<input type="text" '
+        'name="expiring" size="10" placeholder="2d"/></label></fieldset>'
+    )
+    form = (
+        f'<form method="post" action="/sweep" class="card tall">{viewer.sealed({"cluster": cluster})}{fields}'
+        '<p><button type="submit">Plan it</button></p></form>'
+    )
+    note = (
+        '<p class="soft">The plan has a reason beside each offset. Nothing is changed before you apply it. When '
+        "offsets were committed is read from __consumer_offsets.</p>"
+    )
+    return parts.page(title, note + form, parts.way_to(cluster), viewer)
 
 
 def _activity(group: GroupView) -> str:
@@ -78,8 +114,8 @@ _NO_RECORD = {"end": "go to the end of the log", "skip": "leave the partition as
 _OUT_OF_RANGE = {"clamp": "go to its nearer end", "skip": "leave the partition as it is", "fail": "make no plan"}
 
 
-def _select(name: str, label: str, choices: dict[str, str]) -> str:
-    options = "".join(f'<option value="{value}">{text}</option>' for value, text in choices.items())
+def _select(name: str, label: str, choices: Mapping[str, str]) -> str:
+    options = "".join(f'<option value="{escape(value)}">{parts.text(text)}</option>' for value, text in choices.items())
     return f'<label>{label}<select name="{name}">{options}</select></label>'
 
 
@@ -121,6 +157,24 @@ def _scope(group: GroupView, prefix: str) -> str:
         '<label>others, or single partitions, as in orders:0,1 payments<input type="text" name="more"/></label>'
         "</div></fieldset>"
     )
+
+
+def _clone(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, clusters: Sequence[str]) -> str:
+    if group.group_type is GroupType.SHARE:
+        return _disabled("A share group has no committed offsets to copy.")
+    note = (
+        '<p class="note">Another group gets the offsets of this one. Within a cluster they are copied exactly; for '
+        "another cluster they are translated by the times of records, and the plan says how exact that is. This group "
+        "may be active.</p>"
+    )
+    fields = (
+        "<fieldset><legend>To whom</legend><label>group; empty: the one of the same name, in another cluster"
+        f'<input type="text" name="to-group"/></label>'
+        f"{_select('to-cluster', 'cluster', {each: each for each in (snapshot.cluster, *clusters)})}"
+        '<label>what its topics begin with there, as in east.<input type="text" name="prefix" size="12"/></label>'
+        "</fieldset>"
+    )
+    return _form(snapshot, group, viewer, "clone", note + fields + _scope(group, "clone"), "Plan the clone")
 
 
 def _delete_offsets(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer) -> str:

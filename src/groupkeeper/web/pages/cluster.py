@@ -143,6 +143,8 @@ def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Vie
     )
     topics_link = parts.url("/topics", cluster=snapshot.cluster)
     links = f'<a href="{csv_link}">CSV</a> · <a href="{topics_link}">topics</a>'
+    if viewer.changes:
+        links += f' · <a href="{parts.url("/sweep", cluster=snapshot.cluster)}">clear up</a>'
     list_ = f'<p class="soft">{said} · {links}</p>{table}{order.turning(len(rows), link)}'
     body = f"{when}{_form(snapshot, wish)}{parts.live('list', list_)}"
     return parts.page(snapshot.cluster, body, crumbs, viewer, follows=snapshot.cluster)

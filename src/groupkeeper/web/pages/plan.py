@@ -21,6 +21,8 @@ _TITLES = {
     Kind.DELETE: "delete offsets of",
     Kind.DELETE_GROUPS: "delete",
     Kind.UNDO: "undo a change of",
+    Kind.CLONE: "clone to",
+    Kind.SWEEP: "clear up",
 }
 
 
