@@ -224,7 +224,7 @@ def test_delete_by_a_pattern_is_a_rehearsal(run: Run, servers: str, tmp_path: Pa
         ("describe g --view members --sort lag", "argument --sort: 'lag' is no column here (choose from group,"),
         ("offsets g --top 0", "argument --top: '0': expected a number from 1 on"),
         ("offsets g --lag", "unrecognized arguments: --lag; did you mean '--lag-to'?"),
-        ("offsets -x", "put a group's name that starts with '-' after '--'"),
+        ("offsets -x", "put arguments that start with '-' after '--'"),
         ("offsets g -x", "put arguments that start with '-' after '--'"),
         ("offset g", "did you mean 'offsets'?"),
         ("list --context nope", "there is no context 'nope'"),

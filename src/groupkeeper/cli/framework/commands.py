@@ -89,13 +89,18 @@ class _StoreOnce(argparse._StoreAction):
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """argparse's, but options are not abbreviated, errors suggest what was meant, and bad output is a failure."""
+    """argparse's, but options are not abbreviated, errors suggest what was meant, and bad output is a failure.
+
+    Attributes:
+        checks: each says what is wrong with options that were parsed, None for nothing.
+    """
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", _HelpFormatter)
         super().__init__(allow_abbrev=False, **options)
         self.register("action", None, _StoreOnce)
         self.register("action", "store", _StoreOnce)
+        self.checks: list[Callable[[Namespace], str | None]] = []
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """As argparse's, but what isn't known is refused by the parser of the command that was typed."""
@@ -128,12 +133,6 @@ class ArgumentParser(argparse.ArgumentParser):
             way_out = "; see --help; put arguments that start with '-' after '--'"
         self.error(f"unrecognized arguments: {' '.join(words)}{way_out}")
 
-    def error(self, message: str) -> NoReturn:
-        """End with exit status 2, the usage and what is wrong."""
-        if message.startswith("one of the arguments GROUP"):
-            message += "; put a group's name that starts with '-' after '--'"
-        super().error(message)
-
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """As argparse's, but with the choice that may have been meant."""
         if action.choices is not None and value not in action.choices:
@@ -159,6 +158,10 @@ def parse(words: Sequence[str]) -> Namespace:
     ordered = in_order(words)
     options: Namespace = parser(ordered).parse_args(ordered)
     options.words = list(words)
+    for check in options.parser.checks:
+        problem = check(options)
+        if problem is not None:
+            options.parser.error(problem)
     return options
 
 

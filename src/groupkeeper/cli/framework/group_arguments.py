@@ -29,13 +29,23 @@ _MANY_NAMES = 20_000
 
 def add_groups(command: ArgumentParser, *, is_required: bool = True) -> None:
     """Which groups: GROUP …, or --all-groups."""
+    default = "" if is_required else "; default: all"
+    command.add_argument("groups", nargs="*", default=[], metavar="GROUP", help=f"{GROUP_HELP}{default}")
     if is_required:
-        chosen = command.add_mutually_exclusive_group(required=True)
-        chosen.add_argument("groups", nargs="*", default=[], metavar="GROUP", help=GROUP_HELP)
-        chosen.add_argument("--all-groups", action="store_true", help="all consumer groups")
-    else:
-        command.add_argument("groups", nargs="*", default=[], metavar="GROUP", help=f"{GROUP_HELP}; default: all")
+        command.add_argument("--all-groups", action="store_true", help="all consumer groups")
+        command.checks.append(_check_groups)
     command.add_argument("--regex", action="store_true", help="names are regular expressions that match the whole name")
+
+
+def _check_groups(options: Namespace) -> str | None:
+    if options.groups and options.all_groups:
+        return "name groups, or give --all-groups: not both"
+    if options.groups or options.all_groups:
+        return None
+    return (
+        "no groups are named: type their names, a glob such as 'orders-*', or --all-groups; "
+        "a name that starts with '-' goes after '--'"
+    )
 
 
 def add_filters(command: ArgumentParser, *, of_all_types: bool = False) -> None:

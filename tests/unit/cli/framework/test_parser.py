@@ -42,6 +42,8 @@ def said(capsys: pytest.CaptureFixture[str], words: str) -> tuple[object, str]:
         ("groups offsets g --output jso", "argument --output: invalid choice: 'jso'"),
         ("groups offsets g --output jso", "; did you mean 'json'?"),
         ("grops list", "; did you mean 'groups'?"),
+        ("groups offsets", "no groups are named: type their names, a glob such as 'orders-*', or --all-groups; "),
+        ("groups offsets g --all-groups", "error: name groups, or give --all-groups: not both"),
         ("groups reset g --context a --context b", "argument --context: given twice, with different values"),
         ("--context a groups reset g --context b", "argument --context: given twice, with different values"),
         ("groups list --context d*", "argument --context: no context matches 'd*'; there are none yet"),

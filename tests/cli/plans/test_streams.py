@@ -1,0 +1,77 @@
+"""What kafka-streams-groups changes is journalled, and taken back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.stages import SETTINGS, put_back, set_up
+from tests.cli.streams_stages import STREAMS_CHANGES
+
+from groupkeeper.cli.dropin import kafka_streams_groups
+from groupkeeper.cli.main import main
+from groupkeeper.testing.background import BackgroundBroker
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with BackgroundBroker(properties=SETTINGS) as broker:
+        asyncio.run(set_up(STREAMS_CHANGES, broker.bootstrap_servers, tmp_path_factory.mktemp("stage")))
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def servers(broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
+    yield broker
+    asyncio.run(put_back(STREAMS_CHANGES, broker))
+
+
+@pytest.fixture
+def run(servers: str, capsys: pytest.CaptureFixture[str]) -> Any:
+    """A command with --output json: its status and what it printed."""
+
+    def call(*words: str) -> tuple[int, Any]:
+        where = [] if words[0] == "history" else ["--bootstrap-server", servers]
+        status = main([*words, *where, "--output", "json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def committed(run: Any, group: str) -> dict[tuple[str, int], int]:
+    rows = run("groups", "offsets", group)[1]["offsets"]
+    return {(row["topic"], row["partition"]): row["current_offset"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "left"),
+    [
+        ("--reset-offsets --group calc --input-topic orders:0 --to-latest --execute", "reset", 10),
+        ("--delete-offsets --group calc --input-topic orders:0", "delete-offsets", None),
+        ("--delete --group calc", "delete-groups", None),
+    ],
+)
+def test_it_is_taken_back(
+    run: Any, servers: str, capsys: pytest.CaptureFixture[str], words: str, kind: str, left: int | None
+) -> None:
+    before = committed(run, "calc")
+    assert before["orders", 0] == 4
+    assert kafka_streams_groups.main(["--bootstrap-server", servers, *words.split()]) == 0
+    capsys.readouterr()
+    assert committed(run, "calc").get(("orders", 0)) == left
+    [change] = run("history")[1]["changes"]
+    assert (change["kind"], change["names"], change["command"].split()[0]) == (kind, "calc", "kafka-streams-groups")
+    assert run("undo", "--execute")[0] == 0
+    assert committed(run, "calc") == before
+
+
+def test_what_is_only_shown_is_not_journalled(run: Any, servers: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--reset-offsets --group calc --all-input-topics --to-latest --dry-run"
+    assert kafka_streams_groups.main(["--bootstrap-server", servers, *words.split()]) == 0
+    capsys.readouterr()
+    assert run("history")[1]["changes"] == []
