@@ -9,7 +9,7 @@ export PIP_REQUIRE_VIRTUALENV := 1
 unexport PYTHONDONTWRITEBYTECODE # compiled once, not once for each process that the tests start
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test browser check conformance lake bench docs pictures site dist fmt lock clean
+.PHONY: help setup demo test browser check conformance lake bench measures docs pictures site dist fmt lock clean
 
 help: ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -58,6 +58,9 @@ build/spark41 build/spark42 build/moto build/site-tools: build/%: requirements/%
 bench: $(VENV)/.dev ## Benchmarks, beside other implementations
 	@echo "bench: running tools/bench.py"
 	@$(BIN)/python tools/bench.py $(BENCH_ARGS)
+
+measures: $(VENV)/.dev ## What the sources and the costs were before the rooms, and are now (MEASURES_ARGS: two revisions)
+	@$(BIN)/python tools/measures.py $(MEASURES_ARGS)
 
 docs: $(VENV)/.dev ## Write the generated references again
 	@$(BIN)/python tools/broker_settings.py
