@@ -311,7 +311,7 @@ def test_questions_of_the_guide(spark: SparkSession) -> None:
     ]
     for table, given in ((LAG, lags), (LAG_HISTORY, told), (LOG_ENDS, ends), (RATES, minutes)):
         frame(spark, table, given).createOrReplaceTempView(table.name)
-    (block,) = re.findall(r"^```sql\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    block, *_ = re.findall(r"^```sql\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     losing, in_time, came, hot, storms = (spark.sql(query).collect() for query in block.split(";") if query.strip())
     assert [(row.partition, row.hours_left) for row in losing] == [(0, 2.0), (2, 2.0)]
     assert [row.percent_in_time for row in in_time] == [pytest.approx((20 * 60 + 30) / (30 * 60) * 100, abs=0.01)]

@@ -9,6 +9,7 @@ import signal
 import threading
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.commands import Command, Entry, Family
@@ -34,6 +35,7 @@ __all__ = [
     "add_checkpoints",
     "add_clusters",
     "add_output",
+    "add_owners",
     "add_spark",
     "check_checkpoints",
     "do_job",
@@ -97,6 +99,29 @@ def add_checkpoints(parser: ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_owners(parser: ArgumentParser) -> None:
+    """The argument that names the file of owners."""
+    parser.add_argument(
+        "--owners", metavar="FILE", type=_owners, default=(),
+        help="whose groups and topics are, for the table owners: lines of [group:|topic:]PATTERN OWNER, of which the "
+        "last that matches counts",
+    )  # fmt: skip
+
+
+def _owners(path: str) -> Any:
+    from groupkeeper.pipeline.errors import SourceError
+    from groupkeeper.pipeline.owners import parse_owners
+
+    try:
+        return parse_owners(Path(path).read_text(), path)
+    except OSError as error:
+        raise ArgumentTypeError(f"cannot read {path!r}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ArgumentTypeError(f"{path!r} is no text in UTF-8: byte {error.start + 1}") from None
+    except SourceError as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
 def add_spark(parser: ArgumentParser) -> None:
     """The arguments that say where Spark runs."""
     how = parser.add_argument_group("Spark")
@@ -129,6 +154,7 @@ def _add_snapshot_arguments(parser: ArgumentParser) -> None:
     add_output(parser)
     add_clusters(parser)
     add_checkpoints(parser)
+    add_owners(parser)
     add_spark(parser)
     add_lake(parser)
 
@@ -166,7 +192,7 @@ def snapshot_work(
         summary: Summary = snapshot(
             spark, source, options.output, screen,
             found=found, is_remote=is_remote, from_start=from_start, lake=lake_choice(options),
-            checkpoints=options.checkpoints,
+            checkpoints=options.checkpoints, owners=options.owners,
         )  # fmt: skip
         return summary
 
@@ -202,7 +228,7 @@ def _follow(options: Namespace) -> int:
         summary: Summary = import_job("follow").follow(
             spark, source, options.output, stop, screen,
             interval_s=options.interval, refresh_s=options.refresh, found=found, lake=lake_choice(options),
-            checkpoints=options.checkpoints,
+            checkpoints=options.checkpoints, owners=options.owners,
         )  # fmt: skip
         return summary
 

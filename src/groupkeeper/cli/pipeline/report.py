@@ -19,6 +19,7 @@ from groupkeeper.cli.pipeline.family import (
     add_checkpoints,
     add_clusters,
     add_output,
+    add_owners,
     add_spark,
     check_checkpoints,
     do_job,
@@ -58,6 +59,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     add_clusters(parser, "no request is sent to a cluster; the tables are used as they are")
     add_checkpoints(parser)
+    add_owners(parser)
     add_spark(parser)
 
 

@@ -28,6 +28,7 @@ from groupkeeper.pipeline.kafka.options import Options, parse_options
 from groupkeeper.pipeline.kafka.planning import Plan, named, plan
 from groupkeeper.pipeline.kafka.retention import Asked, Retention, ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource
+from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.storage.ledger import ROOT
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
 
@@ -57,16 +58,18 @@ def follow(
     found: Plan | None = None,
     lake: LakeChoice | None = None,
     checkpoints: Sequence[Checkpoint] = (),
+    owners: Sequence[Rule] = (),
 ) -> Summary:
     """Append to the history what the clusters write, every `interval_s`, and rebuild all other tables every
     `refresh_s` when there is something new, until `stop` is set. A cluster that fails is reported, and tried again.
-    `lake` and `checkpoints` as for `snapshot`.
+    `lake`, `checkpoints` and `owners` as for `snapshot`.
 
     Raises SourceError when the directory can't be written.
     """
     parsed = parse_options({**options, "rows": "decoded"})
     with open_output(spark, directory, lake=lake) as output:
         following = _Following(output, parsed, Run(watch), interval_s, checkpoints)
+        following.owners = owners
         try:
             following.begin(found)
             due_at = 0.0
@@ -98,7 +101,7 @@ def _refresh(output: Output, following: _Following, stop: threading.Event) -> bo
     for problem in strange:
         following.run.fail(problem)
     clusters = Clusters(following.options, instants, following.failed)
-    make_tables(output, Given(clusters, following.retentions, queries=queries), following.run)
+    make_tables(output, Given(clusters, following.retentions, queries=queries, owners=following.owners), following.run)
     if len(problems) == before:
         following.made = basis
     del problems[before:]  # said; the next refresh tries again
@@ -137,6 +140,7 @@ class _Following:
         self.options = options
         self.patience_s = _LEAST_PATIENCE_S + 2 * interval_s
         """For the queries to come to where the logs ended when they were measured."""
+        self.owners: Sequence[Rule] = ()
         self._output = output
         self._checkpoints = checkpoints
         self._interval_s = interval_s

@@ -21,7 +21,7 @@ from groupkeeper.pipeline.present.sql import Rows
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets, Tables
 from groupkeeper.pipeline.storage.output import Output, Staged
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG, LAG_HISTORY, LOG_ENDS, Table
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG, LAG_HISTORY, LOG_ENDS, TOPICS, Table
 from groupkeeper.pipeline.tables.state import CARRIED
 from groupkeeper.pipeline.transforms.history import is_before
 from groupkeeper.pipeline.transforms.thinning import hourly_ends, hourly_lag
@@ -33,6 +33,8 @@ _FAILURES = (PySparkException, Py4JError, duckdb.Error, pa.ArrowException)
 _HISTORY = (COMMITS, GROUP_RECORDS)
 _ADDED = tuple(step.table for step in STEPS if step.adds)
 _MEASURED = tuple(table for table in _ADDED if table.is_measured)
+_KEPT = (*CARRIED, *(step.table for step in STEPS if step.table.is_carried))
+"""Of which the next refresh goes on."""
 _OF_HISTORY = tuple(table for table in _ADDED if not table.is_measured)
 
 
@@ -52,7 +54,7 @@ class Frames:
             new = {table.name: output.read(table) if self.from_start else output.fresh(table) for table in _HISTORY}
             self._then = {
                 table.name: output.spark.createDataFrame([], table.ddl) if self.from_start else output.read(table)
-                for table in CARRIED
+                for table in _KEPT
             }
             self._then |= {
                 table.name: output.spark.createDataFrame([], table.ddl)
@@ -64,7 +66,7 @@ class Frames:
                 table.name: table.arrow.empty_table() if self.from_start else output.rows_of(table) for table in CARRIED
             }
             self._rows_then |= {table.name: output.open_rows_of(table) for table in _MEASURED}
-            self._rows_then[LAG.name] = output.rows_of(LAG)
+            self._rows_then |= {table.name: output.rows_of(table) for table in (LAG, TOPICS)}
         self.read_to = {name: _cut(offsets, instants.get(name)) for name, offsets in known.items()}
         beyond = {name: own for name, own in self.read_to.items() if own != known[name]}
         self._new = {name: frame.where(is_before(beyond)) if beyond else frame for name, frame in new.items()}
@@ -170,12 +172,12 @@ def _write(output: Output, step: Step, frames: Frames, given: Given) -> Staged:
 def _publish(output: Output, written: Mapping[str, Staged], read_to: NextOffsets, *, from_start: bool) -> None:
     """Where one is missing of those that the next refresh goes on from, it goes on from where this one did."""
     added = [table.name for table in _ADDED if table.name in written]
-    needed = {table.name for table in (*_OF_HISTORY, *CARRIED)}
+    needed = {table.name for table in (*_OF_HISTORY, *_KEPT)}
     replaced = {name: each for name, each in written.items() if name not in needed and name not in added}
     if not needed <= written.keys():
         output.publish(replaced)
         return
-    replaced |= {table.name: written[table.name] for table in CARRIED}
+    replaced |= {table.name: written[table.name] for table in _KEPT}
     output.refresh(
         Tables(
             {name: each.directory for name, each in replaced.items()},

@@ -24,6 +24,7 @@ from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK, Plan, named, plan
 from groupkeeper.pipeline.kafka.retention import ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource, read_ranges
+from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
 from groupkeeper.pipeline.tables import COMMITS
 
@@ -41,18 +42,20 @@ def snapshot(
     from_start: bool = False,
     lake: LakeChoice | None = None,
     checkpoints: Sequence[Checkpoint] = (),
+    owners: Sequence[Rule] = (),
 ) -> Summary:
     """Bring all tables in `directory` up to date; `options` are those of the source, `found` is what the clusters have,
     None: they are asked. What one cluster fails of does not keep the others from being read. `from_start`: all tables
     but the history are made of the whole history, not of what is new. `lake`: tables that follow from now on; None:
-    those that followed before, if any. `checkpoints`: of queries that are shown among the groups.
+    those that followed before, if any. `checkpoints`: of queries shown among the groups; `owners`: whose groups
+    and topics are.
 
     Raises SourceError when the directory can't be written.
     """
     run = Run(watch)
     with open_output(spark, directory, is_remote=is_remote, lake=lake) as output:
         given = update_history(output, options, run, found)
-        given = with_queries(spark, given, checkpoints, run)
+        given = with_queries(spark, given, checkpoints, run)._replace(owners=owners)
         make_tables(output, given, run, from_start=from_start)
     return run.summary
 

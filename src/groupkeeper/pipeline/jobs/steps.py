@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
@@ -13,9 +13,12 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.jobs.freshness import freshness
 from groupkeeper.pipeline.jobs.log_offsets import Clusters, log_offsets
+from groupkeeper.pipeline.jobs.owners import owners
 from groupkeeper.pipeline.jobs.queries import Queries
+from groupkeeper.pipeline.jobs.topics import topics
 from groupkeeper.pipeline.kafka.options import OFFSETS_TOPIC
 from groupkeeper.pipeline.kafka.retention import Retentions
+from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.lag import lag, to_estimate
 from groupkeeper.pipeline.present.members import members
@@ -29,6 +32,7 @@ from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.tables import (
     COMMITS,
     CURRENT_OFFSETS,
+    EDGES,
     FRESHNESS,
     GROUP_EVENTS,
     GROUP_RECORDS,
@@ -38,13 +42,16 @@ from groupkeeper.pipeline.tables import (
     LOG_ENDS,
     LOG_OFFSETS,
     MEMBERS,
+    OWNERS,
     RATES,
     REWINDS,
     STALE,
     STATUS,
+    TOPICS,
     Table,
 )
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, LAST_COMMITS, LAST_RECORDS, MOVES, PACES, RECENT_REWINDS
+from groupkeeper.pipeline.transforms.edges import edges
 from groupkeeper.pipeline.transforms.estimates import estimated
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
@@ -62,7 +69,8 @@ _CLOCKS_MS = 3_600_000
 
 class Given(NamedTuple):
     """What is known beside the tables: the clusters, what they were at the instant of which the tables are, how long
-    they keep offsets, and queries of Spark. `made_to` and `read_to`: new rows are those from the one up to the other.
+    they keep offsets, queries of Spark, and whose groups and topics are. `made_to` and `read_to`: new rows are those
+    from the one up to the other.
     """
 
     clusters: Clusters
@@ -70,6 +78,7 @@ class Given(NamedTuple):
     made_to: NextOffsets = MappingProxyType({})
     read_to: NextOffsets = MappingProxyType({})
     queries: Queries = Queries()
+    owners: Sequence[Rule] = ()
 
     @property
     def now_ms(self) -> int:
@@ -97,7 +106,7 @@ class Sources(Protocol):
         """The table of a step before."""
 
     def rows_then(self, table: Table) -> Rows:
-        """As `then`; of LAG all rows."""
+        """As `then`; of LAG and TOPICS all rows."""
 
     def rows_now(self, table: Table) -> Rows:
         """As `now`."""
@@ -192,6 +201,15 @@ def _groups(tables: Sources, given: Given) -> pa.RecordBatchReader:
     return groups(of(LAST_RECORDS), of(GROUP_FACTS), of(CURRENT_OFFSETS), given.queries.names())
 
 
+def _edges(tables: Sources, _: Given) -> DataFrame:
+    new, now = tables.new, tables.now
+    return edges(new(COMMITS), new(GROUP_RECORDS), now(MEMBERS), now(TOPICS), tables.then(EDGES))
+
+
+def _owners(tables: Sources, given: Given) -> pa.RecordBatchReader:
+    return owners(tables.rows_now(GROUPS), tables.rows_now(TOPICS), tables.rows_now(LAG), given.owners)
+
+
 def _with_carried(tables: Sources, table: Table, carried: Table) -> DataFrame:
     return tables.then(carried).unionByName(tables.new(table))
 
@@ -217,6 +235,11 @@ STEPS = (
     Step(LAG_HISTORY, lambda tables, _: lag_history(tables.rows_now(LAG), column=OPEN), adds=True),
     Step(LOG_ENDS, _log_ends, adds=True),
     Step(RECENT_REWINDS, _recent_rewinds),
+    Step(
+        TOPICS, lambda tables, given: topics(tables.rows_now(CURRENT_OFFSETS), given.clusters, tables.rows_then(TOPICS))
+    ),
+    Step(EDGES, _edges),
+    Step(OWNERS, _owners),
     Step(STALE, _stale),
     Step(STATUS, _status),
 )

@@ -9,12 +9,12 @@ import pyarrow as pa
 from groupkeeper.pipeline.present.sql import Rows, made
 from groupkeeper.pipeline.tables import LAG, LAG_HISTORY, LOG_ENDS
 
-__all__ = ["MEASURES", "TREND", "lag_history", "log_ends", "with_trend"]
+__all__ = ["LEAST_S", "MEASURES", "TREND", "lag_history", "log_ends", "with_trend"]
 
 MEASURES = 11
 """Of so many minutes, when there is a refresh in each."""
 
-_LEAST_S = 30
+LEAST_S = 30
 _NOISE_S = 10
 """A group that commits every few seconds has a lag that goes up and down by what comes in between."""
 
@@ -47,7 +47,7 @@ remembered AS (
         USING (cluster, group_id, topic, partition)
 ),
 rated AS (
-    SELECT *, CASE WHEN ms_between(earliest.time, measured_time) >= {_LEAST_S * 1000}
+    SELECT *, CASE WHEN ms_between(earliest.time, measured_time) >= {LEAST_S * 1000}
             THEN ms_between(earliest.time, measured_time) / 1000 END AS seconds,
         (log_end_offset - earliest.log_end_offset) / seconds AS produced_per_s,
         (greatest(committed_offset, 0) - greatest(earliest.committed_offset, 0)) / seconds AS consumed_per_s,

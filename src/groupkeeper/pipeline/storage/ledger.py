@@ -29,10 +29,11 @@ _NUMBER = re.compile(r"(\d{10})-")
 _KEPT = 3
 _KEPT_FIELDS = ("made_to", "carried", "open", "fresh", "lake", "rebuilt", "aged", "tidied", "thinned")
 _MEASURED = tuple(table.name for table in TABLES if table.is_measured)
+_CARRIED = tuple(table.name for table in TABLES if table.is_carried)
 _HOUR_MS = 3_600_000
 _HOURS_KNOWN = 1000
 
-CARRIED_VERSION = 1
+CARRIED_VERSION = 2
 """Of what is carried from one refresh to the next: with another one all tables are made of the whole history."""
 
 
@@ -142,7 +143,8 @@ class Ledger:
         if found is None or self._last.get("carried") != CARRIED_VERSION:
             return None
         can_be_rebuilt = [name for name in self._last["files"] if name not in _MEASURED]
-        needed = [name for name in can_be_rebuilt if name.startswith(ROOT) or name in self._last["open"]]
+        needed = [name for name in can_be_rebuilt if name.startswith(ROOT) or name in self._last["open"]
+            or name in _CARRIED]  # fmt: skip
         if any(self._missing(name) for name in needed):
             return None
         return {name: {int(number): offset for number, offset in own.items()} for name, own in found.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from groupkeeper.pipeline.tables.context import EDGES, OWNERS, TOPICS
 from groupkeeper.pipeline.tables.derived import (
     CURRENT_OFFSETS,
     FRESHNESS,
@@ -26,6 +27,7 @@ __all__ = [
     "COMMITS",
     "CURRENT_OFFSETS",
     "DECODED",
+    "EDGES",
     "FRESHNESS",
     "GROUPS",
     "GROUP_EVENTS",
@@ -36,12 +38,14 @@ __all__ = [
     "LOG_OFFSETS",
     "MEMBERS",
     "OFFSETS_AS_OF",
+    "OWNERS",
     "RATES",
     "REWINDS",
     "SCAN_TIME",
     "STALE",
     "STATUS",
     "TABLES",
+    "TOPICS",
     "Column",
     "Table",
 ]
@@ -62,6 +66,9 @@ TABLES = (
     REWINDS,
     STALE,
     STATUS,
+    TOPICS,
+    EDGES,
+    OWNERS,
     OFFSETS_AS_OF,
     SCAN_TIME,
 )

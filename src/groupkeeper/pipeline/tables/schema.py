@@ -32,6 +32,8 @@ class Table(NamedTuple):
     columns: tuple[Column, ...]
     day_of: str | None = None
     """The time by whose day a table that grows is parted on a lake; None: it is replaced as a whole."""
+    is_carried: bool = False
+    """Whether its rows are made of those of before and what is new: where it is lost, of the whole history."""
     is_measured: bool = False
     """Whether its rows are measurements. The history does not have them, so a rebuild keeps them."""
 

@@ -1,0 +1,110 @@
+"""tables.TOPICS: the topics at the instant, their sizes, and how they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from groupkeeper.pipeline.jobs.log_offsets import Clusters
+from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
+from groupkeeper.pipeline.kafka.measuring import cluster_of
+from groupkeeper.pipeline.kafka.topics import TopicFacts, ask_topics
+from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.present.trends import LEAST_S, MEASURES
+from groupkeeper.pipeline.tables import TOPICS
+
+__all__ = ["topics"]
+
+_READERS = pa.schema([("cluster", pa.string()), ("topic", pa.string()), ("groups", pa.int64())])
+_GROUPS = """
+SELECT cluster, topic, count(DISTINCT group_id) AS groups FROM current_offsets GROUP BY cluster, topic
+"""
+_Row = dict[str, Any]
+_Key = tuple[str, str]
+
+
+def topics(current_offsets: Rows, clusters: Clusters, then: Rows) -> pa.RecordBatchReader:
+    """Of the clusters that were measured. `then`: the rows of the refresh before; those of a cluster that are of the
+    same minute are taken again.
+    """
+    earlier = made(TOPICS, "SELECT * FROM earlier", {"earlier": then}).read_all()
+    before: dict[_Key, _Row] = {(row["cluster"], row["topic"]): row for row in earlier.to_pylist()}
+    read = made(_READERS, _GROUPS, {"current_offsets": current_offsets}).read_all()
+    groups: dict[_Key, int] = {(row["cluster"], row["topic"]): row["groups"] for row in read.to_pylist()}
+    asked = {
+        name: cluster
+        for name, instant in clusters.instants.items()
+        if (cluster := cluster_of(clusters.options, name)) is not None and not _is_measured(name, instant, before)
+    }
+    rows = [row for key, row in before.items() if key[0] in clusters.instants and key[0] not in asked]
+    for (name, _), facts in zip(asked.items(), ask_topics(list(asked.values())), strict=True):
+        rows += _rows(name, clusters.instants[name], facts, before)
+    for row in rows:
+        row["groups"] = groups.get((row["cluster"], row["topic"]), 0)
+    return pa.Table.from_pylist(rows, TOPICS.arrow).to_reader()
+
+
+def _is_measured(name: str, instant: Instant, before: Mapping[_Key, _Row]) -> bool:
+    """Whether the rows of a cluster are of the instant's minute, and of all topics that it has."""
+    names = {place.topic for place in instant.logs}
+    known = [before[name, topic] for topic in names if (name, topic) in before]
+    minute = _minute(_time(instant.measured_ms))
+    return len(known) == len(names) and all(_minute(row["measured_time"]) == minute for row in known)
+
+
+def _rows(name: str, instant: Instant, facts: Mapping[str, TopicFacts], before: Mapping[_Key, _Row]) -> Iterator[_Row]:
+    logs: dict[str, list[object]] = {}
+    for place, log in instant.logs.items():
+        logs.setdefault(place.topic, []).append(log)
+    for topic, own in logs.items():
+        known = [each for each in own if isinstance(each, LogEnds)]
+        is_whole = len(known) == len(own)
+        fact = facts.get(topic, TopicFacts(problem="it could not be described"))
+        now = {
+            "time": _time(instant.measured_ms),
+            "log_end_offset": sum(each.log_end_offset for each in known) if is_whole else None,
+            "log_bytes": fact.log_bytes,
+        }
+        topic_id = next((each.topic_id for each in known), None)
+        measures = [*_measures(before.get((name, topic)), topic_id, now), now][-MEASURES:]
+        yield {
+            **fact._asdict(),
+            "cluster": name,
+            "topic": topic,
+            "topic_id": topic_id,
+            "partitions": len(own),
+            "records": sum(each.log_end_offset - each.log_start_offset for each in known) if is_whole else None,
+            "measured_time": now["time"],
+            "measures": measures,
+            "records_per_s": _per_s(measures, "log_end_offset"),
+            "growth_bytes_per_s": _per_s(measures, "log_bytes"),
+            "problem": fact.problem if is_whole else "the ends of its logs are not all known",
+        }
+
+
+def _measures(row: _Row | None, topic_id: str | None, now: _Row) -> list[_Row]:
+    """Those of before; none of a topic of that name that was deleted, or whose logs have been cut."""
+    if row is None or row["topic_id"] != topic_id:
+        return []
+    measures: list[_Row] = row["measures"]
+    last = max((each["log_end_offset"] or 0 for each in measures), default=0)
+    return measures if now["log_end_offset"] is None or now["log_end_offset"] >= last else []
+
+
+def _per_s(measures: list[_Row], name: str) -> float | None:
+    known = [each for each in measures if each[name] is not None]
+    if not known or known[-1] is not measures[-1]:
+        return None
+    seconds = (known[-1]["time"] - known[0]["time"]) / timedelta(seconds=1)
+    return (known[-1][name] - known[0][name]) / seconds if seconds >= LEAST_S else None
+
+
+def _time(measured_ms: int) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=measured_ms)
+
+
+def _minute(time: datetime) -> datetime:
+    return time.replace(second=0, microsecond=0)

@@ -1,0 +1,52 @@
+"""Whose groups and topics are: a file of patterns."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from groupkeeper.pipeline.errors import SourceError
+
+__all__ = ["KINDS", "Rule", "owner_of", "parse_owners"]
+
+KINDS = ("group", "topic")
+
+
+class Rule(NamedTuple):
+    """What matches `pattern` is `owner`'s. `kind` None: groups and topics."""
+
+    kind: str | None
+    pattern: str
+    owner: str
+    compiled: re.Pattern[str]
+
+
+def parse_owners(text: str, where: str) -> tuple[Rule, ...]:
+    """A line for each rule: `[group:|topic:]PATTERN OWNER`; what follows a `#` at a line's begin is a remark. Raises
+    SourceError, which names the line.
+    """
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.strip().rsplit(None, 1)
+        if not words or line.lstrip().startswith("#"):
+            continue
+        if len(words) < 2:
+            raise SourceError(f"{where}, line {number}: expected PATTERN OWNER, for example 'billing-* team-billing'")
+        pattern, owner = words
+        prefix, colon, rest = pattern.partition(":")
+        kind = prefix if colon and prefix in KINDS else None
+        pattern = rest if kind is not None else pattern
+        if not pattern:
+            raise SourceError(f"{where}, line {number}: there is no pattern after '{prefix}:'")
+        found.append(Rule(kind, pattern, owner, re.compile(fnmatch.translate(pattern), re.DOTALL)))
+    return tuple(found)
+
+
+def owner_of(rules: Sequence[Rule], kind: str, name: str) -> Rule | None:
+    """The last rule that matches."""
+    return next(
+        (rule for rule in reversed(rules) if rule.kind in (None, kind) and rule.compiled.match(name)),
+        None,
+    )

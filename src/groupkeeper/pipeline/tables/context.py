@@ -1,0 +1,93 @@
+"""Tables of what groups stand in: topics with their sizes, who reads what, and whose it is."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from groupkeeper.pipeline.tables.schema import TIME, Column, Table
+
+__all__ = ["EDGES", "OWNERS", "TOPICS"]
+
+_CLUSTER = Column("cluster", pa.string(), "name of the cluster")
+
+TOPICS = Table(
+    "topics",
+    "topic of the clusters that were asked",
+    ("cluster", "topic"),
+    (
+        _CLUSTER,
+        Column("topic", pa.string(), "the topic"),
+        Column("topic_id", pa.string(), "its id; null: the brokers are too old to tell"),
+        Column("is_internal", pa.bool_(), "whether it is Kafka's own; null: not known"),
+        Column("partitions", pa.int32(), "number of partitions"),
+        Column("replication_factor", pa.int32(), "replicas of a partition, the fewest; null: not known"),
+        Column("cleanup_policy", pa.string(), "delete, compact, or both; null: it could not be asked"),
+        Column("retention_ms", pa.int64(), "retention.ms; −1: without end; null as above"),
+        Column("retention_bytes", pa.int64(), "retention.bytes, of each partition; −1: without end; null as above"),
+        Column("records", pa.int64(), "offsets in its logs; null: not known of a partition"),
+        Column("log_bytes", pa.int64(), "size of its logs, of each the largest replica; null: it could not be asked"),
+        Column("disk_bytes", pa.int64(), "size of all replicas; null as above"),
+        Column("groups", pa.int32(), "groups that have a committed offset of it"),
+        Column("measured_time", TIME, "the instant"),
+        Column(
+            "measures",
+            pa.list_(pa.struct([("time", TIME), ("log_end_offset", pa.int64()), ("log_bytes", pa.int64())])),
+            "the last measurements, 11 at most, of a minute one: the sum of the logs' ends, and of their sizes; they "
+            "begin again where the topic is another one",
+        ),
+        Column(
+            "records_per_s",
+            pa.float64(),
+            "records per second that came since the first of the measures; null: it is less than 30 s ago",
+        ),
+        Column(
+            "growth_bytes_per_s",
+            pa.float64(),
+            "by how much its logs grew since, per second; below 0: more was removed than came; null as above",
+        ),
+        Column("problem", pa.string(), "why something could not be asked; null: all could"),
+    ),
+)
+
+EDGES = Table(
+    "edges",
+    "client, group and topic: who reads what, since when and until when",
+    ("cluster", "group_id", "topic", "client_id"),
+    (
+        _CLUSTER,
+        Column("group_id", pa.string(), "the group"),
+        Column("topic", pa.string(), "the topic"),
+        Column(
+            "client_id",
+            pa.string(),
+            "client id of members that subscribed to the topic or had partitions of it; null: of what was committed, "
+            "whoever did",
+        ),
+        Column("first_time", TIME, "when that was first seen"),
+        Column("last_time", TIME, "when it was last seen; of a member that is there: the instant"),
+    ),
+    is_carried=True,
+)
+
+OWNERS = Table(
+    "owners",
+    "group and topic that there is: whose it is, by the file of owners",
+    ("cluster", "kind", "name"),
+    (
+        _CLUSTER,
+        Column("kind", pa.string(), "group or topic"),
+        Column("name", pa.string(), "the group or topic"),
+        Column("owner", pa.string(), "whose it is; null: no pattern matches"),
+        Column("pattern", pa.string(), "the pattern that says so; null as above"),
+        Column(
+            "records_per_s",
+            pa.float64(),
+            "records per second that the group reads, or that come to the topic; null: not known",
+        ),
+        Column(
+            "bytes_per_s",
+            pa.float64(),
+            "the same in bytes, by the mean size that records have in the topic's log; null: not known",
+        ),
+    ),
+)

@@ -1,0 +1,175 @@
+"""Topics with their sizes, who reads what, and whose it is: on a broker whose records and readers the test has made."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+from tests.spark.kafka.test_source import commit
+
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.snapshot import snapshot
+from groupkeeper.pipeline.jobs.topics import _rows
+from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, Refused
+from groupkeeper.pipeline.kafka.topics import TopicFacts
+from groupkeeper.pipeline.owners import owner_of, parse_owners
+from groupkeeper.testing.background import BackgroundBroker
+
+GUIDE = Path(__file__).resolve().parents[3] / "docs/pipeline.md"
+OWNERS = """\
+# the last that matches counts
+*            nobody
+group:bil*   billing-team
+topic:orders orders-team
+
+  audit      auditors
+"""
+
+
+def rows_of(tables: Path, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(tables / name).to_pylist()
+    return found
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two refreshes: of groups that only commit, a reader that has left, and one that is there by a pattern."""
+    tables = tmp_path_factory.mktemp("context") / "tables"
+    properties = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
+    with BackgroundBroker(properties=properties) as broker:
+        where = {"bootstrap.servers": broker.bootstrap_servers}
+        config = {"retention.ms": "3600000", "retention.bytes": "1000000", "cleanup.policy": "delete"}
+        admin = AdminClient(where)
+        for made in admin.create_topics([NewTopic("orders", 2, config=config), NewTopic("audit", 1)]).values():
+            made.result()
+        producer = Producer(where)
+        for number in range(40):
+            producer.produce("orders", bytes(1000), partition=number % 2)
+        assert producer.flush(60) == 0
+        commit(broker.bootstrap_servers, "billing", {("orders", 0): 5})
+        commit(broker.bootstrap_servers, "copy", {("orders", 0): 6, ("audit", 0): 0})
+        left = Consumer({**where, "group.id": "search", "client.id": "old", "auto.offset.reset": "earliest"})
+        left.subscribe(["orders"])
+        while left.poll(0.1) is None:
+            pass
+        left.close()  # and has committed, as it does so by itself
+        there = Consumer({**where, "group.id": "search-2", "client.id": "new", "group.protocol": "consumer"})
+        there.subscribe(["^ord.*"])
+        while not there.assignment():
+            there.poll(0.1)
+        options = {"kafka.bootstrap.servers": broker.bootstrap_servers, "cluster": "c"}
+        for _ in range(2):
+            assert snapshot(spark, options, str(tables), owners=parse_owners(OWNERS, "owners")).problems == []
+        there.close()
+    return tables
+
+
+@pytest.mark.long
+def test_topics_have_settings_sizes_and_readers(tables: Path) -> None:
+    topics = {row["topic"]: row for row in rows_of(tables, "topics")}
+    assert topics.keys() == {"orders", "audit", "__consumer_offsets"}
+    orders = topics["orders"]
+    assert [orders[name] for name in ("partitions", "replication_factor", "cleanup_policy", "retention_ms",
+            "retention_bytes", "records", "is_internal", "problem")] == [
+        2, 1, "delete", 3_600_000, 1_000_000, 40, False, None,
+    ]  # fmt: skip
+    assert 40_000 < orders["log_bytes"] == orders["disk_bytes"] < 60_000
+    assert orders["groups"] == len({"billing", "copy", "search"})
+    assert topics["__consumer_offsets"]["is_internal"] is True
+    assert len(orders["measures"]) <= 2
+
+
+@pytest.mark.long
+def test_edges_are_who_reads_what_and_did(tables: Path) -> None:
+    edges = {(row["group_id"], row["topic"], row["client_id"]): row for row in rows_of(tables, "edges")}
+    assert edges.keys() == {
+        ("billing", "orders", None),
+        ("copy", "orders", None),
+        ("copy", "audit", None),
+        ("search", "orders", None),
+        ("search", "orders", "old"),
+        ("search-2", "orders", "new"),
+    }
+    measured = rows_of(tables, "topics")[0]["measured_time"]
+    assert edges["search-2", "orders", "new"]["last_time"] == measured
+    assert edges["search", "orders", "old"]["last_time"] < measured
+    assert all(row["first_time"] <= row["last_time"] for row in edges.values())
+
+
+@pytest.mark.long
+def test_owners_of_groups_and_topics(spark: SparkSession, tables: Path) -> None:
+    owners = {(row["kind"], row["name"]): row["owner"] for row in rows_of(tables, "owners")}
+    assert owners["group", "billing"] == "billing-team"
+    assert owners["group", "copy"] == "nobody"
+    assert owners["topic", "orders"] == "orders-team"
+    assert owners["topic", "audit"] == "auditors"
+    assert len(owners) == len(rows_of(tables, "topics")) + len(rows_of(tables, "groups"))
+    for name in ("topics", "edges", "owners"):
+        spark.read.parquet(str(tables / name)).createOrReplaceTempView(name)
+    block = re.findall(r"^```sql\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)[1]
+    readers_of_orders, teams = (spark.sql(query).collect() for query in block.split(";") if query.strip())
+    assert {(row.group_id, row.client_id) for row in readers_of_orders} == {
+        (row["group_id"], row["client_id"]) for row in rows_of(tables, "edges") if row["topic"] == "orders"
+    }
+    disk = {row.owner: row.disk_bytes for row in teams}
+    sizes = {row["topic"]: row["disk_bytes"] for row in rows_of(tables, "topics")}
+    assert (disk["orders-team"], disk["billing-team"]) == (sizes["orders"], None)
+
+
+def instant(measured_ms: int, ends: dict[int, int | None], topic_id: str = "id") -> Instant:
+    logs = {
+        TopicPartition("orders", number): Refused("no leader", False) if end is None else LogEnds(0, end, end, topic_id)
+        for number, end in ends.items()
+    }
+    return Instant(measured_ms, Identity(None, None), "__consumer_offsets", {}, logs)
+
+
+def told(before: dict[str, Any] | None, now: Instant, size: int | None) -> dict[str, Any]:
+    known = {} if before is None else {("c", "orders"): before}
+    (row,) = _rows("c", now, {"orders": TopicFacts(log_bytes=size)}, known)
+    return row
+
+
+def test_growth_is_told_of_measurements() -> None:
+    first = told(None, instant(0, {0: 100, 1: 50}), 1000)
+    assert (first["records"], first["records_per_s"], first["growth_bytes_per_s"]) == (150, None, None)
+    soon = told(first, instant(20_000, {0: 110, 1: 50}), 1100)
+    assert (soon["records_per_s"], len(soon["measures"])) == (None, 2)
+    later = told(soon, instant(100_000, {0: 150, 1: 200}), 900)
+    assert (later["records_per_s"], later["growth_bytes_per_s"]) == (2.0, -1.0)
+    unknown = told(later, instant(200_000, {0: 150, 1: None}), None)
+    assert (unknown["records"], unknown["records_per_s"], unknown["growth_bytes_per_s"]) == (None, None, None)
+    assert unknown["problem"] == "the ends of its logs are not all known"
+    after = told(unknown, instant(300_000, {0: 350, 1: 200}), 1000)
+    assert after["records_per_s"] == pytest.approx(400 / 300)
+    other = told(after, instant(400_000, {0: 400, 1: 400}, "another"), 1000)
+    assert (other["records_per_s"], len(other["measures"])) == (None, 1)
+    for number in range(20):
+        later = told(later, instant(500_000 + 60_000 * number, {0: 150, 1: 200}), 900)
+    assert len(later["measures"]) == 11
+    assert later["measures"][-1]["time"] == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=500 + 19 * 60)
+
+
+def test_owners_are_those_of_the_last_line_that_matches() -> None:
+    rules = parse_owners(OWNERS, "owners")
+    found = {(kind, name): rule and (rule.owner, rule.pattern)
+             for kind, name in (("group", "audit"), ("group", "bill"), ("topic", "bill"), ("topic", "orders"))
+             for rule in [owner_of(rules, kind, name)]}  # fmt: skip
+    assert found == {
+        ("group", "audit"): ("auditors", "audit"),
+        ("group", "bill"): ("billing-team", "bil*"),
+        ("topic", "bill"): ("nobody", "*"),
+        ("topic", "orders"): ("orders-team", "orders"),
+    }
+    assert owner_of(rules[1:], "group", "copy") is None
+    for text, said in (("a\nb c", "line 1"), ("x y\n\ngroup: y", "line 3"), ("x", "expected PATTERN OWNER")):
+        with pytest.raises(SourceError, match=said):
+            parse_owners(text, "file")
