@@ -23,6 +23,7 @@ _USERS = (
     "storage.journal",
 )
 _SECTOR = 512
+_FAILING_WRITES = 0.8
 _LOST_ENTRIES = 0.3
 _LOST_SECTORS = 0.3
 
@@ -34,13 +35,15 @@ class Disk:
     rest a file has any sectors, and a folder any files.
 
     Attributes:
-        trouble: the error number of all writes; 0 for none.
+        trouble: the error number of most writes; 0 for none.
+        is_gone: whether all writes fail.
         tears: whether a part is written first, and can't be cut off.
         written: bytes of batches.
     """
 
     def __init__(self, chance: random.Random) -> None:
         self.trouble = 0
+        self.is_gone = False
         self.tears = False
         self.written = 0
         self._chance = chance
@@ -60,21 +63,22 @@ class Disk:
 
     # ------------------------------------------------------------------ what the broker calls
 
-    def _require_health(self) -> None:
-        if self.trouble:
+    def _require_health(self, descriptor: int = -1, data: bytes = b"") -> None:
+        if self.is_gone:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        if self.trouble and self._chance.random() < _FAILING_WRITES:
+            if self.tears and data:
+                os.write(descriptor, data[: self._chance.randrange(len(data))])
             raise OSError(self.trouble, os.strerror(self.trouble))
 
     def writev(self, descriptor: int, parts: tuple[bytes, ...]) -> int:
-        if self.trouble and self.tears:
-            whole = b"".join(parts)
-            os.write(descriptor, whole[: self._chance.randrange(len(whole))])
-        self._require_health()
+        self._require_health(descriptor, b"".join(parts))
         written = os.writev(descriptor, parts)
         self.written += written
         return written
 
     def write(self, descriptor: int, data: bytes) -> int:
-        self._require_health()
+        self._require_health(descriptor, data)
         return os.write(descriptor, data)
 
     def ftruncate(self, descriptor: int, length: int) -> None:
@@ -94,6 +98,8 @@ class Disk:
 
     def rename(self, source: str, target: str) -> None:
         """What is synced of a file has its new name, and so has the folder's entry: folders are journaled."""
+        if os.path.isdir(source):
+            self._require_health()
         os.rename(source, target)
         _rename(self._synced_bytes, source, target)
         _rename(self._synced_entries, source, target)

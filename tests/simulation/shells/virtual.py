@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,6 +86,8 @@ class SimulatedBroker(Broker):
         for journal in (self.topics._journal, self.group_configs._journal, self.dynamic_config._journal):
             journal.close()
         self._directory.close()
+        if self.topics._remover is not None:
+            self.topics._remover.shutdown()
 
 
 def run_life(loop: VirtualLoop, life: Callable[[], Any], disk: Disk) -> Any:
@@ -95,11 +96,11 @@ def run_life(loop: VirtualLoop, life: Callable[[], Any], disk: Disk) -> Any:
     try:
         return loop.run_until_complete(life())
     finally:
-        disk.trouble, disk.tears = errno.EBADF, False
+        disk.trouble, disk.tears, disk.is_gone = 0, False, True
         tasks = asyncio.all_tasks(loop)
         for task in tasks:
             task.cancel()
         loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         asyncio.set_event_loop(None)
         loop.close()
-        disk.trouble = 0
+        disk.is_gone = False

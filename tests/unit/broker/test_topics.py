@@ -193,6 +193,21 @@ def test_a_damaged_checkpoint_counts_as_empty(
     assert f"{name} is damaged" in caplog.text
 
 
+def test_a_deleted_topics_log_whose_id_the_power_took_is_removed(open_topics: OpenTopics, tmp_path: Path) -> None:
+    topics = open_topics()
+    for name in ("a", "other"):
+        topics.create(name, 1).partitions[0].append(BATCH, 0)
+    topics.delete("a")
+    (tmp_path / "a-0").mkdir()  # the file system had not noted that it was moved aside
+    (tmp_path / "a-0/partition.metadata").write_bytes(b"")
+    (tmp_path / "other-0/partition.metadata").write_bytes(b"")
+    again = open_topics()
+    assert (list(again.names()), (tmp_path / "a-0").exists()) == (["other"], False)
+    log = again.partition("other", 0)
+    assert log is not None
+    assert log.log_end_offset == 1
+
+
 def test_callbacks(open_topics: OpenTopics) -> None:
     topics = open_topics()
     heard: list[tuple[str, str]] = []

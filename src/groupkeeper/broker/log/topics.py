@@ -94,7 +94,7 @@ class Topics:
         self._sorted_names: list[str] | None = None
         self._plain = TopicConfig({}, config)
         self._deleted_ms: dict[str, int] = {}
-        self._dropped_ids: set[bytes] = set()
+        self._dropped: dict[bytes, str] = {}
         self._journal = Journal(directory.file(JOURNAL), "topic registry")
         self._start_offsets = OffsetCheckpoint(directory.file(START_OFFSETS))
         self._recovery_points = OffsetCheckpoint(directory.file(RECOVERY_POINTS))
@@ -313,22 +313,29 @@ class Topics:
     def _sort_out_directories(self) -> None:
         """Refuses logs that are not ours; removes what a deletion that was cut short left.
 
-        A log is ours when the registry has or had its topic: a deletion is written down before the log goes.
+        A log is ours when the registry has or had its topic: a deletion is written down before the log goes. One that
+        does not say its topic's id, as the power failed early, is told by its name.
         """
         from groupkeeper.broker.settings.table import InvalidSetting
 
-        foreign, leftovers = [], []
+        foreign: list[str] = []
+        leftovers: list[str] = []
         for name in sorted(os.listdir(self._directory.path)):
             path, match = self._directory.file(name), _PARTITION_DIRECTORY.fullmatch(name)
             if match is None or not os.path.isdir(path):
                 continue
-            topic_id, is_aside = topic_id_of(path), match["aside"] is not None
-            if topic_id in self._dropped_ids or (is_aside and topic_id is not None):
+            topic_id = topic_id_of(path)
+            if match["aside"] is not None:
+                leftovers += [path] if topic_id is not None else []
+            elif topic_id in self._dropped:
                 leftovers.append(path)
-            elif not is_aside and not self._is_registered(match["partition"], topic_id):
-                foreign.append(name)
+            elif not self._is_registered(name, topic_id):
+                was_ours = topic_id is None and name.rpartition("-")[0] in self._dropped.values()
+                (leftovers if was_ours else foreign).append(path)
         if foreign:
-            shown = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
+            shown = ", ".join(map(os.path.basename, foreign[:3])) + (
+                f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
+            )
             raise InvalidSetting(
                 f"data directory {self._directory.path} has partition logs that its {JOURNAL} does not know: {shown}. "
                 "They may belong to another broker: use another directory, or move them away"
@@ -350,7 +357,7 @@ class Topics:
         elif "delete" in entry:
             topic = self._topic_by_name.pop(entry["delete"])
             del self._topic_by_id[topic.topic_id]
-            self._dropped_ids.add(topic.topic_id)
+            self._dropped[topic.topic_id] = topic.name
             self._collisions.pop(topic.name.replace(".", "_"), None)
         elif "grow" in entry:
             topic = self._topic_by_name[entry["grow"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from contextlib import suppress
 from logging import getLogger
 
 from groupkeeper.broker.settings.table import InvalidSetting
@@ -33,6 +34,8 @@ class Journal:
         self._is_private = is_private
         self.subject = subject
         self._file = -1
+        self._size = 0
+        self._is_torn = False
 
     def read(self) -> list[dict[str, Any]]:
         """The entries, oldest first; a last line that is cut short is left out. Raises `InvalidSetting`."""
@@ -63,18 +66,25 @@ class Journal:
             self.path, "".join(json.dumps(entry) + "\n" for entry in entries), mode=0o600 if self._is_private else 0o666
         )
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._size, self._is_torn = os.fstat(self._file).st_size, False
 
     def write(self, entry: Mapping[str, Any]) -> None:
         """Adds an entry, all of it or nothing; it survives a power failure. Raises `KafkaStorageError`."""
         line = (json.dumps(entry) + "\n").encode()
-        size = os.fstat(self._file).st_size
         try:
+            if self._is_torn:  # a write that failed left a part behind: nothing may follow it
+                os.ftruncate(self._file, self._size)
+            self._is_torn = True
             if os.write(self._file, line) != len(line):
                 raise OSError(errno.ENOSPC, "the disk is full")
             os.fdatasync(self._file)
         except OSError as error:
-            os.ftruncate(self._file, size)
+            with suppress(OSError):  # else before the next one
+                os.ftruncate(self._file, self._size)
+                self._is_torn = False
             raise KafkaStorageError(f"cannot write the {self.subject}: {error.strerror}") from error
+        self._is_torn = False
+        self._size += len(line)
 
     def close(self) -> None:
         """Closes the file; does nothing when it isn't open."""
