@@ -62,7 +62,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         arrange(broker.bootstrap_servers)
         asyncio.run(add(broker.bootstrap_servers))
         where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--bootstrap-server", "dr=127.0.0.1:1")
-        words = ("--allow-changes", "--token-file", str(folder / "tokens"), "--timeout", "2000", "--interval", "1h")
+        words = ("--allow-changes", "--token-file", str(folder / "tokens"), "--timeout", "2s", "--interval", "1h")
         with serving(*where, *words) as served:
             served.until_ready()
             paths = ["/", "/cluster?cluster=prod", "/cluster?cluster=dr", "/group?cluster=prod&group=search"]

@@ -65,7 +65,7 @@ def test_a_page_is_brought_up_to_date_where_it_stands(tmp_path: Path) -> None:
     with BackgroundBroker() as broker:
         arrange(broker.bootstrap_servers)
         where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}")
-        with serving(*where, "--interval", "500") as served, Chromium(tmp_path) as browser:
+        with serving(*where, "--interval", "500ms") as served, Chromium(tmp_path) as browser:
             served.until_ready()
             browser.open(f"http://{served.address}/cluster?cluster=prod&sort=group")
             browser.run("document.querySelector('input[name=q]').value = 'typed'")

@@ -75,7 +75,9 @@ def serving(*words: str) -> Iterator[Served]:
     try:
         assert process.stderr is not None
         line = process.stderr.readline()
-        assert line.startswith("serving "), line + process.communicate()[1]
+        if not line.startswith("serving "):
+            process.kill()  # it may run all the same
+            raise AssertionError(line + process.communicate()[1])
         yield Served(process, line.split("http://")[1].partition("/")[0])
     finally:
         if process.poll() is None:

@@ -57,7 +57,7 @@ class Page:
 
 async def test_two_hundred_open_pages_are_told_at_once_and_hold_up_nothing(broker: BackgroundBroker) -> None:
     where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}")
-    with serving(*where, "--interval", "1000") as served:
+    with serving(*where, "--interval", "1s") as served:
         await asyncio.to_thread(served.until_ready)
         status = Path(f"/proc/{served.process.pid}/status")
         pages = await asyncio.gather(*(Page.opened(served) for _ in range(PAGES)))
