@@ -19,6 +19,10 @@ def _run(words: list[str]) -> int:
         from groupkeeper.cli.framework.complete import complete
 
         return complete(words[1:])
+    if words[:1] == ["__complete_tool"]:
+        from groupkeeper.cli.drop_in_completion import complete_tool
+
+        return complete_tool(words[1:])
     from groupkeeper.cli.framework.commands import parse
 
     options = parse(words)

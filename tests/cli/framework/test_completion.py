@@ -12,12 +12,14 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from groupkeeper.cli.framework.commands import COMMANDS
+from groupkeeper.cli.framework.completion import DROP_INS
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.testing.background import BackgroundBroker
@@ -56,9 +58,9 @@ async def commit(servers: str) -> None:
             ).all()
 
 
-def candidates(environment: dict[str, str], *words: str) -> list[str]:
+def candidates(environment: dict[str, str], *words: str, of: str = "__complete") -> list[str]:
     done = subprocess.run(
-        ["groupkeeper", "__complete", *words], env=environment, capture_output=True, text=True, timeout=30, check=True
+        ["groupkeeper", of, *words], env=environment, capture_output=True, text=True, timeout=30, check=True
     )
     assert done.stderr == ""
     return [line.partition("\t")[0] for line in done.stdout.splitlines()]
@@ -120,6 +122,38 @@ def test_ids_of_changes(home: dict[str, str], tmp_path: Path) -> None:
     assert candidates({**environment, "GROUPKEEPER_JOURNAL": str(tmp_path)}, "undo", "") == []
 
 
+def of_tool(environment: dict[str, str], *words: str) -> list[str]:
+    return candidates(environment, *words, of="__complete_tool")
+
+
+def test_candidates_of_drop_ins(home: dict[str, str]) -> None:
+    servers = json.loads(
+        subprocess.run(
+            ["groupkeeper", "context", "list", "--output", "json"],
+            env=home, check=True, capture_output=True, text=True, timeout=30,
+        ).stdout
+    )["contexts"][0]["bootstrap_server"]  # fmt: skip
+    asked = ["kafka-consumer-groups", "--bootstrap-server", servers]
+    assert of_tool(home, *asked, "--describe", "--group", "") == sorted(GROUPS)
+    assert of_tool(home, *asked, "--reset-offsets", "--topic", "o") == ["orders"]
+    assert of_tool(home, "kafka-consumer-groups", "--group", "b") == []  # no cluster is named
+    assert of_tool(home, "kafka-consumer-groups", "--to-e") == ["--to-earliest"]
+    assert of_tool(home, "kafka-consumer-groups", "--command-config", "") == [":files"]
+    assert of_tool(home, "kafka-consumer-groups", "--state", "--l") == ["--list"]  # its value may be left out
+    assert of_tool(home, "kafka-consumer-groups", "b") == of_tool(home, "no-such-tool", "--") == of_tool(home) == []
+    once = of_tool(home, *asked, "--group", "billing", "--describe", "--")
+    assert "--group" in once
+    assert "--describe" not in once
+    assert "--bootstrap-server" not in once
+
+
+def test_every_drop_in_is_completed(home: dict[str, str]) -> None:
+    project = tomllib.loads((Path(__file__).resolve().parents[3] / "pyproject.toml").read_text())["project"]
+    assert sorted(DROP_INS) == sorted(set(project["scripts"]) - {"groupkeeper"})
+    for tool in DROP_INS:
+        assert "--bootstrap-server" in of_tool(home, tool, "--")
+
+
 class Terminal:
     """A shell at a terminal."""
 
@@ -159,7 +193,7 @@ STARTS = {
     ),
 }
 # What is typed before the tab, and the arguments that the command then gets.
-TYPED = [
+TYPED_TO_GROUPKEEPER = [
     ("groups desc", ["groups", "describe"]),
     ("groups offsets --sor", ["groups", "offsets", "--sort"]),
     ("groups offsets bil", ["groups", "offsets", "billing"]),
@@ -169,6 +203,10 @@ TYPED = [
     ("groups list --command-config cl", ["groups", "list", "--command-config", "client.properties"]),
     ("groups offsets --output=js", ["groups", "offsets", "--output=json"]),
     ("context use lo", ["context", "use", "local"]),
+]
+TYPED = [("groupkeeper", *each) for each in TYPED_TO_GROUPKEEPER] + [
+    ("kafka-consumer-groups", "--to-e", ["--to-earliest"]),
+    ("kafka-get-offsets", "--command-config cl", ["--command-config", "client.properties"]),
 ]
 
 
@@ -186,20 +224,20 @@ def terminal(request: pytest.FixtureRequest, home: dict[str, str]) -> Iterator[T
     shell.close()
 
 
-@pytest.mark.parametrize(("typed", "expected"), TYPED)
-def test_a_tab_at_a_terminal(terminal: Terminal, typed: str, expected: list[str]) -> None:
+@pytest.mark.parametrize(("command", "typed", "expected"), TYPED)
+def test_a_tab_at_a_terminal(terminal: Terminal, command: str, typed: str, expected: list[str]) -> None:
     # The command line is finished by going to its front and putting another command there.
-    terminal.type(f"groupkeeper {typed}\t")
+    terminal.type(f"{command} {typed}\t")
     show = f'{sys.executable} -c \'import json, sys; print("<" + json.dumps(sys.argv[2:]) + ">")\' '
     terminal.type(f"\x01{show}\x05\n")
     assert json.loads(terminal.wait_for(r"<\[.*?\]>")[1:-1]) == expected
 
 
-@pytest.mark.parametrize(("typed", "expected"), TYPED)
-def test_fish(home: dict[str, str], typed: str, expected: list[str]) -> None:
+@pytest.mark.parametrize(("command", "typed", "expected"), TYPED)
+def test_fish(home: dict[str, str], command: str, typed: str, expected: list[str]) -> None:
     if shutil.which("fish") is None:
         pytest.skip("fish is not installed")
-    script = f"groupkeeper completion fish | source; complete -C 'groupkeeper {typed}'"
+    script = f"groupkeeper completion fish | source; complete -C '{command} {typed}'"
     done = subprocess.run(
         ["fish", "--no-config", "-c", script], env=home, cwd=home["HOME"], capture_output=True, text=True, timeout=50
     )

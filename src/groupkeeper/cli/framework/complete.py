@@ -31,13 +31,17 @@ class Typed(NamedTuple):
 def complete(words: Sequence[str]) -> int:
     """Print the candidates; the exit status is always 0."""
     *before, begun = words or [""]
-    candidates = [*_candidates(_read(in_order(before)), begun)]
+    say_candidates(_candidates(_read(in_order(before)), begun), begun)
+    return 0
+
+
+def say_candidates(candidates: Iterable[tuple[str, str]], begun: str) -> None:
+    """Print those that go on from what is typed, with what they mean."""
     lines = []
     for value, meaning in dict(candidates).items():
         if value.isprintable() and (value.startswith(begun) or value == FILES):
             lines.append(f"{value}\t{meaning}\n" if meaning else f"{value}\n")
     say("".join(lines))
-    return 0
 
 
 def _read(words: Sequence[str]) -> Typed:
@@ -128,8 +132,14 @@ def _values(typed: Typed, action: argparse.Action, begun: str) -> Iterable[tuple
     if kind == "ID":
         return _changes()
     if kind in ("GROUP", "TOPIC") or kind.startswith("TOPIC["):
-        return [(name, "") for name in _names_in_cluster(typed, kind)]
+        servers, path = _last(typed, "bootstrap_server"), _last(typed, "command_config")
+        context = _last(typed, "context") or _last(typed, "contexts")
+        return [(name, "") for name in names_in_cluster(kind, servers, context, path)]
     return []
+
+
+def _last(typed: Typed, name: str) -> str | None:
+    return typed.given.get(name, [None])[-1]
 
 
 def _listed(names: Iterable[str], begun: str) -> list[tuple[str, str]]:
@@ -153,7 +163,8 @@ def _changes() -> list[tuple[str, str]]:
     return [(change_id, meaning if meaning.isprintable() else "") for change_id, meaning in found]
 
 
-def _names_in_cluster(typed: Typed, kind: str) -> list[str]:
+def names_in_cluster(kind: str, servers: str | None, context: str | None, config_path: str | None) -> list[str]:
+    """The groups (``GROUP``) or topics of a cluster, none when it doesn't answer soon."""
     import asyncio
     from argparse import ArgumentTypeError, Namespace
 
@@ -163,18 +174,9 @@ def _names_in_cluster(typed: Typed, kind: str) -> list[str]:
     from groupkeeper.operations.selection import Names, list_selected
     from groupkeeper.protocol.errors import KafkaError
 
-    def last(name: str) -> str | None:
-        return typed.given.get(name, [None])[-1]
-
     async def ask() -> list[str]:
-        path = last("command_config")
-        config = values.properties(path) if path else None
-        options = Namespace(
-            bootstrap_server=last("bootstrap_server"),
-            context=last("context") or last("contexts"),
-            command_config=config,
-        )
-        cluster = cluster_of(options)
+        config = values.properties(config_path) if config_path else None
+        cluster = cluster_of(Namespace(bootstrap_server=servers, context=context, command_config=config))
         async with asyncio.timeout(_PATIENCE_MS / 1000):
             async with admin_of(cluster, _PATIENCE_MS) as admin:
                 if kind == "GROUP":

@@ -21,6 +21,8 @@ _groupkeeper() {
     eval "words=($(_groupkeeper_closed "$before"))" 2>/dev/null || return
     [[ $before == *[[:space:]] && $before != *\\[[:space:]] ]] && words+=("")
     cur="${words[-1]}"
+    local asked=("${words[0]}" __complete)
+    [[ ${words[0]##*/} == kafka-* ]] && asked=(groupkeeper __complete_tool "${words[0]##*/}")
     COMPREPLY=()
     while IFS= read -r line; do
         if [[ $line == :files ]]; then
@@ -30,7 +32,7 @@ _groupkeeper() {
             printf -v quoted %q "${line%%$'\t'*}"
             COMPREPLY+=("$quoted")
         fi
-    done < <("${words[0]}" __complete "${words[@]:1}" 2>/dev/null)
+    done < <("${asked[@]}" "${words[@]:1}" 2>/dev/null)
     # Readline replaces only what stands behind the last word break.
     if [[ $cur == *[:=]* && $COMP_WORDBREAKS == *[:=]* ]]; then
         local front="${cur%"${cur##*[:=]}"}" index
@@ -47,14 +49,18 @@ _groupkeeper_closed() {
         fi
     done
 }
-complete -o nosort -F _groupkeeper groupkeeper 2>/dev/null || complete -F _groupkeeper groupkeeper
+_groupkeeper_commands=(groupkeeper TOOLS)
+complete -o nosort -F _groupkeeper "${_groupkeeper_commands[@]}" 2>/dev/null ||
+    complete -F _groupkeeper "${_groupkeeper_commands[@]}"
 """
 
-_ZSH = r"""#compdef groupkeeper
+_ZSH = r"""#compdef groupkeeper TOOLS
 # zsh completion of groupkeeper: a file _groupkeeper in $fpath, or source <(groupkeeper completion zsh)
 _groupkeeper() {
     local line value
-    local -a typed values shown
+    local -a typed values shown asked
+    asked=("${words[1]}" __complete)
+    [[ ${words[1]:t} == kafka-* ]] && asked=(groupkeeper __complete_tool "${words[1]:t}")
     # "${(@Q)…}" takes off the quotes of the words; the last one ends where the cursor is.
     typed=("${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}")
     while IFS= read -r line; do
@@ -65,23 +71,26 @@ _groupkeeper() {
         value="${line%%$'\t'*}"
         values+=("$value")
         if [[ $line == *$'\t'* ]]; then shown+=("$value  -- ${line#*$'\t'}"); else shown+=("$value"); fi
-    done < <("${words[1]}" __complete "${typed[@]}" 2>/dev/null)
+    done < <("${asked[@]}" "${typed[@]}" 2>/dev/null)
     (( $#values )) && compadd -l -d shown -a values
 }
 if [[ ${funcstack[1]} == _groupkeeper ]]; then
     _groupkeeper "$@"
 elif (( $+functions[compdef] )); then
-    compdef _groupkeeper groupkeeper
+    compdef _groupkeeper groupkeeper TOOLS
 fi
 """
 
-_FISH = r"""# fish completion of groupkeeper: a file groupkeeper.fish in ~/.config/fish/completions
+_FISH = r"""# fish completion of groupkeeper: groupkeeper completion fish | source
 function __groupkeeper_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)
     set -l quoted (string unescape -- $current)
     test -n "$quoted"; and set current $quoted
-    for line in ($words[1] __complete $words[2..-1] "$current" 2>/dev/null)
+    set -l asked $words[1] __complete
+    set -l name (string split / -- $words[1])[-1]
+    string match -q 'kafka-*' -- $name; and set asked groupkeeper __complete_tool $name
+    for line in ($asked $words[2..-1] "$current" 2>/dev/null)
         if test "$line" = :files
             __fish_complete_path "$current"
         else
@@ -89,10 +98,23 @@ function __groupkeeper_complete
         end
     end
 end
-complete -c groupkeeper -f -a '(__groupkeeper_complete)'
+for name in groupkeeper TOOLS
+    complete -c $name -f -a '(__groupkeeper_complete)'
+end
 """
 
-SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+DROP_INS = (
+    "kafka-consumer-group-reset",
+    "kafka-consumer-groups",
+    "kafka-get-offsets",
+    "kafka-groups",
+    "kafka-share-groups",
+    "kafka-streams-groups",
+)
+"""The commands with the names of official tools, which are completed, too."""
+
+_TEXTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+SCRIPTS = {shell: text.replace("TOOLS", " ".join(DROP_INS)) for shell, text in _TEXTS.items()}
 
 
 def _add_arguments(command: ArgumentParser) -> None:
@@ -108,10 +130,11 @@ COMMAND = Command(
     _add_arguments,
     _run,
     "Print the completion script of a shell. It completes commands, options and their values, contexts, and the "
-    "names of groups and topics of the cluster.",
+    "names of groups and topics of the cluster; those of the drop-ins (kafka-consumer-groups …) once a "
+    "--bootstrap-server is typed.",
     """\
 examples:
   source <(groupkeeper completion bash)         # in ~/.bashrc
   source <(groupkeeper completion zsh)          # in ~/.zshrc, after compinit
-  groupkeeper completion fish > ~/.config/fish/completions/groupkeeper.fish""",
+  groupkeeper completion fish | source          # in ~/.config/fish/config.fish""",
 )

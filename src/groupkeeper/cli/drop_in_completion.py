@@ -1,0 +1,78 @@
+"""``groupkeeper __complete_tool NAME WORD…``: what could stand in place of the last word of a drop-in's command line.
+
+The shells' completion scripts ask this for the commands with the names of official tools. Without a cluster among the
+words nothing is asked: these commands know no contexts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework.complete import FILES, names_in_cluster, say_candidates
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.dropin.options import Option, OptionTable
+
+_TABLES = {
+    "kafka-consumer-group-reset": "kafka_consumer_group_reset",
+    "kafka-consumer-groups": "consumer_groups_options",
+    "kafka-get-offsets": "kafka_get_offsets",
+    "kafka-groups": "kafka_groups",
+    "kafka-share-groups": "share_groups_options",
+    "kafka-streams-groups": "streams_groups_options",
+}
+"""Where each tool has its options."""
+
+_FILE_OPTIONS = ("command-config", "from-file", "admin.config", "property")
+_GROUP_OPTIONS = ("group",)
+_TOPIC_OPTIONS = ("topic", "input-topic", "topic-partitions")
+_SERVER_OPTIONS = ("bootstrap-server", "broker-list")
+
+
+def complete_tool(words: Sequence[str]) -> int:
+    """Print the candidates; the exit status is always 0."""
+    tool, *before = words or [""]
+    begun = before.pop() if before else ""
+    if tool in _TABLES:
+        table: OptionTable = import_module(f"groupkeeper.cli.dropin.{_TABLES[tool]}").TABLE
+        say_candidates(_candidates(table, before, begun), begun)
+    return 0
+
+
+def _candidates(table: OptionTable, before: Sequence[str], begun: str) -> Iterable[tuple[str, str]]:
+    given: dict[str, list[str]] = {}
+    awaited: Option | None = None
+    for word in before:
+        if awaited is not None and not (awaited.optional and word.startswith("-")):
+            given[awaited.name].append(word)
+            awaited = None
+            continue
+        name, separator, value = word.lstrip("-").partition("=")
+        option = table.options.get(name) if word.startswith("-") else None
+        awaited = None
+        if option is not None:
+            given.setdefault(name, []).extend([value] if separator else [])
+            awaited = option if option.takes_value and not separator else None
+    if awaited is not None and not (awaited.optional and begun.startswith("-")):
+        return _values(awaited.name, given)
+    if not begun.startswith("-"):
+        return ()
+    return [(f"--{name}", _first_sentence(option.help)) for name, option in table.options.items()
+            if name not in given or name in _GROUP_OPTIONS + _TOPIC_OPTIONS]  # fmt: skip
+
+
+def _values(name: str, given: dict[str, list[str]]) -> Iterable[tuple[str, str]]:
+    if name in _FILE_OPTIONS:
+        return [(FILES, "")]
+    kind = "GROUP" if name in _GROUP_OPTIONS else "TOPIC" if name in _TOPIC_OPTIONS else ""
+    servers = next((given[each][-1] for each in _SERVER_OPTIONS if given.get(each)), None)
+    if not kind or servers is None:
+        return ()
+    config = given.get("command-config", [None])[-1]
+    return [(each, "") for each in names_in_cluster(kind, servers, None, config)]
+
+
+def _first_sentence(text: str) -> str:
+    return text.partition(". ")[0].rstrip(".")
