@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import random
+import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -168,6 +169,35 @@ async def test_tls_handshakes_that_do_not_go_on() -> None:
             assert len(await asyncio.wait_for(wire.reader.read(), 10)) < 20  # an alert at most
             wire.writer.close()
         assert not broker.server.connections
+
+
+@pytest.mark.parametrize("has_more", [False, True])
+async def test_who_does_not_hear_the_end_of_tls_sees_that_of_the_connection(*, has_more: bool) -> None:
+    """Java's client may read it along with an answer and leave it at that."""
+    settings = {"groupkeeper.authentication.timeout.ms": "300"}
+    async with Broker(properties=settings, users={"alice": "alice-secret"}, tls=True) as broker:
+        wire = await Wire.open(broker.bootstrap_servers)
+        sent, received = ssl.MemoryBIO(), ssl.MemoryBIO()
+        context = ssl.create_default_context(cafile=broker.client_properties()["ssl.truststore.location"])
+        channel = context.wrap_bio(received, sent, server_hostname="127.0.0.1")
+        while True:
+            try:
+                channel.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                wire.writer.write(sent.read())
+                received.write(await wire.reader.read(1 << 16))
+        channel.write(encode_request(1, "c", SaslHandshakeRequest("PLAIN"), 1))
+        wire.writer.write(sent.read())
+        await wire.reader.read(1 << 16)
+        if has_more:
+            await asyncio.sleep(0.5)
+            channel.write(b"xx")
+            wire.writer.write(sent.read())
+        with suppress(ConnectionError):
+            while await asyncio.wait_for(wire.reader.read(1 << 16), 5):
+                pass
+        wire.writer.close()
 
 
 async def test_a_login_that_fails_by_a_defect_is_logged(

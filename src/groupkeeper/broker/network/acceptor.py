@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 _log = getLogger("groupkeeper.broker")
 
+_GOODBYE_S = 1.0
+"""How long the end of TLS waits for the peer's own. Java's client, which may read the broker's along with an answer
+and never look at it, sees the connection's end only then; Apache Kafka does not wait at all.
+"""
 _PAUSE_S = 1.0
 """After a failure to accept (too many open files, say)."""
 
@@ -87,11 +91,13 @@ class Acceptor:
     async def _begin(self, accepted: socket.socket, release: Callable[[], None]) -> None:
         has_begun = False
         try:
+            context = None if self._context is None else self._context()
             await self._loop.connect_accepted_socket(
                 partial(self._protocol, release),
                 accepted,
-                ssl=None if self._context is None else self._context(),
+                ssl=context,
                 ssl_handshake_timeout=self._handshake_timeout_s,
+                ssl_shutdown_timeout=None if context is None else _GOODBYE_S,
             )
             has_begun = True
         except OSError as error:
