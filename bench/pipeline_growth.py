@@ -80,7 +80,7 @@ def measured(work: str, filled: Filled, environment: dict[str, str]) -> Cost:
     with tempfile.TemporaryDirectory() as directory:
         words = [
             sys.executable, "-m", "groupkeeper", "pipeline", "snapshot", "--bootstrap-server",
-            f"bench={filled.servers}", "--output", f"{directory}/tables",
+            f"bench={filled.servers}", "--tables", f"{directory}/tables",
         ]  # fmt: skip
         cost = cost_of(words, environment)
         made = [each.name for each in Path(f"{directory}/tables").iterdir() if any(each.glob("*.parquet"))]

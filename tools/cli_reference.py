@@ -99,11 +99,11 @@ The first of these that is given:
 3. The environment variable `GROUPKEEPER_CONTEXT`.
 4. The context chosen by `groupkeeper context use NAME`.
 
-`groups list`, `describe`, `offsets`, `members` and `watch`, `check` and `serve` ask several clusters: repeat
-`--context`, or give it a glob: `--context '*'` stands for all contexts, in the order of their names. The table then
-begins with the column CLUSTER. Each cluster is asked by itself: what fails of one is a problem with its name, and the
-others' rows are there all the same; clusters that take longer than a second come after the others. `--sort` and
-`--top` are about the rows of all of them. A group that is named needs not be in each of the clusters (but for
+`groups list`, `describe`, `offsets`, `members` and `watch`, `history`, `check` and `serve` ask several clusters:
+repeat `--context`, or give it a glob: `--context '*'` stands for all contexts, in the order of their names. The table
+then begins with the column CLUSTER. Each cluster is asked by itself: what fails of one is a problem with its name,
+and the others' rows are there all the same; clusters that take longer than a second come after the others. `--sort`
+and `--top` are about the rows of all of them. A group that is named needs not be in each of the clusters (but for
 `check`).
 
 A context is a file of properties, `contexts/NAME.properties` in the folder `groupkeeper` of `$XDG_CONFIG_HOME`

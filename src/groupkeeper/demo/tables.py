@@ -26,7 +26,7 @@ def make_tables(address: str) -> None:
         return
     folder = FOLDER.resolve()
     shutil.rmtree(folder, ignore_errors=True)
-    words = ["groupkeeper", "pipeline", "report", "--bootstrap-server", f"demo={address}", "--output", str(folder)]
+    words = ["groupkeeper", "pipeline", "report", "--bootstrap-server", f"demo={address}", "--tables", str(folder)]
     say(f"\n$ {shlex.join(words)}")
     started = time.monotonic()
     ended = subprocess.run([command_path(words[0]), *words[1:]], timeout=WITHIN_S, check=False)

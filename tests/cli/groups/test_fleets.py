@@ -133,6 +133,24 @@ def test_a_group_needs_not_be_in_all_clusters(run: Any, contexts: Any) -> None:
     assert run("offsets", "search", "--context", "*", "--timeout", "300ms")[0] == 1
 
 
+def test_the_history_of_clusters_has_their_names(
+    capsys: pytest.CaptureFixture[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def call(*words: str) -> list[tuple[object, ...]]:
+        assert main([*words, "--output", "json"]) == 0
+        report = json.loads(capsys.readouterr().out)
+        return [(row["cluster"], row["names"]) for row in report["changes"]] if words[0] == "history" else []
+
+    monkeypatch.setenv("GROUPKEEPER_JOURNAL", str(tmp_path / "journal.jsonl"))
+    for name, group in (("dr", "billing"), ("prod", "search")):
+        call("groups", "reset", group, "--all-topics", "--to-earliest", "--execute", "--context", name)
+        call("undo", "--execute", "--context", name)
+    assert call("history", "--context", "*") == [("dr", "billing")] * 2 + [("prod", "search")] * 2
+    assert call("history", "--context", "prod") == [("prod", "search")] * 2
+    assert call("history", "--context", "*", "--group", "billing") == [("dr", "billing")] * 2
+    assert call("history") == [(None, "billing")] * 2 + [(None, "search")] * 2
+
+
 def test_states_and_members_have_the_cluster_too(run: Any) -> None:
     _, report = run("describe", "--all-groups", "--view", "state", "--context", "*")
     assert [row["cluster"] for row in report["groups"]] == ["dr", "prod", "prod"]

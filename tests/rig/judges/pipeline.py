@@ -35,7 +35,7 @@ Tables = Mapping[str, list[Row]]
 def ask(desk: Desk, clusters: Iterable[str], *words: str) -> Answer:
     """Brings the tables up to date; `words` are the command and more options."""
     servers = [word for one in clusters for word in ("--bootstrap-server", f"{one}={desk.servers[one]}")]
-    return desk.run("all", "pipeline", *words, "--output", str(folder(desk)), *servers,
+    return desk.run("all", "pipeline", *words, "--tables", str(folder(desk)), *servers,
                     "--conf", "spark.sql.shuffle.partitions=2")  # fmt: skip
 
 

@@ -20,7 +20,7 @@ NAME = "report"
 
 def ask(desk: Desk) -> Answer:
     """Neither Spark nor a cluster is asked."""
-    answer = desk.run("all", "pipeline", "report", "--output", str(folder(desk)), "--output-format", "json")
+    answer = desk.run("all", "pipeline", "report", "--tables", str(folder(desk)), "--output", "json")
     return replace(answer, content=json.loads(answer.content))
 
 

@@ -53,7 +53,7 @@ def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, spark: Spar
         snapshot(spark, {"kafka.bootstrap.servers": other.bootstrap_servers, "cluster": "a"}, str(tables))
     words = ["as-of", "--time", iso(then_ms), "--group", "asked-*", "--save", str(saved), "--save-kip122", str(folder)]
     words += ["--save-starting-offsets", str(tmp_path / "starts")]
-    done = run(*words, "--bootstrap-server", f"c={servers}", "--output", str(tables), "--output-format", "json")
+    done = run(*words, "--bootstrap-server", f"c={servers}", "--tables", str(tables), "--output", "json")
     assert (done.returncode, done.stderr) == (0, done.stderr), done.stderr
     told = json.loads(done.stdout)
     assert (told["schema"], told["problems"]) == ("pipeline-as-of/1", [])
@@ -68,7 +68,7 @@ def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, spark: Spar
     assert f"groupkeeper apply {saved} --execute --confirm 3 --bootstrap-server {servers}\n" in done.stderr
     assert main(["apply", str(saved), "--bootstrap-server", servers, "--execute", "--confirm", "3"]) == 0
     again = tmp_path / "again"
-    assert run("snapshot", "--bootstrap-server", f"c={servers}", "--output", str(again)).returncode == 0
+    assert run("snapshot", "--bootstrap-server", f"c={servers}", "--tables", str(again)).returncode == 0
     rows = pq.read_table(again / "current_offsets").to_pylist()
     now = {row["partition"]: row["committed_offset"] for row in rows if row["group_id"] == "asked-1"}
     assert now == {0: 10, 1: 20}
@@ -77,7 +77,7 @@ def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, spark: Spar
 def test_scan_time_writes_the_first_offsets(servers: str, tmp_path: Path) -> None:
     topic = new_topic(servers)
     produce(servers, topic, 300)
-    words = ["scan-time", "--topic", topic, "--time", iso(1_700_000_000_100), "--output", str(tmp_path)]
+    words = ["scan-time", "--topic", topic, "--time", iso(1_700_000_000_100), "--tables", str(tmp_path)]
     done = run(*words, "--bootstrap-server", f"c={servers}")
     assert done.returncode == 0, done.stderr
     rows = pq.read_table(tmp_path / "scan_time").to_pylist()
@@ -89,7 +89,7 @@ def test_scan_time_writes_the_first_offsets(servers: str, tmp_path: Path) -> Non
 
 def test_what_ctrl_c_leaves_is_gone_on_with(servers: str, tmp_path: Path) -> None:
     commit(servers, "interrupted", {(new_topic(servers), 0): 1})
-    words = ["snapshot", "--bootstrap-server", f"c={servers}", "--output", str(tmp_path)]
+    words = ["snapshot", "--bootstrap-server", f"c={servers}", "--tables", str(tmp_path)]
     process = subprocess.Popen([*START, *words], stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         assert process.stderr is not None
@@ -123,7 +123,7 @@ def test_settings_are_handed_to_spark(servers: str, tmp_path: Path) -> None:
         "spark.driver.extraJavaOptions": "-Dmine=1 -XX:+UseParallelGC",
     }
     settings = [word for key, value in given.items() for word in ("--conf", f"{key}={value}")]
-    words = ["snapshot", "--bootstrap-server", f"c={servers}", "--output", str(tmp_path / "tables"), *settings]
+    words = ["snapshot", "--bootstrap-server", f"c={servers}", "--tables", str(tmp_path / "tables"), *settings]
     done = run(*words)
     assert done.returncode == 0, done.stderr
     logs = [path for path in (tmp_path / "events").rglob("*") if path.is_file() and "appstatus" not in path.name]
@@ -135,7 +135,7 @@ def test_settings_are_handed_to_spark(servers: str, tmp_path: Path) -> None:
 
 
 def test_why_spark_does_not_start_is_told_in_one_line(servers: str, tmp_path: Path) -> None:
-    words = ["snapshot", "--bootstrap-server", f"c={servers}", "--output", str(tmp_path)]
+    words = ["snapshot", "--bootstrap-server", f"c={servers}", "--tables", str(tmp_path)]
     for more, reason in (
         (["--master", "foo"], "the master foo: Master must either be yarn or start with spark, k8s, or local"),
         (["--conf", "spark.driver.memory=999999g"], "the master local[*]: Could not reserve enough space for"),

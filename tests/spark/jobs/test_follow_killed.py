@@ -59,7 +59,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
         servers = broker.bootstrap_servers
         committing = threading.Thread(target=commit_on_and_on, args=(servers, new_topic(servers), stop, committed))
         committing.start()
-        words = ["pipeline", "follow", "--bootstrap-server", f"c={servers}", "--output", str(tables)]
+        words = ["pipeline", "follow", "--bootstrap-server", f"c={servers}", "--tables", str(tables)]
         words += ["--interval", "0.2", "--refresh", "0.5"]
         try:
             for kill in range(KILLS + 1):

@@ -46,7 +46,7 @@ def test_something_is_shown_within_a_second() -> None:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         while len(tries) < 5 and min(tries, default=AT_ONCE_S) >= AT_ONCE_S:
             began = time.monotonic()
-            terminal = Terminal("pipeline", "snapshot", "--bootstrap-server", address, "--output", "/nowhere/tables")
+            terminal = Terminal("pipeline", "snapshot", "--bootstrap-server", address, "--tables", "/nowhere/tables")
             terminal.read("asking the clusters")
             tries.append(time.monotonic() - began)
             terminal.press("\x03")
@@ -130,7 +130,7 @@ def test_rates_and_time_left_while_spark_reads(spark: SparkSession, tmp_path: Pa
 def test_commands_at_a_terminal_and_in_a_pipe(servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.cli.test_terminal.PATIENCE_S", 240.0)
     commit(servers, "watched", {(new_topic(servers), 0): 1})
-    place = ["--bootstrap-server", f"c={servers}", "--output", str(tmp_path / "tables")]
+    place = ["--bootstrap-server", f"c={servers}", "--tables", str(tmp_path / "tables")]
     terminal = Terminal("pipeline", "snapshot", *place)
     assert terminal.end() == 0, terminal.shown
     shown = terminal.shown

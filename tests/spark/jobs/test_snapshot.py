@@ -194,17 +194,17 @@ def test_a_directory_that_cannot_be_written_is_said(spark: SparkSession, servers
     with pytest.raises(SourceError, match=r'^nothing://here is out of reach: No FileSystem for scheme "nothing"$'):
         snapshot(spark, {"kafka.bootstrap.servers": servers}, "nothing://here")
     with pytest.raises(SystemExit, match="2"):
-        main(["pipeline", "snapshot", "--bootstrap-server", servers, "--output", ""])
+        main(["pipeline", "snapshot", "--bootstrap-server", servers, "--tables", ""])
 
 
 def test_a_cluster_out_of_reach_is_said_before_spark_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "client.properties"
     config.write_text("default.api.timeout.ms=300\n")
-    words = ["pipeline", "snapshot", "--bootstrap-server", "west=127.0.0.1:1", "--output", str(tmp_path / "tables")]
+    words = ["pipeline", "snapshot", "--bootstrap-server", "west=127.0.0.1:1", "--tables", str(tmp_path / "tables")]
     assert main([*words, "--command-config", str(config)]) == 1
     said = capsys.readouterr().err.splitlines()
     assert said[-1].startswith("error: cluster west: 127.0.0.1:1: connection refused")
-    assert main([*words, "--command-config", str(config), "--output-format", "json"]) == 1
+    assert main([*words, "--command-config", str(config), "--output", "json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["schema"] == "pipeline-snapshot/1"
     assert told["problems"][0]["message"].startswith("cluster west: 127.0.0.1:1: connection refused")
@@ -214,7 +214,7 @@ def test_a_cluster_out_of_reach_is_said_before_spark_starts(tmp_path: Path, caps
 def test_why_it_takes_long_is_said_soon_and_the_name_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "client.properties"
     config.write_text("default.api.timeout.ms=4000\n")
-    words = ["pipeline", "snapshot", "--bootstrap-server", "127.0.0.1:1", "--output", str(tmp_path / "tables")]
+    words = ["pipeline", "snapshot", "--bootstrap-server", "127.0.0.1:1", "--tables", str(tmp_path / "tables")]
     assert main([*words, "--command-config", str(config)]) == 1
     said = capsys.readouterr().err.splitlines()
     assert said[-2:] == [

@@ -80,7 +80,7 @@ def test_snapshot_on_a_cluster(master: str, servers: str, tmp_path: Path) -> Non
     commit(servers, "on-a-cluster", {(new_topic(servers), 0): 7})
     tables = tmp_path / "tables"
     words = [sys.executable, "-c", "import sys; from groupkeeper.cli.main import main; sys.exit(main())", "pipeline"]
-    words += ["snapshot", "--bootstrap-server", f"c={servers}", "--output", str(tables), "--master", master]
+    words += ["snapshot", "--bootstrap-server", f"c={servers}", "--tables", str(tables), "--master", master]
     # The driver is this Python, the workers' is one without the package.
     pythons = {"PYSPARK_PYTHON": str(tmp_path / "python"), "PYSPARK_DRIVER_PYTHON": sys.executable}
     environment = {**os.environ, **pythons, "SPARK_LOCAL_IP": "127.0.0.1"}

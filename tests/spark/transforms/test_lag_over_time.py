@@ -119,7 +119,7 @@ def reported(tables: Path, begin_ms: int) -> Past:
     file = tables / "numbers.json"
     with pytest.MonkeyPatch.context() as patch, file.open("w") as out:
         patch.setattr("sys.stdout", out)
-        assert main(["pipeline", "report", "--output", str(tables), "--output-format", "json"]) == 0
+        assert main(["pipeline", "report", "--tables", str(tables), "--output", "json"]) == 0
     return Past(json.loads(file.read_text()), (tables / "report.html").read_text(), begin_ms)
 
 

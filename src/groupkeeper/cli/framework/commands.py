@@ -93,6 +93,7 @@ class ArgumentParser(argparse.ArgumentParser):
 
     Attributes:
         checks: each says what is wrong with options that were parsed, None for nothing.
+        needed: options that the checks want, with their values, for the usage.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -101,6 +102,7 @@ class ArgumentParser(argparse.ArgumentParser):
         self.register("action", None, _StoreOnce)
         self.register("action", "store", _StoreOnce)
         self.checks: list[Callable[[Namespace], str | None]] = []
+        self.needed: list[str] = []
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """As argparse's, but what isn't known is refused by the parser of the command that was typed."""
@@ -226,7 +228,7 @@ def _usage(command: ArgumentParser) -> str:
             parts.append({"*": f"[{name} ...]", "+": f"{name} ...", "?": f"[{name}]"}.get(str(action.nargs), name))
         elif action.required:
             parts.insert(0, f"{action.option_strings[-1]} {name}")
-    return " ".join(["%(prog)s [OPTION ...]", *parts])
+    return " ".join(["%(prog)s [OPTION ...]", *command.needed, *parts])
 
 
 def _add_commands(above: ArgumentParser, entries: Mapping[str, Entry], words: Sequence[str] | None) -> None:

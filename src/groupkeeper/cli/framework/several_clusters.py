@@ -96,7 +96,7 @@ def clusters_of(options: Namespace) -> Mapping[str, Cluster | Problem]:
             raise UsageMistake(f"two clusters are called {name!r}")
         found[name] = cluster
 
-    contexts = _contexts(options.context)
+    contexts = contexts_named(options.context)
     if isinstance(options.bootstrap_server, str):
         if len(contexts) > 1:
             raise UsageMistake("argument --bootstrap-server: not allowed with several contexts, which have their own")
@@ -122,7 +122,7 @@ def usable_clusters_of(options: Namespace) -> Mapping[str, Cluster]:
     return usable
 
 
-def _contexts(typed: Iterable[str]) -> Mapping[str, bool]:
+def contexts_named(typed: Iterable[str]) -> Mapping[str, bool]:
     """The names of contexts, and whether each was typed itself. Raises UsageMistake for a glob without a match."""
     from fnmatch import filter as matching
 

@@ -7,7 +7,7 @@ import json
 import re
 import signal
 import threading
-from argparse import ArgumentTypeError, Namespace
+from argparse import SUPPRESS, ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -55,6 +55,8 @@ def add_clusters(
     parser: ArgumentParser, otherwise: str = "the context in use, unless --bootstrap-server is given"
 ) -> None:
     """The arguments that say which clusters to read; `otherwise` is what happens without them."""
+    from groupkeeper.cli.framework.clusters import add_property
+
     where = parser.add_argument_group("clusters")
     where.add_argument(
         "--bootstrap-server", action="append", metavar="[NAME=]HOST:PORT[,...]", dest="servers", default=[],
@@ -63,24 +65,50 @@ def add_clusters(
     )  # fmt: skip
     where.add_argument(
         "--context", action="append", metavar="NAME", dest="contexts", default=[],
-        help="a cluster saved under this name, which it has in the tables too; may be given several times; default: "
+        help="a cluster saved under this name, which it has in the tables too, or a glob such as '*'; may be given "
+        "several times; default: "
         + otherwise,
     )  # fmt: skip
     where.add_argument(
         "--command-config", type=values.properties, metavar="FILE",
         help="properties for the client, by their Kafka names, for all clusters; they override the contexts'",
     )  # fmt: skip
+    add_property(where)
 
 
 def add_output(parser: ArgumentParser, told: str = "the directory") -> None:
-    """The arguments that say where tables go, and what is said: `told` as text."""
+    """The arguments that say where tables are, and what is said: `told` as text."""
     parser.add_argument(
-        "--output", required=True, metavar="DIR", type=_directory, help="where the tables are: any path Spark writes to"
+        "--tables", metavar="DIR", type=_directory, help="where the tables are: any path Spark writes to"
     )
     parser.add_argument(
-        "--output-format", choices=["text", "json"], default="text",
+        "--output", metavar="{text,json}",
         help=f"what is written to standard output: {told}, or a JSON object that sums up; default: text",
     )  # fmt: skip
+    parser.add_argument("--output-format", choices=_FORMATS, help=SUPPRESS)
+    parser.needed.append("--tables DIR")
+    parser.checks.append(_settle_output)
+
+
+_FORMATS = ("text", "json")
+
+
+def _settle_output(options: Namespace) -> str | None:
+    """Where the tables are and the form of what is said, also as 0.1 had it: --output DIR and --output-format."""
+    if options.tables is None and options.output is not None:
+        try:
+            options.tables, options.output = _directory(options.output), None
+        except ArgumentTypeError as problem:
+            return f"argument --output: {problem}"
+        complain(f"note: --output {options.tables} is taken for the directory of the tables: write --tables\n")
+    if options.tables is None:
+        return "no directory is named: --tables DIR says where the tables are"
+    if options.output_format is not None:
+        complain(f"note: --output-format {options.output_format} is --output {options.output_format} now\n")
+    options.output = options.output or options.output_format or "text"
+    if options.output not in _FORMATS:
+        return f"argument --output: invalid choice: {options.output!r} (choose from 'text', 'json')"
+    return None
 
 
 def _directory(text: str) -> str:
@@ -190,7 +218,7 @@ def snapshot_work(
         snapshot = import_job("snapshot").snapshot
         is_remote = options.remote is not None
         summary: Summary = snapshot(
-            spark, source, options.output, screen,
+            spark, source, options.tables, screen,
             found=found, is_remote=is_remote, from_start=from_start, lake=lake_choice(options),
             checkpoints=options.checkpoints, owners=options.owners,
         )  # fmt: skip
@@ -226,7 +254,7 @@ def _follow(options: Namespace) -> int:
             signal.signal(number, lambda number, frame: stop.set())
         screen.say("following; Ctrl-C ends it")
         summary: Summary = import_job("follow").follow(
-            spark, source, options.output, stop, screen,
+            spark, source, options.tables, stop, screen,
             interval_s=options.interval, refresh_s=options.refresh, found=found, lake=lake_choice(options),
             checkpoints=options.checkpoints, owners=options.owners,
         )  # fmt: skip
@@ -254,10 +282,10 @@ def run_job(
         summary = do_job(options, name, work, screen, has_end=has_end, more=more)
     except SourceError as error:
         complain(f"error: {error}\n")
-        if options.output_format == "json":
+        if options.output == "json":
             say(_json_text(options, name, None, str(error)))
         return _FAILED
-    say(_json_text(options, name, summary) if options.output_format == "json" else f"{options.output}\n")
+    say(_json_text(options, name, summary) if options.output == "json" else f"{options.tables}\n")
     screen.say(f"done in {screen.seconds:.1f} s")
     return _FAILED if summary.problems else 0
 
@@ -287,7 +315,7 @@ def do_job(
 
 
 def _json_text(options: Namespace, name: str, summary: Summary | None, error: str | None = None) -> str:
-    found: dict[str, object] = {"schema": f"pipeline-{name}/1", "output": options.output}
+    found: dict[str, object] = {"schema": f"pipeline-{name}/1", "output": options.tables}
     tables = [] if summary is None else list(dict.fromkeys([*summary.new_rows, *summary.rows]))
     found["tables"] = [
         {
@@ -305,7 +333,7 @@ def _json_text(options: Namespace, name: str, summary: Summary | None, error: st
 
 def source_of(options: Namespace) -> dict[str, str]:
     """The source's options for the clusters that are named."""
-    given = options.command_config or {}
+    given = {**(options.command_config or {}), **dict(getattr(options, "property", ()))}
     clusters = [(name, servers, given) for name, servers in options.servers]
     if options.contexts or not clusters:
         clusters += _of_contexts(options)
@@ -324,16 +352,17 @@ def source_of(options: Namespace) -> dict[str, str]:
 
 def _of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:
     from groupkeeper.cli.framework.clusters import UsageMistake, cluster_of
+    from groupkeeper.cli.framework.several_clusters import contexts_named
 
+    given = {"command_config": options.command_config, "property": getattr(options, "property", ())}
     found = []
-    for name in options.contexts or [None]:
-        asked = Namespace(context=name, bootstrap_server=None, command_config=options.command_config)
-        try:
-            cluster = cluster_of(asked)
-        except UsageMistake as mistake:
-            options.refuse(str(mistake))
-            raise
-        found.append((name or "", cluster.bootstrap_server, dict(cluster.properties)))
+    try:
+        for name in contexts_named(options.contexts) or [None]:
+            cluster = cluster_of(Namespace(context=name, bootstrap_server=None, **given))
+            found.append((name or "", cluster.bootstrap_server, dict(cluster.properties)))
+    except UsageMistake as mistake:
+        options.refuse(str(mistake))
+        raise
     return found
 
 

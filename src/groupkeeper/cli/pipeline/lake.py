@@ -71,7 +71,7 @@ def lake_choice(options: Namespace) -> Any:
             from groupkeeper.pipeline.errors import SourceError
 
             raise SourceError(
-                f"{options.output}: {known} tables follow its own: leave --table-format out, or choose another"
+                f"{options.tables}: {known} tables follow its own: leave --table-format out, or choose another"
             )
         return None
     output = import_part("storage.output")
@@ -87,7 +87,7 @@ def lake_choice(options: Namespace) -> Any:
 
 def _known_format(options: Namespace) -> str | None:
     """Of the lake whose tables follow those in a directory of this machine."""
-    found = import_part("storage.ledger").stored_lake(options.output)
+    found = import_part("storage.ledger").stored_lake(options.tables)
     return None if found is None else str(found["format"])
 
 

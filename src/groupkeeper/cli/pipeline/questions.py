@@ -76,7 +76,7 @@ def _as_of(options: Namespace) -> int:
 
     def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
         told = import_job("as_of").as_of(
-            spark, source, options.output, options.time, screen,
+            spark, source, options.tables, options.time, screen,
             wants=(lambda group: _is_wanted(group, options.groups)) if is_planned else None,
             found=found, is_remote=options.remote is not None,
         )  # fmt: skip
@@ -203,7 +203,7 @@ def _scan_time(options: Namespace) -> int:
     def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
         screen.reading(sum(each.size for each in found.ranges))
         summary: Summary = import_job("scan_time").write_scan_time(
-            spark, {**source, **dict(chosen)}, options.output, options.time, screen,
+            spark, {**source, **dict(chosen)}, options.tables, options.time, screen,
             is_remote=options.remote is not None,
         )  # fmt: skip
         return summary
@@ -233,7 +233,7 @@ AS_OF = Command(
     "plan that brings the groups back there. The history in DIR is brought up to date first.",
     """\
 example:
-  groupkeeper pipeline as-of --time 2026-01-31T23:59:59 --group 'billing*' --output tables --save plan.json
+  groupkeeper pipeline as-of --time 2026-01-31T23:59:59 --group 'billing*' --tables tables --save plan.json
   groupkeeper apply plan.json --dry-run""",
 )
 SCAN_TIME = Command(

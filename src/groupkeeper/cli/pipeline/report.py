@@ -95,14 +95,14 @@ def _run(options: Namespace) -> int:
             from groupkeeper.cli.pipeline.watch import Screen
 
             problems = do_job(options, "report", snapshot_work(options), Screen()).problems
-        report: Report = reading.read_report(options.output, hours=options.hours, top=options.top)
+        report: Report = reading.read_report(options.tables, hours=options.hours, top=options.top)
         save(target, [page.page(report)])
     except (SourceError, Unsaved) as error:
         complain(f"error: {error}\n")
-        if options.output_format == "json":
+        if options.output == "json":
             say(_json_text(None, None, [{"cluster": None, "message": str(error)}]))
         return _FAILED
-    if options.output_format == "json":
+    if options.output == "json":
         say(_json_text(report, target, [each._asdict() for each in problems]))
     else:
         say(f"{summary_text(report, is_coloured=has_colour(sys.stdout, 'auto'))}\nreport: {target}\n")
@@ -112,9 +112,9 @@ def _run(options: Namespace) -> int:
 def _target(options: Namespace) -> str:
     if options.output_file:
         return str(options.output_file)
-    local = import_part("storage.files").local_path(options.output)
+    local = import_part("storage.files").local_path(options.tables)
     if local is None:
-        options.refuse(f"{options.output} is not on this machine: say with --output-file where to write the page")
+        options.refuse(f"{options.tables} is not on this machine: say with --output-file where to write the page")
     return os.path.join(local, _FILE)
 
 
@@ -257,6 +257,6 @@ REPORT = Command(
     "brought up to date first, as by snapshot; otherwise neither Spark nor a cluster is needed.",
     """\
 example:
-  groupkeeper pipeline report --bootstrap-server localhost:9092 --output tables
-  groupkeeper pipeline report --output tables --hours 168 --output-file week.html""",
+  groupkeeper pipeline report --bootstrap-server localhost:9092 --tables tables
+  groupkeeper pipeline report --tables tables --hours 168 --output-file week.html""",
 )

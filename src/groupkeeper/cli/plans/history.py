@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from argparse import Namespace
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework.clusters import (
@@ -13,7 +13,6 @@ from groupkeeper.cli.framework.clusters import (
     Report,
     UsageMistake,
     add_cluster,
-    add_output,
     print_report,
     run_report,
 )
@@ -21,6 +20,7 @@ from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.executing import ask, can_ask, check_confirmed, check_context, show_first
 from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.reports import Page, problem_of
+from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.applying import add_applying, apply_pages, compared, foreseen, rows_of
 from groupkeeper.cli.plans.shapes import HISTORY, OUTCOMES, RECORDED, history_row, recorded_rows
@@ -62,12 +62,14 @@ def _opened() -> Journal:
 def _add_history(command: ArgumentParser) -> None:
     command.add_argument("id", nargs="?", metavar="ID", help="one change, with everything in it")
     command.add_argument("--group", metavar="GROUP", help="only changes of this group")
-    add_output(command)
+    add_cluster(command, may_be_several=True)
 
 
 def _history(options: Namespace) -> int:
     try:
         where = _opened()
+        if options.id is None and (options.context or options.bootstrap_server):
+            return run_reports(options, lambda _: Report(HISTORY, _pages_of_cluster))
         if options.id is None:
             return _list(options, where)
         return _one(options, _loaded(where, options.id))
@@ -78,15 +80,27 @@ def _history(options: Namespace) -> int:
         return print_report(options, HISTORY, Page(problems=[problem_of(problem)]))
 
 
+async def _pages_of_cluster(asking: Asking) -> AsyncIterator[Page]:
+    """The changes of one cluster, which is asked for its id."""
+    cluster_id = await cluster_id_of(asking.admin)
+    where = _opened()
+    summaries, broken = where.summaries(asking.options.group)
+    own = [one for one in summaries if cluster_id is not None and one.head.cluster_id == cluster_id]
+    yield _page(asking.options, where, own, broken)
+
+
 def _list(options: Namespace, where: Journal) -> int:
-    summaries, broken = where.summaries(options.group)
+    return print_report(options, HISTORY, _page(options, where, *where.summaries(options.group)))
+
+
+def _page(options: Namespace, where: Journal, summaries: Sequence[Summary], broken: int) -> Page:
     whose = "" if options.group is None else f" of group {options.group}"
     remarks = [] if summaries else [f"no changes{whose} in {where.path}"]
     if broken:
         remarks.append(f"{where.path}: {counted(broken, 'line')} without sense, passed over")
     unfinished = [one.head.id for one in summaries if one.result is Result.UNFINISHED]
     remarks += [f"{change_id}: {UNFINISHED.format(id=change_id)}" for change_id in unfinished[-1:]]
-    return print_report(options, HISTORY, Page([history_row(one) for one in summaries], (), remarks))
+    return Page([history_row(one) for one in summaries], (), remarks)
 
 
 def _one(options: Namespace, recorded: Recorded) -> int:
@@ -206,10 +220,12 @@ def _is_open(summary: Summary, cluster_id: str | None) -> bool:
 HISTORY_COMMAND = Command(
     _add_history,
     _history,
-    "Show what was changed from this machine, oldest first: the journal. No cluster is asked.",
+    "Show what was changed from this machine, oldest first: the journal. No cluster is asked, unless --context or "
+    "--bootstrap-server is given: then only changes of these clusters are shown, with their names.",
     """\
 examples:
   groupkeeper history
+  groupkeeper history --context '*' --group billing
   groupkeeper history 20261121T093416-4f2a""",
 )
 

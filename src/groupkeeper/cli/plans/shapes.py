@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from groupkeeper.cli.framework.reports import Column, Row, Shape
+from groupkeeper.cli.framework.reports import CLUSTER, Column, Row, Shape
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.journal import Lost, Pair, Summary
 from groupkeeper.operations.plans.model import Change, GroupPlan
@@ -65,6 +65,7 @@ HISTORY = Shape(
         Column("result", "`applied`, `partly`, `refused`, or `unfinished`: no outcome is known"),
         Column("undone_by", "the id of the change that took it back; null: none did", goes=1),
         Column("command", "how it was made, without secrets", in_table=False),
+        CLUSTER,
     ],
 )
 
@@ -165,6 +166,7 @@ def history_row(summary: Summary) -> Row:
         "result": str(summary.result),
         "undone_by": summary.undone_by,
         "command": shlex.join(head.command),
+        "cluster": None,
     }
 
 

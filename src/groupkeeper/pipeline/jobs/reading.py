@@ -16,7 +16,7 @@ from groupkeeper.pipeline.storage.ledger import NextOffsets
 __all__ = ["Reading", "readings", "source_options"]
 
 
-_WAY_OUT = "choose another --output, or another name for the cluster"
+_WAY_OUT = "choose another --tables, or another name for the cluster"
 
 
 class Reading(NamedTuple):

@@ -90,7 +90,7 @@ class _Reader:
         self.missing = tuple(table.name for table in _NEEDED if table.name not in there)
         if len(self.missing) == len(_NEEDED):
             raise SourceError(
-                f"{directory} has no tables: make them with 'groupkeeper pipeline snapshot --output {directory}', "
+                f"{directory} has no tables: make them with 'groupkeeper pipeline snapshot --tables {directory}', "
                 "or name the clusters here"
             )
 

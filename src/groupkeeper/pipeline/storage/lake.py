@@ -128,4 +128,4 @@ def shaped(frame: DataFrame, table: Table, *, has_open: bool) -> DataFrame:
 
 def foreign(name: str) -> SourceError:
     """What to say of a table that no run has written."""
-    return SourceError(f"{name} is there, but groupkeeper has not written it: choose another --namespace or --output")
+    return SourceError(f"{name} is there, but groupkeeper has not written it: choose another --namespace or --tables")

@@ -45,7 +45,7 @@ def test_settings_are_taken_as_spark_submit_takes_them() -> None:
     ],
 )
 def test_a_wrong_form_is_refused(command: str, text: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["pipeline", command, *COMMANDS[command], "--bootstrap-server", "h:1", "--output", "t", "--conf", text]
+    words = ["pipeline", command, *COMMANDS[command], "--bootstrap-server", "h:1", "--tables", "t", "--conf", text]
     try:
         status = main(words)
     except SystemExit as ended:

@@ -191,7 +191,7 @@ def test_a_log_that_was_made_again_is_seen_however_long_it_is() -> None:
     now = {"a": Identity("A", "x"), "b": Identity("2", "x"), "c": Identity("C", "y"), "d": Identity("D", "z")}
     found, failed = readings(of(ranges, **now), Ledger(next_offsets, then))
     assert [(each.name, each.topic_ids) for each in found] == [("a", {"o": "x"}), ("d", {"o": "z"})]
-    way_out = "choose another --output, or another name for the cluster"
+    way_out = "choose another --tables, or another name for the cluster"
     assert {name: str(error) for name, error in failed.items()} == {
         "b": f"cluster b: the tables are of another cluster, with the id B; the id is 2 now: {way_out}",
         "c": f"cluster c: the tables are of another offsets topic, with the id x; the id is y now: {way_out}",

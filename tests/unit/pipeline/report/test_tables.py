@@ -19,7 +19,7 @@ def test_the_report_is_of_the_tables(tmp_path: Path, capsys: pytest.CaptureFixtu
         rows[name] += more
     rows["rewinds"].reverse()  # the latest comes first all the same
     tables = write(tmp_path / "tables", rows)
-    assert main(["pipeline", "report", "--output", str(tables)]) == 0
+    assert main(["pipeline", "report", "--tables", str(tables)]) == 0
     told = capsys.readouterr()
     assert told.out.endswith(f"\nreport: {tables}/report.html\n")
     assert "\x1b" not in told.out
@@ -89,7 +89,7 @@ def test_a_group_that_loses_records_is_in_front_and_not_among_the_stale_ones(tmp
 def test_json_has_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tables = str(write(tmp_path / "t", fleet(10)))
     file = tmp_path / "page.html"
-    words = ["pipeline", "report", "--output", tables, "--output-file", str(file), "--output-format", "json"]
+    words = ["pipeline", "report", "--tables", tables, "--output-file", str(file), "--output", "json"]
     assert main(words) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["schema"], found["report"], found["problems"]) == ("pipeline-report/1", str(file), [])
@@ -101,27 +101,27 @@ def test_json_has_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_tables_of_an_older_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     without = ["lag", "status", "rewinds", "stale", "log_offsets"]
     tables = write(tmp_path / "t", fleet(10), without=without)
-    assert main(["pipeline", "report", "--output", str(tables)]) == 0
+    assert main(["pipeline", "report", "--tables", str(tables)]) == 0
     assert "not in the directory: lag, status, rewinds, stale, log_offsets" in capsys.readouterr().out
     assert "Not known without the table lag." in (tables / "report.html").read_text()
 
 
 def test_an_empty_fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tables = write(tmp_path / "t", {})
-    assert main(["pipeline", "report", "--output", str(tables)]) == 0
+    assert main(["pipeline", "report", "--tables", str(tables)]) == 0
     assert "There are no consumer groups." in capsys.readouterr().out
 
 
 def test_what_cannot_be_read_or_written_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["pipeline", "report", "--output", str(tmp_path)]) == 1
+    assert main(["pipeline", "report", "--tables", str(tmp_path)]) == 1
     assert f"error: {tmp_path} has no tables: " in capsys.readouterr().err
     tables = write(tmp_path / "t", fleet(3))
-    words = ["pipeline", "report", "--output", str(tables), "--output-file", str(tmp_path / "away" / "page.html")]
+    words = ["pipeline", "report", "--tables", str(tables), "--output-file", str(tmp_path / "away" / "page.html")]
     assert main(words) == 1
     assert "error: cannot write " in capsys.readouterr().err
     (tables / "status" / "part-0.parquet").write_bytes(b"not parquet")
-    assert main(["pipeline", "report", "--output", str(tables)]) == 1
+    assert main(["pipeline", "report", "--tables", str(tables)]) == 1
     assert "cannot be read: " in capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
-        main(["pipeline", "report", "--output", "hdfs://nowhere/tables"])
+        main(["pipeline", "report", "--tables", "hdfs://nowhere/tables"])
     assert ended.value.code == 2

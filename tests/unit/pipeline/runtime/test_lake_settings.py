@@ -55,7 +55,7 @@ def test_spark_submit_brings_its_own_jars(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_what_does_not_go_together_is_refused(capsys: pytest.CaptureFixture[str], words: list[str], told: str) -> None:
-    arguments = ["pipeline", "snapshot", "--bootstrap-server", "none:1", "--output", "tables", *words]
+    arguments = ["pipeline", "snapshot", "--bootstrap-server", "none:1", "--tables", "tables", *words]
     try:
         status = main(arguments)
     except SystemExit as end:
