@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,17 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from tests.spark.kafka.test_source import commit
+from tools.apache_kafka import ApacheKafka, why_unavailable
 
-from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.admin.resources.types import ProducerState, TransactionDescription, TransactionState
+from groupkeeper.client.admin.types import Node, TopicPartition
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.topics import _rows
+from groupkeeper.pipeline.jobs.transactions import _rows as transaction_rows
 from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, Refused
 from groupkeeper.pipeline.kafka.topics import TopicFacts
+from groupkeeper.pipeline.kafka.transactions import OpenTransaction
 from groupkeeper.pipeline.owners import owner_of, parse_owners
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -39,12 +45,30 @@ def rows_of(tables: Path, name: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.fixture(scope="module")
-def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@contextmanager
+def running(kind: str) -> Iterator[Any]:
+    properties = {
+        "offsets.topic.num.partitions": "1",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    if kind == "embedded":
+        with BackgroundBroker(properties=properties) as broker:
+            yield broker
+        return
+    if reason := why_unavailable():
+        pytest.skip(reason)
+    with ApacheKafka(properties) as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="module", params=["embedded", pytest.param("apache", marks=pytest.mark.conformance)])
+def tables(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two refreshes: of groups that only commit, a reader that has left, and one that is there by a pattern."""
     tables = tmp_path_factory.mktemp("context") / "tables"
-    properties = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
-    with BackgroundBroker(properties=properties) as broker:
+    with running(request.param) as broker:
         where = {"bootstrap.servers": broker.bootstrap_servers}
         config = {"retention.ms": "3600000", "retention.bytes": "1000000", "cleanup.policy": "delete"}
         admin = AdminClient(where)
@@ -56,6 +80,12 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
         assert producer.flush(60) == 0
         commit(broker.bootstrap_servers, "billing", {("orders", 0): 5})
         commit(broker.bootstrap_servers, "copy", {("orders", 0): 6, ("audit", 0): 0})
+        held = Producer({**where, "transactional.id": "slow", "transaction.timeout.ms": 600_000})
+        held.init_transactions(60)
+        held.begin_transaction()
+        held.produce("audit", b"1")
+        held.produce("audit", b"2")
+        assert held.flush(60) == 0
         left = Consumer({**where, "group.id": "search", "client.id": "old", "auto.offset.reset": "earliest"})
         left.subscribe(["orders"])
         while left.poll(0.1) is None:
@@ -69,13 +99,14 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
         for _ in range(2):
             assert snapshot(spark, options, str(tables), owners=parse_owners(OWNERS, "owners")).problems == []
         there.close()
+        held.abort_transaction(60)
     return tables
 
 
 @pytest.mark.long
 def test_topics_have_settings_sizes_and_readers(tables: Path) -> None:
     topics = {row["topic"]: row for row in rows_of(tables, "topics")}
-    assert topics.keys() == {"orders", "audit", "__consumer_offsets"}
+    assert topics.keys() == {"orders", "audit", "__consumer_offsets", "__transaction_state"}
     orders = topics["orders"]
     assert [orders[name] for name in ("partitions", "replication_factor", "cleanup_policy", "retention_ms",
             "retention_bytes", "records", "is_internal", "problem")] == [
@@ -122,6 +153,34 @@ def test_owners_of_groups_and_topics(spark: SparkSession, tables: Path) -> None:
     disk = {row.owner: row.disk_bytes for row in teams}
     sizes = {row["topic"]: row["disk_bytes"] for row in rows_of(tables, "topics")}
     assert (disk["orders-team"], disk["billing-team"]) == (sizes["orders"], None)
+
+
+@pytest.mark.long
+def test_open_transactions_and_who_waits(tables: Path) -> None:
+    (opened,) = rows_of(tables, "transactions")
+    assert [opened[name] for name in ("topic", "partition", "transactional_id", "state", "first_offset",
+            "held_offsets", "timeout_ms", "is_hanging", "groups")] == [
+        "audit", 0, "slow", "Ongoing", 0, 2, 600_000, False, 1,
+    ]  # fmt: skip
+    assert 0 <= opened["open_ms"] < 600_000
+
+
+def test_a_transaction_that_no_coordinator_knows_hangs() -> None:
+    place = TopicPartition("orders", 0)
+    at = instant(500_000, {0: 100})
+    state = ProducerState(7, 1, 3, 400_000, 0, 60)
+    known = TransactionDescription(Node(1, "h", 1), TransactionState.ONGOING, 7, 1, 60_000, 470_000, (place,))
+
+    def told(producer: ProducerState, *rest: Any) -> list[tuple[object, ...]]:
+        rows = transaction_rows("c", at, [OpenTransaction(place, producer, *rest)])
+        return [tuple(row[name] for name in ("is_hanging", "open_ms", "held_offsets", "state")) for row in rows]
+
+    assert told(state, None, None, True) == [(True, 100_000, 40, None)]
+    assert told(state, None, None, False) == [(None, 100_000, 40, None)]
+    assert told(state, "id", known, True) == [(False, 30_000, 40, "Ongoing")]
+    assert told(state._replace(last_timestamp=499_000), None, None, True) == [(False, 1000, 40, None)]
+    assert told(state._replace(last_timestamp=-1), None, None, True) == [(None, None, 40, None)]
+    assert told(state._replace(transaction_start=100), None, None, True) == []  # it began after the instant
 
 
 def instant(measured_ms: int, ends: dict[int, int | None], topic_id: str = "id") -> Instant:

@@ -16,6 +16,7 @@ from groupkeeper.pipeline.jobs.log_offsets import Clusters, log_offsets
 from groupkeeper.pipeline.jobs.owners import owners
 from groupkeeper.pipeline.jobs.queries import Queries
 from groupkeeper.pipeline.jobs.topics import topics
+from groupkeeper.pipeline.jobs.transactions import transactions
 from groupkeeper.pipeline.kafka.options import OFFSETS_TOPIC
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.owners import Rule
@@ -48,6 +49,7 @@ from groupkeeper.pipeline.tables import (
     STALE,
     STATUS,
     TOPICS,
+    TRANSACTIONS,
     Table,
 )
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, LAST_COMMITS, LAST_RECORDS, MOVES, PACES, RECENT_REWINDS
@@ -240,6 +242,7 @@ STEPS = (
     ),
     Step(EDGES, _edges),
     Step(OWNERS, _owners),
+    Step(TRANSACTIONS, lambda tables, given: transactions(tables.rows_now(LAG), given.clusters)),
     Step(STALE, _stale),
     Step(STATUS, _status),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.pipeline.tables.context import EDGES, OWNERS, TOPICS
+from groupkeeper.pipeline.tables.context import EDGES, OWNERS, TOPICS, TRANSACTIONS
 from groupkeeper.pipeline.tables.derived import (
     CURRENT_OFFSETS,
     FRESHNESS,
@@ -46,6 +46,7 @@ __all__ = [
     "STATUS",
     "TABLES",
     "TOPICS",
+    "TRANSACTIONS",
     "Column",
     "Table",
 ]
@@ -69,6 +70,7 @@ TABLES = (
     TOPICS,
     EDGES,
     OWNERS,
+    TRANSACTIONS,
     OFFSETS_AS_OF,
     SCAN_TIME,
 )

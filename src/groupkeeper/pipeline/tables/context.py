@@ -1,4 +1,4 @@
-"""Tables of what groups stand in: topics with their sizes, who reads what, and whose it is."""
+"""Tables of what groups stand in: topics with their sizes, who reads what, whose it is, and what holds readers back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from groupkeeper.pipeline.tables.schema import TIME, Column, Table
 
-__all__ = ["EDGES", "OWNERS", "TOPICS"]
+__all__ = ["EDGES", "OWNERS", "TOPICS", "TRANSACTIONS"]
 
 _CLUSTER = Column("cluster", pa.string(), "name of the cluster")
 
@@ -89,5 +89,34 @@ OWNERS = Table(
             pa.float64(),
             "the same in bytes, by the mean size that records have in the topic's log; null: not known",
         ),
+    ),
+)
+
+TRANSACTIONS = Table(
+    "transactions",
+    "partition and transaction that was open in it at the instant",
+    ("cluster", "topic", "partition", "producer_id"),
+    (
+        _CLUSTER,
+        Column("topic", pa.string(), "the topic"),
+        Column("partition", pa.int32(), "its partition"),
+        Column("producer_id", pa.int64(), "the transaction's producer"),
+        Column("producer_epoch", pa.int32(), "its epoch"),
+        Column("transactional_id", pa.string(), "its transactional id; null: no coordinator tells of it"),
+        Column("state", pa.string(), "as the coordinator has it: Ongoing, PrepareCommit …; null as above"),
+        Column("first_offset", pa.int64(), "its first record there"),
+        Column(
+            "held_offsets", pa.int64(), "offsets from there to the log's end: no reader of committed records has them"
+        ),
+        Column("started_time", TIME, "when it began; null: not known. Without a coordinator: its last record there"),
+        Column("open_ms", pa.int64(), "for how long it was open; null as above"),
+        Column("timeout_ms", pa.int64(), "after how long its coordinator aborts it; null: no coordinator tells of it"),
+        Column(
+            "is_hanging",
+            pa.bool_(),
+            "whether no coordinator knows of it, so that nothing will end it; null: a coordinator could not be asked",
+        ),
+        Column("groups", pa.int32(), "groups that have read all up to the last stable offset, and wait for it"),
+        Column("measured_time", TIME, "the instant"),
     ),
 )

@@ -1,0 +1,83 @@
+"""tables.TRANSACTIONS: what is open at the instant, and who waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from groupkeeper.pipeline.jobs.log_offsets import Clusters
+from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
+from groupkeeper.pipeline.kafka.measuring import cluster_of
+from groupkeeper.pipeline.kafka.transactions import OpenTransaction, ask_transactions
+from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.tables import TRANSACTIONS
+
+__all__ = ["transactions"]
+
+_MOMENT_MS = 60_000
+"""What a coordinator does not know for so long it will not get to know: its answer and the partition's are not of the
+same moment.
+"""
+_GROUPS = """
+SELECT cluster, topic, partition, count(DISTINCT group_id) AS groups
+FROM lag
+WHERE lag > 0 AND committed_lag = 0
+GROUP BY cluster, topic, partition
+"""
+_WAITING = pa.schema([
+    ("cluster", pa.string()), ("topic", pa.string()), ("partition", pa.int32()), ("groups", pa.int64()),
+])  # fmt: skip
+
+
+def transactions(lag: Rows, clusters: Clusters) -> pa.RecordBatchReader:
+    """Of the clusters that were measured; rows of tables.LAG tell who has read all up to the last stable offset."""
+    asked = [
+        (name, cluster, instant)
+        for name, instant in clusters.instants.items()
+        if (cluster := cluster_of(clusters.options, name)) is not None
+    ]
+    answers = ask_transactions([(cluster, instant) for _, cluster, instant in asked])
+    rows = [
+        row for (name, _, instant), found in zip(asked, answers, strict=True) for row in _rows(name, instant, found)
+    ]
+    waiting = {
+        (row["cluster"], row["topic"], row["partition"]): row["groups"]
+        for row in (made(_WAITING, _GROUPS, {"lag": lag}).read_all().to_pylist() if rows else ())
+    }
+    for row in rows:
+        row["groups"] = waiting.get((row["cluster"], row["topic"], row["partition"]), 0)
+    return pa.Table.from_pylist(rows, TRANSACTIONS.arrow).to_reader()
+
+
+def _rows(name: str, instant: Instant, found: list[OpenTransaction]) -> Iterator[dict[str, Any]]:
+    for each in found:
+        log = instant.logs[each.place]
+        start = each.producer.transaction_start
+        if not isinstance(log, LogEnds) or start is None or start >= log.log_end_offset:
+            continue  # it began after the instant
+        known = each.coordinator
+        began_ms = known.started_ms if known is not None else each.producer.last_timestamp
+        open_ms = None if began_ms is None or began_ms < 0 else max(0, instant.measured_ms - began_ms)
+        is_hanging = None
+        if known is not None:
+            is_hanging = False
+        elif each.is_asked and open_ms is not None:
+            is_hanging = open_ms >= _MOMENT_MS
+        yield {
+            "cluster": name,
+            "topic": each.place.topic,
+            "partition": each.place.partition,
+            "producer_id": each.producer.producer_id,
+            "producer_epoch": each.producer.producer_epoch,
+            "transactional_id": each.transactional_id,
+            "state": None if known is None else str(known.state),
+            "first_offset": start,
+            "held_offsets": log.log_end_offset - start,
+            "started_time": None if began_ms is None or began_ms < 0 else began_ms * 1000,
+            "open_ms": open_ms,
+            "timeout_ms": None if known is None else known.timeout_ms,
+            "is_hanging": is_hanging,
+            "measured_time": instant.measured_ms * 1000,
+        }
