@@ -23,7 +23,7 @@ from groupkeeper.pipeline.tables.state import CARRIED
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-TABLES = (COMMITS, GROUP_RECORDS, *(step.table for step in STEPS if step.table not in CARRIED))
+TABLES = (COMMITS, GROUP_RECORDS, *(step.table for step in STEPS if step.is_published and step.table not in CARRIED))
 WITH_OPEN = (GROUP_EVENTS, RATES, REWINDS)
 
 

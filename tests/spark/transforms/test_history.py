@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.transforms.traces import DAY, HOUR, MINUTE, Trace, at, log_offsets, ms, seconds_of
+from tests.spark.transforms.traces import DAY, HOUR, MINUTE, Trace, at, log_offsets, ms, rewinds_of, seconds_of
 
 from groupkeeper.pipeline.kafka.retention import Retention, Retentions
 from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS, OFFSETS_AS_OF, RATES, REWINDS
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.latest import current_offsets
+from groupkeeper.pipeline.transforms.moves import moves
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.pipeline.transforms.rates import rates
-from groupkeeper.pipeline.transforms.rewinds import beyond, last_moves, moves, rewinds
 from groupkeeper.pipeline.transforms.tombstones import with_causes
 
 WEEK = 7 * DAY
@@ -210,10 +210,9 @@ def test_rates(spark: SparkSession) -> None:
     }  # fmt: skip
 
 
-def rewinds_of(spark: SparkSession, trace: Trace, logs: DataFrame) -> DataFrame:
+def told(spark: SparkSession, trace: Trace, logs: DataFrame) -> DataFrame:
     found = moves(trace.commits(spark), group_events(trace.group_records(spark)))
-    standing = beyond(last_moves(found), current_offsets(trace.commits(spark)), logs)
-    return rewinds(found).unionByName(standing)
+    return rewinds_of(spark, found, current_offsets(trace.commits(spark)), logs)
 
 
 def test_rewinds_and_jumps(spark: SparkSession) -> None:
@@ -238,7 +237,7 @@ def test_rewinds_and_jumps(spark: SparkSession) -> None:
     trace.commit(13, 0, partition=1, topic_id="two")  # another topic
     trace.commit(14, 7, group_id="simple")
     trace.commit(15, 5, group_id="simple")
-    found = rewinds_of(spark, trace, log_offsets(spark, 20, {0: (0, 1000)}))
+    found = told(spark, trace, log_offsets(spark, 20, {0: (0, 1000)}))
     assert found.columns == REWINDS.names
     rows = found.orderBy("log_offset").collect()
     assert [(r.from_offset, r.to_offset, r.records, r.direction, r.was_empty) for r in rows] == [
@@ -263,7 +262,7 @@ def test_an_earlier_log_tells_nothing_of_what_is_beyond_this_one(spark: SparkSes
     trace.commit(7, 10, partition=2)
     trace.commit(8, 6000, partition=2)
     logs = log_offsets(spark, 20, {0: (0, 1000), 1: (0, 1000), 2: (0, 1000)}, topic_id="now")
-    found = rewinds_of(spark, trace, logs).collect()
+    found = told(spark, trace, logs).collect()
     assert [(row.partition, row.direction, row.to_offset) for row in found] == [(2, "ahead", 6000)]
 
 

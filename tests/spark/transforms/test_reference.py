@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.transforms import reference
 from tests.spark.transforms.histories import BEGIN, DAY, MINUTE, TOPICS, History, random_history
-from tests.spark.transforms.traces import by_sql, frame
+from tests.spark.transforms.traces import by_sql, frame, rewinds_of
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
 from groupkeeper.pipeline.decode.records import read_record_sets
@@ -27,9 +27,9 @@ from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.history import commits, group_records
 from groupkeeper.pipeline.transforms.latest import current_offsets
+from groupkeeper.pipeline.transforms.moves import moves
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.pipeline.transforms.rates import rates
-from groupkeeper.pipeline.transforms.rewinds import moves, rewinds
 from groupkeeper.pipeline.transforms.tombstones import with_causes
 
 COUNT = int(os.environ.get("PIPELINE_HISTORIES", "150"))
@@ -138,9 +138,9 @@ def test_rates(fleet: Fleet) -> None:
     compare(fleet, found, lambda records: reference.rates(records).items())
 
 
-def test_rewinds(fleet: Fleet) -> None:
+def test_rewinds(spark: SparkSession, fleet: Fleet) -> None:
     names = ("group_id", "topic", "partition", "from_offset", "to_offset", "records", "direction", "was_empty")
-    found = rewinds(moves(fleet.commits, fleet.events)).select("cluster", *names, "log_offset").collect()
+    found = rewinds_of(spark, moves(fleet.commits, fleet.events)).select("cluster", *names, "log_offset").collect()
     compare(fleet, [(row[0], tuple(row[1:])) for row in found], reference.rewinds)
     assert {row.direction for row in found} == {"back", "ahead"}
 

@@ -30,7 +30,7 @@ from groupkeeper.pipeline.tables import (
     REWINDS,
     Table,
 )
-from groupkeeper.pipeline.tables.state import CARRIED, PACES
+from groupkeeper.pipeline.tables.state import CARRIED, NEW_MOVES, PACES
 from groupkeeper.pipeline.transforms.history import is_before, is_from
 from groupkeeper.pipeline.transforms.paces import paces
 from groupkeeper.pipeline.transforms.tombstones import with_causes
@@ -41,7 +41,7 @@ COUNT = int(os.environ.get("PIPELINE_HISTORIES", "40"))
 TIMES = int(os.environ.get("PIPELINE_SPLITS", "2"))
 """So many refreshes come before the last one."""
 
-WITHOUT_CLUSTERS = {*(table.name for table in CARRIED), *(
+WITHOUT_CLUSTERS = {NEW_MOVES.name, *(table.name for table in CARRIED), *(
     table.name for table in (CURRENT_OFFSETS, GROUP_EVENTS, GROUPS, MEMBERS, RATES, REWINDS)
 )}  # fmt: skip
 
@@ -61,6 +61,9 @@ class Refreshed:
 
     def new(self, table: Table) -> DataFrame:
         return self._new[table.name]
+
+    def has_new(self, table: Table) -> bool:
+        return not self._new[table.name].isEmpty()
 
     def past(self, table: Table) -> DataFrame:
         raise AssertionError(f"{table.name} is read again")

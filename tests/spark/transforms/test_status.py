@@ -5,13 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.sql import SparkSession
-from tests.spark.transforms.traces import DAY, HOUR, MINUTE, Trace, at, by_sql, frame, lag_frame, lag_row, seconds_of
+from tests.spark.transforms.traces import (
+    DAY,
+    HOUR,
+    MINUTE,
+    Trace,
+    at,
+    by_sql,
+    frame,
+    lag_frame,
+    lag_row,
+    rewinds_of,
+    seconds_of,
+)
 
 from groupkeeper.pipeline.present.status import ORDER, status
 from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS, REWINDS, STATUS
 from groupkeeper.pipeline.transforms.group_facts import group_facts
+from groupkeeper.pipeline.transforms.moves import moves
 from groupkeeper.pipeline.transforms.paces import paces
-from groupkeeper.pipeline.transforms.rewinds import moves, rewinds
 
 Verdict = tuple[str, float | None]
 
@@ -206,7 +218,7 @@ def test_status(spark: SparkSession) -> None:
     ):  # fmt: skip
         add(cases)
     history = cases.trace.commits(spark)
-    back = rewinds(moves(history, frame(spark, GROUP_EVENTS, [])))
+    back = rewinds_of(spark, moves(history, frame(spark, GROUP_EVENTS, [])))
     facts = group_facts(frame(spark, GROUP_RECORDS, []), frame(spark, GROUP_EVENTS, cases.events))
     lags, groups = lag_frame(spark, *cases.lags), frame(spark, GROUPS, cases.groups)
     found = by_sql(spark, status, paces(history), lags, back, groups, facts)

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.transforms.traces import HOUR, MINUTE, Trace, by_sql, frame, lag_frame, lag_row, seconds_of
+from tests.spark.transforms.traces import HOUR, MINUTE, Trace, by_sql, frame, lag_frame, lag_row, rewinds_of, seconds_of
 
 from groupkeeper.pipeline.present.status import RULES, status
 from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS
 from groupkeeper.pipeline.transforms.group_facts import group_facts
+from groupkeeper.pipeline.transforms.moves import moves
 from groupkeeper.pipeline.transforms.paces import paces
-from groupkeeper.pipeline.transforms.rewinds import moves, rewinds
 
 PRODUCED_EVERY = (10, MINUTE, 20 * MINUTE, HOUR, 4 * HOUR)
 COMMITS_EVERY = (20, MINUTE, 15 * MINUTE, HOUR)
@@ -113,7 +113,7 @@ def test_status_of_readers_whose_truth_is_known(spark: SparkSession) -> None:
     history = trace.commits(spark)
     no_events = frame(spark, GROUP_EVENTS, [])
     facts = group_facts(frame(spark, GROUP_RECORDS, []), no_events)
-    back = rewinds(moves(history, no_events))
+    back = rewinds_of(spark, moves(history, no_events))
     found = by_sql(spark, status, paces(history), lag_frame(spark, *lags), back, frame(spark, GROUPS, []), facts)
     found = found.where("topic IS NOT NULL")
     rows = {row.group_id: row for row in found.collect()}

@@ -10,7 +10,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG, LOG_OFFSETS, Table
+from groupkeeper.pipeline.present.moved import last_moves, rewinds
+from groupkeeper.pipeline.storage.lake import OPEN
+from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, LAG, LOG_OFFSETS, Table
+from groupkeeper.pipeline.tables.state import MOVES
+from groupkeeper.pipeline.transforms.moves import told_moves
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -111,6 +115,13 @@ def there(spark: SparkSession, rows: pa.RecordBatchReader) -> DataFrame:
     """Rows of this process as Spark's."""
     whole = rows.read_all()
     return spark.createDataFrame(whole if len(whole) else [], from_arrow_schema(whole.schema))
+
+
+def rewinds_of(spark: SparkSession, found: DataFrame, *known: DataFrame) -> DataFrame:
+    """Rows of tables.REWINDS of rows of tables.state.MOVES; known are current offsets and logs."""
+    none = [frame(spark, table, []) for table in (MOVES, CURRENT_OFFSETS, LOG_OFFSETS)]
+    last = by_sql(spark, last_moves, none[0], found)
+    return by_sql(spark, rewinds, told_moves(found), last, *(known or none[1:]), OPEN).drop(OPEN)
 
 
 def log_offsets(spark: SparkSession, seconds: float, logs: Mapping[int, tuple[int, int]], **columns: Any) -> DataFrame:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
@@ -49,7 +49,7 @@ class Queries(NamedTuple):
         """Is another one once a query has come further."""
         return [(name, each.name, each.batch_id, dict(each.offsets)) for name, each in self._each()]
 
-    def offsets(self, spark: SparkSession) -> DataFrame:
+    def offsets(self) -> pa.Table:
         """Rows of tables.CURRENT_OFFSETS."""
         rows = [
             {
@@ -60,7 +60,7 @@ class Queries(NamedTuple):
             for cluster, query in self._each()
             for place, offset in query.offsets.items()
         ]  # fmt: skip
-        return spark.createDataFrame(pa.Table.from_pylist(rows, CURRENT_OFFSETS.arrow)).select(*CURRENT_OFFSETS.names)
+        return pa.Table.from_pylist(rows, CURRENT_OFFSETS.arrow)
 
     def names(self) -> pa.Table:
         """A row for each query, with the key of tables.GROUPS."""

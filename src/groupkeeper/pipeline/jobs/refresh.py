@@ -21,7 +21,7 @@ from groupkeeper.pipeline.present.sql import Rows
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets, Tables
 from groupkeeper.pipeline.storage.output import Output, Staged
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG, LAG_HISTORY, LOG_ENDS, TOPICS, Table
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG_HISTORY, LOG_ENDS, Table
 from groupkeeper.pipeline.tables.state import CARRIED
 from groupkeeper.pipeline.transforms.history import is_before
 from groupkeeper.pipeline.transforms.thinning import hourly_ends, hourly_lag
@@ -32,7 +32,6 @@ _FAILURES = (PySparkException, Py4JError, duckdb.Error, pa.ArrowException)
 
 _HISTORY = (COMMITS, GROUP_RECORDS)
 _ADDED = tuple(step.table for step in STEPS if step.adds)
-_MEASURED = tuple(table for table in _ADDED if table.is_measured)
 _KEPT = (*CARRIED, *(step.table for step in STEPS if step.table.is_carried))
 """Of which the next refresh goes on."""
 _OF_HISTORY = tuple(table for table in _ADDED if not table.is_measured)
@@ -52,21 +51,9 @@ class Frames:
             self.made_to = made_to or {}
             known = output.ledger.next_offsets
             new = {table.name: output.read(table) if self.from_start else output.fresh(table) for table in _HISTORY}
-            self._then = {
-                table.name: output.spark.createDataFrame([], table.ddl) if self.from_start else output.read(table)
-                for table in _KEPT
+            self._has_new = {
+                table.name: self.from_start or bool(output.ledger.fresh_files(table.name)) for table in _HISTORY
             }
-            self._then |= {
-                table.name: output.spark.createDataFrame([], table.ddl)
-                if self.from_start and not table.is_measured
-                else output.open_rows(table)
-                for table in _ADDED
-            }
-            self._rows_then: dict[str, Rows] = {
-                table.name: table.arrow.empty_table() if self.from_start else output.rows_of(table) for table in CARRIED
-            }
-            self._rows_then |= {table.name: output.open_rows_of(table) for table in _MEASURED}
-            self._rows_then |= {table.name: output.rows_of(table) for table in (LAG, TOPICS)}
         self.read_to = {name: _cut(offsets, instants.get(name)) for name, offsets in known.items()}
         beyond = {name: own for name, own in self.read_to.items() if own != known[name]}
         self._new = {name: frame.where(is_before(beyond)) if beyond else frame for name, frame in new.items()}
@@ -85,17 +72,27 @@ class Frames:
     def new(self, table: Table) -> DataFrame:
         return self._new[table.name]
 
+    def has_new(self, table: Table) -> bool:
+        return self._has_new[table.name]
+
     def past(self, table: Table) -> DataFrame:
         return self._output.read(table)
 
     def then(self, table: Table) -> DataFrame:
-        return self._then[table.name]
+        if self._is_made_anew(table):
+            return self.spark.createDataFrame([], table.ddl)
+        return self._output.open_rows(table) if table in _ADDED else self._output.read(table)
 
     def now(self, table: Table) -> DataFrame:
         return self._output.frame(self.written(table))
 
     def rows_then(self, table: Table) -> Rows:
-        return self._rows_then[table.name]
+        if self._is_made_anew(table):
+            return table.arrow.empty_table()
+        return self._output.open_rows_of(table) if table in _ADDED else self._output.rows_of(table)
+
+    def _is_made_anew(self, table: Table) -> bool:
+        return self.from_start and (table in _KEPT or table in _OF_HISTORY)
 
     def rows_now(self, table: Table) -> Rows:
         return self._output.rows(self.written(table))
@@ -142,7 +139,7 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
             run.fail(Problem(None, f"table {step.table.name}: {_said(error)}"))
     _publish(output, written, frames.read_to, from_start=frames.from_start)
     for step in STEPS:
-        if step.table.name in written and step.table not in CARRIED:
+        if step.table.name in written and step.is_published and step.table not in CARRIED:
             run.write(step.table.name, output.count(step.table))
     output.discard(written.values())
     update_lake(output, run)
@@ -173,7 +170,9 @@ def _publish(output: Output, written: Mapping[str, Staged], read_to: NextOffsets
     """Where one is missing of those that the next refresh goes on from, it goes on from where this one did."""
     added = [table.name for table in _ADDED if table.name in written]
     needed = {table.name for table in (*_OF_HISTORY, *_KEPT)}
-    replaced = {name: each for name, each in written.items() if name not in needed and name not in added}
+    for_this_refresh = {step.table.name for step in STEPS if not step.is_published}
+    others = needed | for_this_refresh | {*added}
+    replaced = {name: each for name, each in written.items() if name not in others}
     if not needed <= written.keys():
         output.publish(replaced)
         return

@@ -23,8 +23,9 @@ from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.lag import lag, to_estimate
 from groupkeeper.pipeline.present.members import members
-from groupkeeper.pipeline.present.moved import jumps_ahead, recent_rewinds
-from groupkeeper.pipeline.present.sql import Rows, together
+from groupkeeper.pipeline.present.moved import jumps_ahead, last_moves, recent_rewinds, rewinds
+from groupkeeper.pipeline.present.offsets import standing_offsets
+from groupkeeper.pipeline.present.sql import Rows, copied, empty, together
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
 from groupkeeper.pipeline.present.status import RULES, status
 from groupkeeper.pipeline.present.trends import lag_history, log_ends
@@ -52,16 +53,24 @@ from groupkeeper.pipeline.tables import (
     TRANSACTIONS,
     Table,
 )
-from groupkeeper.pipeline.tables.state import GROUP_FACTS, LAST_COMMITS, LAST_RECORDS, MOVES, PACES, RECENT_REWINDS
+from groupkeeper.pipeline.tables.state import (
+    GROUP_FACTS,
+    LAST_COMMITS,
+    LAST_RECORDS,
+    MOVES,
+    NEW_MOVES,
+    PACES,
+    RECENT_REWINDS,
+)
 from groupkeeper.pipeline.transforms.edges import edges
 from groupkeeper.pipeline.transforms.estimates import estimated
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.history import is_from
-from groupkeeper.pipeline.transforms.latest import current_offsets, last_commits, last_records
+from groupkeeper.pipeline.transforms.latest import last_commits, last_records
+from groupkeeper.pipeline.transforms.moves import moves, told_moves
 from groupkeeper.pipeline.transforms.paces import paces
 from groupkeeper.pipeline.transforms.rates import open_minutes, rates
-from groupkeeper.pipeline.transforms.rewinds import beyond, last_moves, moves, rewinds
 
 __all__ = ["STEPS", "Given", "Sources", "Step"]
 
@@ -98,6 +107,9 @@ class Sources(Protocol):
     def new(self, table: Table) -> DataFrame:
         """Of COMMITS and GROUP_RECORDS the rows that no refresh has seen."""
 
+    def has_new(self, table: Table) -> bool:
+        """Whether there may be any."""
+
     def past(self, table: Table) -> DataFrame:
         """All rows of COMMITS, for what neither a record nor what is carried tells."""
 
@@ -117,35 +129,45 @@ class Sources(Protocol):
 class Step(NamedTuple):
     """A table and how it is made: by Spark where it takes the new rows of history, by SQL in this process where it
     takes tables of what there is now. `adds`: rows come to those that are there; the column OPEN tells which of them
-    are only for now.
+    are only for now. `is_published`: it is more than what later steps are made of.
     """
 
     table: Table
     make: Callable[[Sources, Given], DataFrame | pa.RecordBatchReader]
     adds: bool = False
+    is_published: bool = True
 
 
 def _last_commits(tables: Sources, _: Given) -> DataFrame:
     return last_commits(_with_carried(tables, COMMITS, LAST_COMMITS))
 
 
-def _current_offsets(tables: Sources, given: Given) -> DataFrame:
-    found = current_offsets(tables.now(LAST_COMMITS))
-    return found.unionByName(given.queries.offsets(found.sparkSession)) if given.queries else found
+def _current_offsets(tables: Sources, given: Given) -> pa.RecordBatchReader:
+    return standing_offsets(tables.rows_now(LAST_COMMITS), given.queries.offsets())
 
 
-def _group_events(tables: Sources, given: Given) -> DataFrame:
+def _group_events(tables: Sources, given: Given) -> DataFrame | pa.RecordBatchReader:
+    if not tables.has_new(GROUP_RECORDS):
+        return empty(GROUP_EVENTS).append_column(OPEN, pa.array([], pa.bool_())).to_reader()
     found = group_events(_with_carried(tables, GROUP_RECORDS, LAST_RECORDS), tables.then(GROUP_FACTS))
     return found.where(is_from(given.made_to)).withColumn(OPEN, F.lit(False))
 
 
-def _group_facts(tables: Sources, _: Given) -> DataFrame:
+def _last_records(tables: Sources, _: Given) -> DataFrame | pa.RecordBatchReader:
+    if not tables.has_new(GROUP_RECORDS):
+        return copied(LAST_RECORDS, tables.rows_then(LAST_RECORDS))
+    return last_records(_with_carried(tables, GROUP_RECORDS, LAST_RECORDS))
+
+
+def _group_facts(tables: Sources, _: Given) -> DataFrame | pa.RecordBatchReader:
+    if not tables.has_new(GROUP_RECORDS):
+        return copied(GROUP_FACTS, tables.rows_then(GROUP_FACTS))
     return group_facts(tables.new(GROUP_RECORDS), tables.now(GROUP_EVENTS), tables.then(GROUP_FACTS))
 
 
-def _moves(tables: Sources, given: Given) -> DataFrame:
+def _new_moves(tables: Sources, given: Given) -> DataFrame:
     found = moves(_with_carried(tables, COMMITS, LAST_COMMITS), tables.now(GROUP_EVENTS), tables.then(GROUP_FACTS))
-    return found.where(is_from(given.made_to))
+    return told_moves(found.where(is_from(given.made_to)))
 
 
 def _paces(tables: Sources, _: Given) -> DataFrame:
@@ -156,11 +178,9 @@ def _rates(tables: Sources, _: Given) -> DataFrame:
     return open_minutes(rates(tables.new(COMMITS), tables.now(GROUP_EVENTS), tables.then(RATES)), OPEN)
 
 
-def _rewinds(tables: Sources, given: Given) -> DataFrame:
-    standing = beyond(tables.now(MOVES), tables.now(CURRENT_OFFSETS), tables.now(LOG_OFFSETS))
-    return rewinds(_moves(tables, given)).withColumn(OPEN, F.lit(False)).unionByName(
-        standing.withColumn(OPEN, F.lit(True))
-    )  # fmt: skip
+def _rewinds(tables: Sources, _: Given) -> pa.RecordBatchReader:
+    of = tables.rows_now
+    return rewinds(of(NEW_MOVES), of(MOVES), of(CURRENT_OFFSETS), of(LOG_OFFSETS), column=OPEN)
 
 
 def _recent_rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
@@ -224,12 +244,13 @@ STEPS = (
         LOG_OFFSETS,
         lambda tables, given: log_offsets(tables.spark, tables.rows_now(CURRENT_OFFSETS), given.clusters),
     ),
-    Step(LAST_RECORDS, lambda tables, _: last_records(_with_carried(tables, GROUP_RECORDS, LAST_RECORDS))),
+    Step(LAST_RECORDS, _last_records),
     Step(FRESHNESS, lambda _, given: freshness(given.read_to, given.clusters)),
     Step(GROUP_FACTS, _group_facts),
     Step(MEMBERS, lambda tables, _: members(tables.rows_now(LAST_RECORDS))),
     Step(GROUPS, _groups),
-    Step(MOVES, lambda tables, given: last_moves(tables.then(MOVES).unionByName(_moves(tables, given)))),
+    Step(NEW_MOVES, _new_moves, is_published=False),
+    Step(MOVES, lambda tables, _: last_moves(tables.rows_then(MOVES), tables.rows_now(NEW_MOVES))),
     Step(PACES, _paces),
     Step(RATES, _rates, adds=True),
     Step(REWINDS, _rewinds, adds=True),

@@ -1,4 +1,6 @@
-"""What of new rows of tables.REWINDS later steps are told by."""
+"""tables.REWINDS and what goes with it: commits that put a group elsewhere than reading would, of moves that Spark has
+found in history (transforms.moves).
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,54 @@ import pyarrow as pa
 
 from groupkeeper.pipeline.present.sql import Rows, made
 from groupkeeper.pipeline.tables import REWINDS
+from groupkeeper.pipeline.tables.state import MOVES
+from groupkeeper.pipeline.transforms.moves import IS_TOLD
 
-__all__ = ["jumps_ahead", "recent_rewinds"]
+__all__ = ["jumps_ahead", "last_moves", "recent_rewinds", "rewinds"]
 
 _Offsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic."""
+
+_LAST = """
+SELECT * FROM (SELECT * FROM earlier UNION ALL BY NAME SELECT * FROM moves)
+QUALIFY row_number() OVER (PARTITION BY cluster, group_id, topic, partition ORDER BY log_offset DESC) = 1
+"""
+
+
+def last_moves(then: Rows, moves: Rows) -> pa.RecordBatchReader:
+    """The last of each key, of rows of tables.state.MOVES."""
+    return made(MOVES, _LAST, {"earlier": then, "moves": moves})
+
+
+_REWINDS = f"""
+WITH found AS (
+    SELECT *, false AS is_open FROM moves WHERE {IS_TOLD}
+    UNION ALL BY NAME
+    SELECT last.*, true AS is_open  -- ahead, beyond the end of the log, and standing there
+    FROM last
+    JOIN current_offsets AS own ON own.cluster = last.cluster AND own.group_id = last.group_id
+        AND own.topic = last.topic AND own.partition = last.partition AND own.committed_offset = last.to_offset
+    JOIN log_offsets AS logs ON logs.cluster = last.cluster AND logs.topic = last.topic
+        AND logs.partition = last.partition
+    WHERE NOT ({IS_TOLD}) AND last.to_offset > log_end_offset
+        AND coalesce(last.topic_id = logs.topic_id, true)  -- an earlier topic's offsets tell nothing of this log
+)
+SELECT *, try_cast(from_offset::HUGEINT - to_offset AS BIGINT) AS records,
+    CASE WHEN to_offset < from_offset THEN 'back' ELSE 'ahead' END AS direction
+FROM found
+"""
+
+
+def rewinds(moves: Rows, last: Rows, current_offsets: Rows, log_offsets: Rows, column: str) -> pa.RecordBatchReader:
+    """Of the new `moves` those back, and the jumps ahead of groups without members, which no reader made: a reset; a
+    consumer that reads without joining looks the same. Of the `last` moves of each offset those beyond the log, which
+    are told as long as they stand there, as `column` says.
+
+    An offset that was removed and comes back further back counts too; one of another topic of that name does not.
+    """
+    given = {"moves": moves, "last": last, "current_offsets": current_offsets, "log_offsets": log_offsets}
+    return made(REWINDS, _REWINDS.replace("is_open", column), given, None, pa.field(column, pa.bool_()))
+
 
 _NEW = """
 SELECT rewinds.*

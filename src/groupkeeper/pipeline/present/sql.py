@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 
 from groupkeeper.pipeline.tables.schema import LAST_MS, Table
 
-__all__ = ["LATEST_RECORDS", "Rows", "empty", "made", "plain", "together"]
+__all__ = ["LATEST_RECORDS", "Rows", "copied", "empty", "made", "plain", "together"]
 
 Rows: TypeAlias = pa.Table | pads.Dataset
 """Of a table. A data set's times must be `plain`."""
@@ -69,6 +69,11 @@ def _batches(
     with connection:
         for batch in found:
             yield batch.select(schema.names).cast(schema)
+
+
+def copied(table: Table, rows: Rows) -> pa.RecordBatchReader:
+    """The same rows again."""
+    return made(table, "SELECT * FROM rows", {"rows": rows})
 
 
 def empty(table: Table) -> pa.Table:

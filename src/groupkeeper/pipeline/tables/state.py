@@ -10,7 +10,7 @@ from groupkeeper.pipeline.tables.derived import REWINDS
 from groupkeeper.pipeline.tables.log import COMMITS, GROUP_RECORDS
 from groupkeeper.pipeline.tables.schema import TIME, Column, Table
 
-__all__ = ["CARRIED", "GROUP_FACTS", "LAST_COMMITS", "LAST_RECORDS", "MOVES", "PACES", "RECENT_REWINDS"]
+__all__ = ["CARRIED", "GROUP_FACTS", "LAST_COMMITS", "LAST_RECORDS", "MOVES", "NEW_MOVES", "PACES", "RECENT_REWINDS"]
 
 _GROUP = (Column("cluster", pa.string(), "name of the cluster"), Column("group_id", pa.string(), "the group"))
 _PARTITION = (Column("topic", pa.string(), "the topic"), Column("partition", pa.int32(), "its partition"))
@@ -75,5 +75,13 @@ PACES = Table(
 )
 
 RECENT_REWINDS = Table(f"{_FOLDER}rewinds", "move back that a status may tell of", REWINDS.key, REWINDS.columns)
+
+NEW_MOVES = Table(
+    "_groupkeeper/new_moves",
+    "new move that something is told of, or the last one of its offset",
+    REWINDS.key,
+    MOVES.columns,
+)
+"""Only for the steps of one refresh."""
 
 CARRIED = (LAST_COMMITS, LAST_RECORDS, GROUP_FACTS, MOVES, PACES, RECENT_REWINDS)

@@ -1,22 +1,21 @@
-"""tables.REWINDS: commits that put a group elsewhere than reading would."""
+"""Commits of another offset than the one before: what is told of them is present.moved."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.tables import REWINDS
 from groupkeeper.pipeline.tables.state import MOVES
 from groupkeeper.pipeline.transforms.group_facts import memberships
 
-__all__ = ["beyond", "last_moves", "moves", "rewinds"]
+__all__ = ["IS_TOLD", "moves", "told_moves"]
 
 _GROUP = ("cluster", "group_id")
 _PLACE = ("log_partition", "log_offset")
 _KEY = (*_GROUP, "topic", "partition")
 
-_IS_BACK = "to_offset < from_offset"
-_IS_JUMP = "coalesce(was_empty, false) AND NOT was_removed"
+IS_TOLD = "(to_offset < from_offset OR (coalesce(was_empty, false) AND NOT was_removed))"
+"""Of rows of tables.state.MOVES: back, or a jump ahead of a group without members (present.moved.rewinds)."""
 
 
 def moves(commits: DataFrame, group_events: DataFrame, facts: DataFrame | None = None) -> DataFrame:
@@ -36,42 +35,10 @@ def moves(commits: DataFrame, group_events: DataFrame, facts: DataFrame | None =
     return found.select(*MOVES.names)
 
 
-def rewinds(found: DataFrame) -> DataFrame:
-    """Of rows of tables.state.MOVES those back, and the jumps ahead of groups without members, which no reader made: a
-    reset; a consumer that reads without joining looks the same.
-
-    An offset that was removed and comes back further back counts too; one of another topic of that name does not.
-    """
-    return _told(found.where(f"{_IS_BACK} OR ({_IS_JUMP})"))
-
-
-def beyond(last: DataFrame, current_offsets: DataFrame, log_ends: DataFrame) -> DataFrame:
-    """Jumps ahead, beyond the end of the log, of offsets that stand there (tables.CURRENT_OFFSETS, tables.LOG_OFFSETS):
-    the `last` moves, of rows of tables.state.MOVES. An earlier topic's offsets tell nothing of this log.
-    """
-    ends = log_ends.select("cluster", "topic", "partition", "log_end_offset", F.col("topic_id").alias("topic_id_now"))
-    standing = current_offsets.select(*_KEY, F.col("committed_offset").alias("to_offset"))
-    is_same_topic = F.coalesce(F.col("topic_id") == F.col("topic_id_now"), F.lit(True))
-    return _told(
-        last.where(f"NOT ({_IS_BACK} OR ({_IS_JUMP}))")
-        .join(standing, [*_KEY, "to_offset"])
-        .join(ends, ["cluster", "topic", "partition"])
-        .where(is_same_topic & (F.col("to_offset") > F.col("log_end_offset")))
-    )
-
-
-def last_moves(found: DataFrame) -> DataFrame:
-    """The last of each key, of rows of tables.state.MOVES."""
-    last = F.max_by(F.struct(*MOVES.names), F.col("log_offset")).alias("last")
-    return found.groupBy(*_KEY).agg(last).select("last.*")
-
-
-def _told(found: DataFrame) -> DataFrame:
-    return (
-        found.withColumn("records", F.try_subtract("from_offset", "to_offset"))
-        .withColumn("direction", F.when(F.expr(_IS_BACK), "back").otherwise("ahead"))
-        .select(*REWINDS.names)
-    )
+def told_moves(found: DataFrame) -> DataFrame:
+    """Of rows of tables.state.MOVES those that something is told of: rewinds, and the last of each key."""
+    last = F.max("log_offset").over(Window.partitionBy(*_KEY))
+    return found.withColumn("last", last).where(f"{IS_TOLD} OR log_offset = last").select(*MOVES.names)
 
 
 def _steps(commits: DataFrame) -> DataFrame:

@@ -1,0 +1,26 @@
+"""tables.CURRENT_OFFSETS, of what is carried: as transforms.latest.current_offsets of all of history."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.tables import CURRENT_OFFSETS
+
+__all__ = ["standing_offsets"]
+
+_OFFSETS = f"""
+SELECT {", ".join(CURRENT_OFFSETS.names)}
+FROM (
+    SELECT * FROM last_commits
+    QUALIFY row_number() OVER (PARTITION BY cluster, group_id, topic, partition ORDER BY log_offset DESC) = 1
+)
+WHERE NOT is_tombstone
+UNION ALL
+SELECT {", ".join(CURRENT_OFFSETS.names)} FROM queries
+"""
+
+
+def standing_offsets(last_commits: Rows, queries: Rows) -> pa.RecordBatchReader:
+    """The offsets of rows of tables.state.LAST_COMMITS that are not removed, and those of queries of Spark."""
+    return made(CURRENT_OFFSETS, _OFFSETS, {"last_commits": last_commits, "queries": queries})
