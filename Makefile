@@ -71,8 +71,9 @@ docs: $(VENV)/.dev ## Write the generated references again
 	@$(BIN)/python tools/pipeline_tables.py
 	@$(BIN)/python tools/sync_admin.py
 
-pictures: $(VENV)/.dev ## Make the README's pictures again (the report's needs a Chromium)
+pictures: $(VENV)/.dev ## Make the pictures of the documents again (most need a Chromium)
 	@$(BIN)/python tools/pictures.py
+	@$(BIN)/python tools/page_pictures.py
 
 site: $(VENV)/.dev build/site-tools ## The documentation as a site, in build/site, with a reference of the API
 	@PATH="$(BIN):$$PATH" PYTHONPATH=build/site-tools NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet

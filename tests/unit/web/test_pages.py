@@ -158,6 +158,20 @@ def test_csv_has_all_and_no_formula() -> None:
     assert len(list(csv.DictReader(io.StringIO(groups_csv(fleet(), Wish(status="lagging"), NOW_MS))))) == 2
 
 
+def test_how_commits_went_on() -> None:
+    """40 offsets, a rewind that counts for nothing, and 5 more; samples of which it isn't known say nothing."""
+    committed = [100, 140, None, 20, 25]
+    samples = [Sample(NOW_MS + number * 60_000, "Stable", 1, 0, 0, each, None) for number, each in enumerate(committed)]
+    group = view("g", [row("t", 0, 40)])
+    text = group_page(snapshot(group), group, samples, [], NOW_MS)
+    assert [each for each in (">40 offsets<", ": 40 offsets<", ": 5 offsets<") if each not in text] == []
+    assert text.count('class="bar"') == 2
+    assert "in each 1 minute" in text
+    longer = [each._replace(at_ms=NOW_MS + number * 7_200_000) for number, each in enumerate(samples)]
+    assert "in each 9 minutes" in group_page(snapshot(group), group, longer, [], NOW_MS)
+    assert 'class="bar"' not in group_page(snapshot(group), group, samples[:1], [], NOW_MS)
+
+
 def test_a_group() -> None:
     first, second, third = (TopicPartition("t", number) for number in range(3))
     moving = member("a", first, second, target_assignment=(first,), member_epoch=6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from groupkeeper.client.admin.types import GroupType, TopicPartition
 from groupkeeper.live.history import Noted, Sample
@@ -11,13 +12,15 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.status import judge_status
 from groupkeeper.operations.lag import AnyMember, LagStatus
 from groupkeeper.pipeline.report import plots, words
-from groupkeeper.pipeline.report.model import LagLine
+from groupkeeper.pipeline.report.model import Activity, LagLine
 from groupkeeper.web.pages import parts, streams
 from groupkeeper.web.pages.parts import NOBODY, Cell, Viewer
 
 _MOST_ROWS = 2000
 _MOST_EVENTS = 200
 _MOST_POINTS = 500
+_MOST_BARS = 60
+_MINUTE_MS = 60_000
 _MOST_PLACES = 40
 
 
@@ -37,7 +40,8 @@ def group_page(
         f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(group.problems)}{_facts(group, now_ms)}'
     )
     body = (
-        f"<h2>Lag</h2>{_lag(snapshot, group, samples)}<h2>Partitions</h2>{_partitions(snapshot.cluster, group)}"
+        f"<h2>Lag</h2>{_lag(snapshot, group, samples)}{_progress(snapshot.cluster, samples)}"
+        f"<h2>Partitions</h2>{_partitions(snapshot.cluster, group)}"
         f"{_who(group)}<h2>Changes</h2>{_changes(changes)}{made}"
     )
     body = f"{parts.live('state', front)}{change}{parts.live('rest', body)}"
@@ -91,6 +95,22 @@ def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[Sample])
     line = LagLine(snapshot.cluster, group.group_id, tuple(points), points[0][0])
     said = "Offsets that the group had to read."
     return f'<figure class="card">{plots.lag_plot(line)}<figcaption>{said}</figcaption></figure>'
+
+
+def _progress(cluster: str, samples: Sequence[Sample]) -> str:
+    """By how much its commits went on. A sample has what was committed since the one before."""
+    known = [(each.at_ms // _MINUTE_MS, each.committed) for each in samples if each.committed is not None]
+    if len(known) < 2:
+        return ""
+    begin = known[0][0]
+    minutes = max(1, -(-(known[-1][0] - begin + 1) // _MOST_BARS))
+    counts = [0] * ((known[-1][0] - begin) // minutes + 1)
+    for (_, before), (minute, after) in pairwise(known):
+        counts[(minute - begin) // minutes] += max(0, after - before)
+    activity = Activity(cluster, _time(begin * _MINUTE_MS), minutes, tuple(counts), (), ())
+    bars = plots.bars_over_time(activity, counts, "offsets", is_rate=False)
+    said = f"Offsets by which its commits went on in each {words.counted(minutes, 'minute')}; those back are left out."
+    return f'<figure class="card history">{bars}<figcaption>{said}</figcaption></figure>'
 
 
 def _thinned(samples: Sequence[Sample]) -> Iterable[Sample]:

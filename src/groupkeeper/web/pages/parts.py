@@ -26,6 +26,10 @@ button{cursor:pointer}
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 th a{color:inherit;text-decoration:none}
 th a:hover{text-decoration:underline}
+.verdict{margin-bottom:14px}
+.card+.problems{margin-top:12px}
+.history{margin-top:14px}
+.who button{padding:2px 8px}
 .numbers dd{white-space:normal;overflow-wrap:anywhere}
 .crumbs{margin:0 0 14px;font-size:14px}
 .problems{margin:0 0 12px;padding:0 0 0 18px}
