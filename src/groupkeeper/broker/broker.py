@@ -111,6 +111,13 @@ class Broker(Node):
         Raises `InvalidSetting`.
         """
         given = {name: property_text(name, value) for name, value in (properties or {}).items()}
+        if "config.providers" in given:
+            from groupkeeper.config_providers import Unresolved, resolved
+
+            try:
+                given = resolved(given)
+            except Unresolved as error:
+                raise InvalidSetting(str(error)) from None
         if port is not None or "listeners" not in given:
             given = given_port(given, port or 0, ("SASL_" if users else "") + ("SSL" if tls else "PLAINTEXT"))
         self._users = users or {}

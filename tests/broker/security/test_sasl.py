@@ -400,3 +400,20 @@ async def test_java_code_is_said_to_be_left_out(caplog: pytest.LogCaptureFixture
     async with Broker(properties={**SETTINGS, **mine, "ssl.engine.factory.class": kafkas}):
         said = [one.getMessage() for one in caplog.records if "left out" in one.getMessage()]
     assert said == [f"{name}={text} is left out: Java code cannot run here" for name, text in mine.items()]
+
+
+async def test_passwords_that_stand_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    jaas = "listener.name.secure.plain.sasl.jaas.config"
+    providers = {
+        "config.providers": "env",
+        "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+        jaas: 'org.apache.kafka.common.security.plain.PlainLoginModule required user_erin="${env:ERIN_PASSWORD}";',
+    }
+    monkeypatch.setenv("ERIN_PASSWORD", "erin-secret")
+    async with Broker(properties={**SETTINGS, **providers}) as broker:
+        wire = await Wire.open(broker.bootstrap_servers)
+        assert (await log_in(wire, "erin", "erin-secret")).error_code == 0
+        wire.writer.close()
+    monkeypatch.delenv("ERIN_PASSWORD")
+    with pytest.raises(InvalidSetting, match=r"ERIN_PASSWORD\} cannot be had: there is no such environment variable"):
+        Broker(properties={**SETTINGS, **providers})

@@ -19,7 +19,7 @@ METADATA_LEVELS = {
 
 _FAMILIES = tuple(
     """
-    conformance. controller. delegation.token. feature. follower. group.streams. kafka. listener.name.
+    conformance. config.providers. controller. delegation.token. feature. follower. group.streams. kafka. listener.name.
     log.cleaner. log.flush. log.dir. max.connection metadata. metric quota. remote. replica. replication.quota.
     sasl. share.coordinator. socket. ssl. telemetry. transaction. unstable. alter.log.dirs.replication.
     add.partitions.to.txn. connection internal. zookeeper.

@@ -57,10 +57,13 @@ _REFUSALS = _Refusals()
 
 
 def _read(path: str) -> dict[str, str]:
+    from groupkeeper.config_providers import Unresolved, resolved
     from groupkeeper.java_properties import BadEscape, read_properties
 
     try:
-        return read_properties(path or ".")
+        return resolved(read_properties(path or "."))
+    except Unresolved as problem:
+        raise BadProperties(str(problem)) from None
     except FileNotFoundError:
         raise PropertiesUnreadable("java.nio.file.NoSuchFileException", path) from None
     except PermissionError:

@@ -13,6 +13,7 @@ from groupkeeper.cli.framework.output import complain
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.client.errors import InvalidAddress
+from groupkeeper.config_providers import Unresolved, resolved
 from groupkeeper.java_properties import BadEscape, read_properties
 from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, parse_iso_datetime, parse_length
 
@@ -57,13 +58,15 @@ def servers(text: str) -> str:
 
 
 def properties(path: str) -> dict[str, str]:
-    """The properties in a file."""
+    """The properties in a file, with the values that they refer to."""
     try:
-        return read_properties(path)
+        return resolved(read_properties(path))
     except OSError as problem:
         raise ArgumentTypeError(f"cannot read {path!r}: {problem.strerror}") from None
     except BadEscape as problem:
         raise ArgumentTypeError(f"{path!r} is not a file of properties: {problem}") from None
+    except Unresolved as problem:
+        raise ArgumentTypeError(str(problem)) from None
 
 
 def client_property(text: str) -> tuple[str, str]:
