@@ -51,7 +51,7 @@ def _add_arguments(command: ArgumentParser) -> None:
         type=values.span_ms,
         default=15_000,
         metavar="DURATION",
-        help="between the beginnings of two polls of a cluster; default: 15000",
+        help="between the beginnings of two polls of a cluster; default: 15s",
     )
     how.add_argument(
         "--lag-to",

@@ -115,7 +115,7 @@ def test_rates_and_time_left_while_spark_reads(spark: SparkSession, tmp_path: Pa
             assert time.monotonic() < deadline
     assert (summary.problems, summary.new_rows["commits"]) == ([], 240_000)
     text = b"".join(shown).decode()
-    rates = re.findall(show(r"reading 240 k records, (\d+)%, ([\d.]+)( k| M)?/s, [^(%]+ left \("), text)
+    rates = re.findall(show(r"reading 240 k records, (\d+)%, ([\d.,]+)( k| M)?/s, [^(%]+ left \("), text)
     assert len(rates) >= 2, text
     shares = [int(share) for share, _, _ in rates]
     assert shares == sorted(shares)
@@ -128,7 +128,7 @@ def test_rates_and_time_left_while_spark_reads(spark: SparkSession, tmp_path: Pa
 @pytest.mark.conformance
 @pytest.mark.timeout(600)
 def test_commands_at_a_terminal_and_in_a_pipe(servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.cli.test_terminal.PATIENCE_S", 240.0)
+    monkeypatch.setattr("tests.cli.framework.test_terminal.PATIENCE_S", 240.0)
     commit(servers, "watched", {(new_topic(servers), 0): 1})
     place = ["--bootstrap-server", f"c={servers}", "--tables", str(tmp_path / "tables")]
     terminal = Terminal("pipeline", "snapshot", *place)

@@ -138,8 +138,8 @@ def add_property(where: argparse._ArgumentGroup) -> None:
         default=[],
         type=values.client_property,
         metavar="NAME=VALUE",
-        help="a property for the client, which wins over those of files; repeat for several; others see it in the list "
-        "of processes: secrets belong into a file or a context",
+        help="a property for the client, which overrides those of files; repeat for several; others see it in the list "
+        "of processes: put secrets into a file or a context",
     )
 
 
