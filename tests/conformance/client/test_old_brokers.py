@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
+from typing import Any
 
 import pytest
 from tests.conformance.brokers import PROPERTIES, wait_for
+from tests.conformance.client.admin.waiting import until
 from tests.conformance.clients import CLIENTS, ConsumerOptions
 from tests.conformance.member import Member
 from tests.conformance.official import compare, ours
 from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, java_command
 
 from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.resources.types import ConfigResource
 from groupkeeper.client.admin.types import (
     Batch,
     GroupState,
@@ -246,3 +249,63 @@ def test_the_command_on_the_oldest(old: Old) -> None:
         "The node does not support DELETE_GROUPS"
         in ours(TOOL, old.broker.bootstrap_servers, "--delete", "--group", EMPTY).stdout
     )
+
+
+async def test_configs_partitions_and_records(old: Old) -> None:
+    """What every broker from 0.11 on can do, in the version that it speaks."""
+    if old.version < (0, 11):
+        pytest.skip("a broker of before DeleteRecords and DescribeConfigs")
+    topic, name = ConfigResource.topic("resources"), "resources"
+    place = TopicPartition(name, 0)
+    async with old.admin() as admin:
+        made = await admin.create_topics([NewTopic(name, 1, 1)], if_missing=True)
+        assert made.all()[name].is_new
+        assert not (await admin.create_topics([NewTopic(name, 1, 1)], if_missing=True)).all()[name].is_new
+        await admin.create_partitions({name: 2})
+        described = await until(
+            lambda: admin.describe_topics([name]),
+            lambda found: name in found.done and len(found.done[name].partitions) == 2,
+        )
+        assert described.failed == {}
+        assert (await admin.delete_records({place: None})).all() == {place: 0}
+        altered = await admin.alter_configs({topic: {"retention.ms": "3600000"}})
+        assert altered.failed == {}
+        configs = await until(
+            lambda: admin.describe_configs([topic], names=["retention.ms", "cleanup.policy"], include_synonyms=True),
+            lambda found: found.all()[topic]["retention.ms"].value == "3600000",
+        )
+        assert configs.done[topic]["cleanup.policy"].is_default
+        assert configs.done[topic]["retention.ms"].source == "DYNAMIC_TOPIC_CONFIG"
+        (node,) = (await admin.describe_cluster()).nodes
+        assert (await admin.broker_settings(["num.partitions"])).keys() == {"num.partitions"}
+        log_dirs = (await admin.describe_log_dirs(partitions=[place])).all()[node.id]
+        assert [list(each.replicas) for each in log_dirs.values()] == [[place]]
+        assert (await admin.delete_topics([name], if_there=True)).failed == {}
+
+
+async def test_what_came_with_a_later_release(old: Old) -> None:
+    if old.version < (0, 11):
+        pytest.skip("a broker that no call beside those on groups is for")
+    calls = {
+        (2, 6): Admin.describe_client_quotas,
+        (2, 7): lambda admin: admin.describe_scram_users(),
+        (2, 8): lambda admin: admin.describe_producers([P0]),
+        (3, 0): lambda admin: admin.list_transactions(),
+    }
+    async with old.admin() as admin:
+        for release, call in calls.items():
+            result = await told(call(admin))
+            if old.version >= release:
+                assert not isinstance(result, Exception), result
+            else:
+                assert isinstance(result, UnsupportedVersion), (release, result)
+                assert f"Kafka has it from {release[0]}.{release[1]} on" in str(result)
+
+
+async def told(call: Awaitable[Any]) -> object:
+    """What a call has found, or why it has not."""
+    try:
+        result = await call
+        return result.all() if hasattr(result, "all") else result
+    except UnsupportedVersion as error:
+        return error
