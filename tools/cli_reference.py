@@ -110,7 +110,7 @@ A context is a file of properties, `contexts/NAME.properties` in the folder `gro
 (default `~/.config`; `%APPDATA%` on Windows): `bootstrap.servers`, perhaps `command.config` (a file with more
 properties), and properties of the client by their Kafka names, which win over that file's. `--command-config` wins
 over both. Only its owner may read the file. Other users see a password on a command line, and it stays in the
-shell's history: `--secret` asks for it instead, and `context show` masks it. The drop-in commands know no contexts.
+shell's history: `--secret` asks for it instead, and `context show` masks it. The drop-in commands do not use contexts.
 
 A context can be protected (`context add --protected`, `context protect NAME`). What would change something there
 (`groups reset`, `delete`, `delete-offsets`, `apply`, `undo`, each with `--execute`) then asks for the context's name

@@ -38,9 +38,9 @@ microseconds.
 RULES = f"""\
 ## How they judge
 
-**What is not in the log is not told.** After compaction a group's earliest record that is left doesn't say that the
+**Tables have only what is in the log.** After compaction a group's earliest record that is left doesn't say that the
 group was created or its members joined then (of groups with a record for each member, it is the earliest record of
-the member that is told as "joined"). A group whose generation or epoch falls has been deleted meanwhile. A rebalance
+the member that appears as "joined"). A group whose generation or epoch falls has been deleted meanwhile. A rebalance
 of a classic group is seen when it is complete. How far a share group is stands in another topic: it is in `groups`,
 `members` and `group_events`, but has no offsets, lag or status.
 
@@ -51,7 +51,7 @@ how often they are checked is what the cluster's brokers say when the tombstone 
 offsets.retention.check.interval.ms); of a cluster that does not tell, which is said, Kafka's seven days and 10 minutes
 are taken.
 
-**Rates** are those of the broker's meters (KIP-496) as far as the log tells: what was committed in transactions that
+**Rates** are those of the broker's meters (KIP-496) as far as the log shows: what was committed in transactions that
 were aborted is missing, a transaction's offsets count in the minute in which they were written, and offsets deleted
 with a topic count as deleted by an operator.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.primitives import RootMessage
 
     Handler = Callable[[Any, Call], Awaitable[RootMessage | None]]
-    """The first is the Broker, which knows this table."""
+    """The first is the Broker, which imports this table."""
     Refusal = Callable[[Call, KafkaError], RootMessage]
 
 

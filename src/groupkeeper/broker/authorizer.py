@@ -1,4 +1,4 @@
-"""Who may do what. By default everybody may do everything; every API asks all the same."""
+"""Authorization. By default every client may do everything; every API calls the authorizer all the same."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Authorizer:
 
 
 class Rule(NamedTuple):
-    """Who may, or may not, do something. A name that ends in `*` is a prefix; `*` is everything or everybody."""
+    """A rule that allows or denies something. A name that ends in `*` is a prefix; `*` is every name."""
 
     is_allowed: bool
     operation: Operation

@@ -104,7 +104,8 @@ class Broker(Node):
         tls: bool = False,
     ) -> None:
         """`port` is that of the first listener, 0 a free one; the others are not opened then. Without `listeners` it is
-        on 127.0.0.1, and free unless given. Without an authorizer everybody may do everything. `users` are passwords by
+        on 127.0.0.1, and free unless given. Without an authorizer every client may do everything. `users` are
+        passwords by
         name: they log in by PLAIN and SCRAM, and without `listeners` they must. `acls` are lines as `alice READ GROUP
         billing-*` (docs/broker-security.md): from then on nothing else is allowed. With `tls` a throw-away CA signs the
         broker's certificate, and without `listeners` clients must use it; `client_properties` has what they need.

@@ -220,7 +220,7 @@ class Faults:
         return self._install(api, _Effect(throttle_ms=throttle_time_ms), which)
 
     def unkind(self, seed: int) -> Unkindness:
-        """Answers that are legal but seldom, by chance, until `clear`: short, empty and reordered ones, throttling,
+        """Replies that are legal but rare, by chance, until `clear`: short, empty and reordered ones, throttling,
         leaders and coordinators that are elsewhere for a moment, connections that end.
         """
         with self._lock:
@@ -250,7 +250,7 @@ class Faults:
         return self.in_loop(lambda: self._move(self._broker.transactions, transactional_id, away_ms))
 
     def expire_session(self, group_id: str, member: str | None = None) -> list[str]:
-        """Ends the session of a member as if nothing had been heard of it for its session timeout; returns the ids of
+        """Expires the session of a member as if it had sent nothing for its session timeout; returns the ids of
         those that were removed.
 
         `member` is a member id, a group instance id or a client id; None is every member. A member whose JoinGroup or

@@ -1,4 +1,4 @@
-"""Answers that Apache Kafka may give but seldom does: a client that relies on kinder ones has a bug (docs/testing.md).
+"""Replies that Apache Kafka may send but rarely does: a client that cannot handle them has a bug (docs/testing.md).
 
 Everything here is legal. Nothing is refused that a client must not ask again, and no two requests of the same API are
 hit one after the other, so that a client with one retry gets on.
@@ -51,7 +51,7 @@ _UNORDERED = {_LIST_OFFSETS: "topics", _METADATA: "topics", _LIST_GROUPS: "group
 
 
 class Unkindness:
-    """What befalls requests, the same way for the same seed and requests.
+    """Which requests get such a reply: the same ones for the same seed and requests.
 
     Attributes:
         hits: how many requests it has hit.

@@ -27,7 +27,7 @@ _MAX_INT32 = 2**31 - 1
 _BUFFER_BYTES = 128 * 1024
 
 Explain = Callable[[Address, OSError], ClientError | None]
-"""What the security in use knows of a failure, None when it is none of its own."""
+"""The explanation of a failure by the security in use, None when it has none."""
 
 
 class Connection(asyncio.BufferedProtocol):

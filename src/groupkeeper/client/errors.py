@@ -25,7 +25,8 @@ class Unrepresentable(IllegalArgument):
 
 
 class ConnectionFailed(ClientError):
-    """A broker could not be reached, or hung up. Retried until the call's timeout unless nothing can help."""
+    """A broker could not be reached, or closed the connection. Retried until the call's timeout unless that cannot
+    help."""
 
 
 class UnresolvableName(ConnectionFailed):
@@ -45,7 +46,7 @@ class ClientClosed(ClientError):
 
 
 class UnexpectedAnswer(ClientError):
-    """The peer doesn't speak Kafka's protocol, or its answer is malformed or too large."""
+    """The peer doesn't use Kafka's protocol, or its answer is malformed or too large."""
 
 
 class AnswerTooLarge(UnexpectedAnswer):

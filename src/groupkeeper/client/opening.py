@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from groupkeeper.client.settings import Settings
 
 DIAGNOSIS_S = 2.0
-"""How long it may take to find out why a broker hung up."""
+"""How long it may take to find out why a broker closed the connection."""
 
 
 async def open_connection(address: Address, settings: Settings, security: Security, timeout_s: float) -> Connection:

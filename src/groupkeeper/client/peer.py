@@ -1,4 +1,4 @@
-"""A broker as a client sees it: its address, the versions it speaks, and a few connections."""
+"""A broker as a client sees it: its address, the versions it supports, and a few connections."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Peer:
         *,
         max_version: int = ANY_VERSION,
     ) -> A:
-        """Send what ``build`` makes for the highest version that both sides speak, and wait for the answer.
+        """Send what ``build`` makes for the highest version that both sides support, and wait for the answer.
 
         The wait ends with request.timeout.ms or the deadline, whichever comes first. Raises ConnectionFailed,
         CallTimedOut, UnexpectedAnswer, UnsupportedVersion; what ``build`` raises (UnsupportedVersion) passes through.

@@ -1,4 +1,4 @@
-"""Versions of requests: which ones a broker speaks (ApiVersions), and the highest that both sides do."""
+"""Versions of requests: which ones a broker supports (ApiVersions), and the highest that both sides support."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ _RELEASES = {
     65: "3.0",
     66: "3.0",
 }
-"""Which release brought an API in a version that we speak, for those that no official tool's texts are about."""
+"""The release that brought an API in a version that the client uses, for APIs that no text of an official tool is
+about."""
 
 
 def version_of(
     request_type: type[RootMessage], versions: dict[int, tuple[int, int]], max_version: int = ANY_VERSION
 ) -> int:
-    """The highest version that both sides speak, at most ``max_version``; raises UnsupportedVersion."""
+    """The highest version that both sides support, at most ``max_version``; raises UnsupportedVersion."""
     key = request_type.API_KEY
     ours = (request_type.MIN_VERSION, min(request_type.MAX_VERSION, max_version))
     theirs = versions.get(key)

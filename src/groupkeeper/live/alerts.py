@@ -1,4 +1,5 @@
-"""From snapshots to what people are told: fired once, repeated seldom, resolved, never told twice. Pure: no clock here.
+"""From snapshots to notices: an alert fires once, is repeated rarely, is resolved, and is never sent twice. Pure: no
+clock here.
 
 What isn't known changes nothing: an alert that fires goes on, one that is about to waits.
 """
@@ -19,7 +20,7 @@ from groupkeeper.operations.selection import Names
 
 
 class Kind(StrEnum):
-    """What is told of an alert."""
+    """The kind of a notice."""
 
     FIRING = "firing"
     RESOLVED = "resolved"
@@ -34,7 +35,7 @@ class Key(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """What webhooks are told. ``since_ms``: when the limit was broken first; ``at_ms``: of this notice. ``texts`` say
+    """What webhooks are sent. ``since_ms``: when the limit was broken first; ``at_ms``: of this notice. ``texts`` say
     what is broken, or why it is resolved. ``command``: what would help. ``to``: whom it is for.
     """
 
@@ -93,7 +94,7 @@ class Alerts:
         return ((key, severity[key.rule]) for key, each in self._alerts.items() if each.fired_ms is not None)
 
     def take(self, snapshot: ClusterSnapshot, now_ms: int) -> list[Notice]:
-        """What is to be told after this snapshot, in the order of the rules and groups."""
+        """The notices to send after this snapshot, in the order of the rules and groups."""
         found: list[Notice] = []
         for rule in self._rules.rules:
             if not rule.clusters.matches(snapshot.cluster):
@@ -189,7 +190,7 @@ class Alerts:
 
     def _end(self, rule: Rule, key: Key, texts: tuple[str, ...], now_ms: int) -> Iterator[Notice]:
         alert = self._alerts.pop(key)
-        # Who was told that it fires is told that it doesn't, silence or not; nobody else is.
+        # A webhook that got the alert also gets its resolution, silenced or not; the others don't.
         if alert.sent_ms:
             to = tuple(name for name in rule.to if name in alert.sent_ms)
             yield self._notice(Kind.RESOLVED, rule, key, alert, now_ms, texts, "", to, False)

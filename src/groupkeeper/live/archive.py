@@ -1,4 +1,4 @@
-"""The history beside running collectors: written in a thread of its own, so that a slow disk holds up nobody."""
+"""The history beside running collectors: written in a thread of its own, so that a slow disk delays nothing else."""
 
 from __future__ import annotations
 

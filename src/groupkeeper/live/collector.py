@@ -1,4 +1,4 @@
-"""Collectors: each polls one cluster on its schedule, and holds what it found last for whoever wants to know."""
+"""Collectors: each polls one cluster on its schedule, and holds its latest snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One look at a whole cluster. What fails of it is in the answer; only a cluster that tells nothing at all raises."""
+"""One poll of a whole cluster. What fails of it is in the answer; it raises only when the cluster could not be asked
+at all."""
 
 from __future__ import annotations
 

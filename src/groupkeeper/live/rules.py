@@ -1,4 +1,4 @@
-"""Rules in a file: which groups are to keep which limits, for how long they may not, and who is told. TOML."""
+"""Rules in a file (TOML): limits for groups, how long they may be broken, and the webhooks to notify."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from groupkeeper.operations.times import parse_length
 
 
 class Template(StrEnum):
-    """In which form a webhook is told."""
+    """The form of a webhook's requests."""
 
     JSON = "json"
     SLACK = "slack"
@@ -25,7 +25,7 @@ class Template(StrEnum):
 
 
 class Webhook(NamedTuple):
-    """Whom to tell. ``repeat_ms``: what goes on is told again after so long; None: never."""
+    """A webhook. ``repeat_ms``: after how long an alert that goes on is sent again; None: never."""
 
     name: str
     url: str
@@ -34,7 +34,8 @@ class Webhook(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """``for_ms``: so long a limit is broken before anybody is told; ``resolve_ms``: and so long kept before that is.
+    """``for_ms``: how long a limit is broken before an alert fires; ``resolve_ms``: how long it is kept before the
+    alert is resolved.
     ``is_of_cluster``: no limit of groups, but that the cluster can be asked. ``within_ms``: for limits of rebalances.
     ``to``: names of webhooks.
     """
@@ -54,7 +55,7 @@ class Rule(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """Nobody is told of these rules, clusters and groups between the two times, in ms; None: without an end."""
+    """No alert of these rules, clusters and groups is sent between the two times, in ms; None: without an end."""
 
     rules: Names
     clusters: Names

@@ -46,7 +46,7 @@ class Table:
             raise BadTable(f"{self.where}: {key}: {problem}") from None
 
     def end(self) -> None:
-        """Raise BadTable when there are keys that nobody took."""
+        """Raise BadTable when there are keys that were not read."""
         if self._left:
             raise BadTable(f"{self.where}: {next(iter(self._left))!r} is not known here")
 

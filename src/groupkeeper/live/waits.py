@@ -153,7 +153,7 @@ class _Asked(NamedTuple):
 
 
 class _Retention:
-    """How long topics keep their records. What isn't told counts as not known until it is asked for again."""
+    """How long topics keep their records. What a broker didn't report counts as not known until the next request."""
 
     def __init__(self) -> None:
         self._asked: dict[str, _Asked] = {}

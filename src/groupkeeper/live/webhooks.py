@@ -72,7 +72,7 @@ def _slack(notice: Notice) -> Any:
 
 
 def _escaped(text: str) -> str:
-    """As Slack wants it: otherwise a group's name could mention everybody."""
+    """As Slack wants it: otherwise a group's name could notify all members of a channel."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -132,7 +132,7 @@ class Courier:
         self._waiting: dict[str, asyncio.Queue[Notice]] = {name: asyncio.Queue(_MOST_WAITING) for name in webhooks}
 
     def take(self, notice: Notice) -> None:
-        """Bring the notice to those whom it is for."""
+        """Send the notice to its webhooks."""
         for name in notice.to:
             queue = self._waiting[name]
             if queue.full():

@@ -119,7 +119,7 @@ async def follow(
 
 
 def _failure_of_all(seen: Mapping[str, Seen]) -> Failure | None:
-    """Why no broker told of any group, None when one did or there are no groups."""
+    """Why no broker described any group, None when one did or there are no groups."""
     failures = [now for now in seen.values() if isinstance(now, ClientError)]
     return failures[0] if failures and len(failures) == len(seen) else None
 

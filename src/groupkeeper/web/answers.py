@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 _CHUNK = 65536
 _LONGEST_S = 60.0
-"""A client that doesn't take its answer within that is hung up on."""
+"""The connection of a client that doesn't read its response within this time is closed."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",

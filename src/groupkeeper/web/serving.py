@@ -1,4 +1,4 @@
-"""The server: collectors and HTTP in one event loop, from the first poll until it is told to stop."""
+"""The server: collectors and HTTP in one event loop, from the first poll until it is stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ApiVersions (18): what this broker speaks, and its feature levels."""
+"""ApiVersions (18): the versions that this broker serves, and its feature levels."""
 
 from __future__ import annotations
 

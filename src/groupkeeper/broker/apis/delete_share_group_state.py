@@ -1,4 +1,4 @@
-"""DeleteShareGroupState (86): the group coordinator asks the share coordinator to forget share-partitions."""
+"""DeleteShareGroupState (86): the group coordinator has share-partitions deleted by the share coordinator."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ async def _describe_topic(
 async def _describe_partition(
     broker: Broker, group_id: str, topic: Topic, index: int
 ) -> DescribeShareGroupOffsetsResponsePartition:
-    """What the share coordinator knows; where it knows nothing there is no offset, and no error either."""
+    """The offsets that the share coordinator has; where it has none there is no offset, and no error either."""
     key = SharePartitionKey(group_id, topic.topic_id, index)
     try:
         await broker.share_states.ready(key)

@@ -1,4 +1,4 @@
-"""InitializeShareGroupState (83): the group coordinator asks the share coordinator to begin share-partitions."""
+"""InitializeShareGroupState (83): the group coordinator has share-partitions initialized by the share coordinator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReadShareGroupState (84): the leader of share-partitions asks the share coordinator where to begin."""
+"""ReadShareGroupState (84): the leader of share-partitions reads their state from the share coordinator."""
 
 from __future__ import annotations
 

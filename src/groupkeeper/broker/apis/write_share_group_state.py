@@ -1,4 +1,4 @@
-"""WriteShareGroupState (85): the leader of share-partitions tells the share coordinator what was done."""
+"""WriteShareGroupState (85): the leader of share-partitions writes their state to the share coordinator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
 """Partitions on disk: segments, indexes, producers' state, cleaning, topics and their directories.
 
-It knows no coordinator; what clients ask is in `apis`.
+Coordinators have no part in it; requests are handled in `apis`.
 """

@@ -520,7 +520,7 @@ class PartitionLog:
             save_producers(self.producers, self._directory, last.base_offset)
 
     def close(self, failure: str | None = None) -> None:
-        """Closes the files and wakes everybody who waits; with `failure` later calls raise `KafkaStorageError`."""
+        """Closes the files and wakes all waiting calls; with `failure` later calls raise `KafkaStorageError`."""
         self.failure = failure
         for segment in self._segments:
             segment.close()

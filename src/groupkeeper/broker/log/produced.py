@@ -107,7 +107,7 @@ def _check_timestamps(records: bytes, header: BatchHeader, log: PartitionLog, no
         return
     latest = now_ms + log.config.message_timestamp_after_max_ms
     earliest = now_ms - log.config.message_timestamp_before_max_ms
-    # The largest timestamp tells nearly always that all is well, without decompressing anything.
+    # The largest timestamp nearly always shows that all timestamps are valid, without decompressing anything.
     if earliest <= 0 and header.max_timestamp <= latest:
         return
     stamps = [record.timestamp for record in _decoded(records)]

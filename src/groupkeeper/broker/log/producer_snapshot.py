@@ -1,4 +1,4 @@
-"""What a log knows of its producers, on disk, so that a start needn't read all of it (Apache Kafka's formats).
+"""The state of a log's producers on disk, so that a start needn't read all of it (Apache Kafka's formats).
 
 `<offset>.snapshot` holds the producers as they were at an offset, `<base offset>.txnindex` the aborted transactions
 whose markers lie in a segment.

@@ -36,7 +36,7 @@ class TornTail(OSError):
 
 
 class Segment:
-    """A segment file. Knows where batches lie; what they mean is the partition log's business.
+    """A segment file: where batches lie. What they mean is up to the partition log.
 
     Attributes:
         base_offset: offset the file is named after; no record in it is lower.

@@ -20,7 +20,8 @@ _LINE = re.compile(
 def acls_of(line: str) -> list[Acl]:
     """The ACLs of one line, as `User:alice READ,DESCRIBE GROUP billing-*`: one for each operation.
 
-    A principal without a type is a user's name, `*` is everybody. A name that ends in `*` is a prefix, `*` alone is
+    A principal without a type is a user's name, `*` is every principal. A name that ends in `*` is a prefix, `*` alone
+    is
     every resource of the type; CLUSTER needs none. Raises `InvalidSetting`.
     """
     found = _LINE.fullmatch(line)

@@ -39,7 +39,7 @@ class Acl(NamedTuple):
     """Who may, or may not, do an operation on the resources of a pattern. Types are codes of the wire.
 
     `name` is `*` for all resources of the type (as a literal name). `host` is an address, a network (`10.0.0.0/8`), or
-    `*`. `principal` is `Type:name`, `User:*` is everybody.
+    `*`. `principal` is `Type:name`, `User:*` is every principal.
     """
 
     resource_type: int
@@ -118,7 +118,7 @@ class AclFilter(NamedTuple):
 
 
 class Asker(NamedTuple):
-    """Who asks, and from which address."""
+    """The principal of a request, and its address."""
 
     principal: str
     host: str

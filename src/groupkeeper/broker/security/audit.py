@@ -85,7 +85,7 @@ class _File(WatchedFileHandler):
 
 
 class AuditedAuthorizer(Authorizer):
-    """Asks another authorizer, and writes down what it said: once for each operation on a resource in a request."""
+    """Calls another authorizer, and logs its decisions: once for each operation on a resource in a request."""
 
     def __init__(self, authorizer: Authorizer, log: AuditLog) -> None:
         self._authorizer = authorizer

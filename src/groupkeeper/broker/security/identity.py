@@ -1,4 +1,4 @@
-"""Who a connection speaks for."""
+"""The principal of a connection."""
 
 from __future__ import annotations
 

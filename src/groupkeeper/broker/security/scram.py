@@ -48,7 +48,7 @@ class Credential(NamedTuple):
 
 
 class Login(NamedTuple):
-    """A credential with whom it proves; a delegation token's is its owner."""
+    """A credential with the principal that it proves; a delegation token's is its owner."""
 
     credential: Credential
     identity: Identity
@@ -87,7 +87,7 @@ def new_nonce() -> str:
 
 
 class Scram:
-    """A login by SCRAM: the client proves that it knows the password, and gets the proof that the broker knows it."""
+    """A login by SCRAM: client and broker prove to each other that they have the password."""
 
     def __init__(self, mechanism: str, look_up: Callable[[str, bool], Login | None], nonce: str) -> None:
         """`look_up` finds a user by name or, with True, a delegation token by its id."""

@@ -38,7 +38,7 @@ class Token(NamedTuple):
     """Principals are `Type:name`, times milliseconds since the epoch.
 
     Attributes:
-        owner: for whom a login by the token speaks.
+        owner: the principal of a login by the token.
         requester: who asked for it.
         renewers: who else may renew and expire it.
         max_ms: beyond that it cannot be renewed.
@@ -177,7 +177,7 @@ class DelegationTokens:
         return expires_ms
 
     def _sweep(self) -> None:
-        """Removes those that have expired, as seldom as the settings say."""
+        """Removes those that have expired, at most as often as the settings say."""
         now_ms = self._now_ms()
         if now_ms - self._swept_ms < self._config.delegation_token_expiry_check_interval_ms:
             return

@@ -1,4 +1,4 @@
 """What all commands share: the table of commands, options, connections, output, errors, completion.
 
-Nothing here knows one command's purpose.
+Nothing here belongs to a single command.
 """

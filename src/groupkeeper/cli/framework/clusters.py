@@ -38,7 +38,8 @@ PATIENCE_S = 1.0
 """After so long without a connection, it is said what the brokers' addresses answer."""
 
 Pages = Callable[["Asking"], AsyncIterator[Page]]
-"""What a command does: asks, and gives its report page by page. What it raises is the report's last problem."""
+"""The body of a command: it sends requests, and gives its report page by page. What it raises is the report's last
+problem."""
 
 
 class UsageMistake(Exception):
@@ -58,7 +59,7 @@ class Cluster(NamedTuple):
 
 
 class Asking(NamedTuple):
-    """What a command asks with. ``is_secured``: the client has to say who it is, so that some things may be hidden.
+    """The client of a command. ``is_secured``: it authenticates, so that the brokers may hide some things from it.
     ``cluster``: its name, where several are asked. ``context``: the name of the one that is used, None: none is;
     ``protected``: that of the one whose cluster is protected.
     """

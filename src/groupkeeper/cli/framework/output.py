@@ -121,7 +121,7 @@ def written(run: Callable[[], int], *, unencodable: str) -> int:
 
 def dismiss(interrupt: KeyboardInterrupt) -> None:
     """Throws away what Ctrl-C left half made, such as a coroutine that was never awaited or a loop without its parts:
-    Python says so of each, and nobody asked.
+    Python would print a message for each of them.
     """
     hook = sys.unraisablehook
     sys.unraisablehook = lambda _: None

@@ -145,7 +145,7 @@ def _owners(path: str) -> Any:
     except OSError as error:
         raise ArgumentTypeError(f"cannot read {path!r}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise ArgumentTypeError(f"{path!r} is no text in UTF-8: byte {error.start + 1}") from None
+        raise ArgumentTypeError(f"{path!r} is not UTF-8 text: byte {error.start + 1}") from None
     except SourceError as error:
         raise ArgumentTypeError(str(error)) from None
 

@@ -175,7 +175,7 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
 
 
 def _told_of(recorded: Recorded, *, is_share: bool) -> list[str]:
-    """What is taken back: what it was, by whom, when, on which cluster."""
+    """The change that is undone: its kind, author, time and cluster."""
     head = recorded.head
     remarks = _lacking(recorded)
     if recorded.result is Result.UNFINISHED:

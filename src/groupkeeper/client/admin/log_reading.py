@@ -17,7 +17,7 @@ _BYTES_PER_PARTITION = 1024 * 1024
 _PARTITIONS_PER_CHUNK = 50
 
 Take = Callable[[TopicPartition, bytes], int | None]
-"""Is given what was read, at least one whole batch, and tells the offset after it; None: it has read no batch."""
+"""Gets what was read, at least one whole batch, and returns the offset after it; None: it has read no batch."""
 
 
 async def read_logs(

@@ -109,7 +109,7 @@ class MemberDescription(NamedTuple):
 
     ``instance_id`` is None for a dynamic member. ``assignment`` is what the member owns now, in the order sent.
     Of consumer groups only: ``target_assignment``, ``member_epoch``, ``rack_id``, ``subscribed_topic_regex``, and
-    ``upgraded`` (True: speaks the consumer protocol, False: still classic, None: the broker did not say).
+    ``upgraded`` (True: uses the consumer protocol, False: still the classic one, None: the broker did not report it).
     ``subscribed_topics`` is None when not known: a classic group that isn't Stable, or whose metadata isn't a
     consumer's. ``metadata`` and ``assignment_blob`` are a classic member's raw bytes, b"" otherwise.
     """
@@ -372,7 +372,7 @@ class FirstRecord(NamedTuple):
 
 
 class MemberToRemove(NamedTuple):
-    """Whom remove_members removes: a static member by ``instance_id``, or a dynamic one by ``member_id``."""
+    """The member that remove_members removes: a static one by ``instance_id``, or a dynamic one by ``member_id``."""
 
     instance_id: str | None = None
     member_id: str = ""

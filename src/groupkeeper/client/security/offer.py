@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def offered_mechanisms(address: Address, settings: Settings, security: Security) -> Sequence[str]:
-    """The SASL mechanisms that a listener offers, empty when it takes no SASL or can't be asked."""
+    """The SASL mechanisms that a listener offers, empty when it does not use SASL or can't be reached."""
     try:
         connection = await open_connection(address, settings, security, DIAGNOSIS_S)
     except ClientError:

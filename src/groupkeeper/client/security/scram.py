@@ -18,7 +18,7 @@ MIN_ITERATIONS = 4096
 """Kafka's clients accept no less."""
 
 MAX_ITERATIONS = 1_000_000
-"""A peer that asks for more only wants to burn our CPU. Kafka itself stores 16,384 at most."""
+"""More than this would only cost CPU time. Kafka itself stores 16,384 at most."""
 
 _NO_CHANNEL_BINDING = "n,,"
 

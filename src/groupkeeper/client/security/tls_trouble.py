@@ -55,7 +55,7 @@ def explained(address: Address, error: OSError, properties: Mapping[str, str]) -
 
 
 def not_tls(address: Address, properties: Mapping[str, str]) -> TlsFailed:
-    """The peer doesn't speak TLS."""
+    """The peer doesn't use TLS."""
     protocol = properties.get("security.protocol", "SSL").strip().upper()
     other = "SASL_PLAINTEXT" if protocol.startswith("SASL") else "PLAINTEXT"
     way_out = f"use security.protocol={other}, or the port of a TLS listener"
@@ -106,7 +106,7 @@ def _refused(reason: str, properties: Mapping[str, str]) -> str:
 
 
 def only_tls(address: Address) -> UnexpectedAnswer:
-    """The peer speaks TLS, which the properties don't ask for."""
+    """The peer uses TLS, which the properties don't ask for."""
     return UnexpectedAnswer(f"{address}: it answers with TLS: a PLAINTEXT listener, or security.protocol, is needed")
 
 

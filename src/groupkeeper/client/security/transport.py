@@ -21,7 +21,7 @@ class Security:
     """Whether the client authenticates itself by SASL."""
 
     principal = ""
-    """Who the client is for brokers; empty: nobody in particular, or only they know (certificates, tokens)."""
+    """The client's principal for brokers; empty: anonymous, or known to the brokers only (certificates, tokens)."""
 
     hang_up_hint = "it may want TLS, or be no Kafka broker"
     """What it may mean that a broker hangs up on the first request, or doesn't answer it."""
@@ -35,7 +35,7 @@ class Security:
         return None
 
     async def diagnose(self, address: Address, host: str, timeout_s: float) -> ClientError | None:
-        """Asked after a broker hung up before anything was said: why it did, None when that is unknown."""
+        """Called after a broker closed the connection before any response: the reason, None when it is unknown."""
         from groupkeeper.client.security.tls_trouble import answers_with_tls, only_tls
 
         return only_tls(address) if await answers_with_tls(host, address.port, timeout_s) else None

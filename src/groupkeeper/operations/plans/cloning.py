@@ -128,7 +128,7 @@ def _chosen(
     policies: Policies,
     remarks: list[str],
 ) -> dict[TopicPartition, Found]:
-    """Where the offsets lead, as the policies have it where no record tells."""
+    """The target offsets, by the policies where no record gives them."""
     found: dict[TopicPartition, Found] = {}
     for tp, one in translated.items():
         if isinstance(one, Found) or not is_to_come(one) or policies.if_no_record is Otherwise.END:

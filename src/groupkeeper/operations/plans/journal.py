@@ -298,7 +298,7 @@ class _Count:
 
 
 def maker_of(head: Head) -> str:
-    """Who made a change, through what, where, and as whom."""
+    """The author of a change, the program, the machine, and the principal."""
     through = f" through {head.through}" * bool(head.through)
     return f"{head.user}{through} on {head.host}" + f" as {head.principal}" * bool(head.principal)
 

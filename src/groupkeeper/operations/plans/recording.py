@@ -42,7 +42,8 @@ class Recorder:
 
     ``on_failure`` is called, once, when the journal cannot be written, and the command goes on without; None: then
     ``begin`` raises JournalUnwritable, and the command must not go on. ``command`` are its words, as they were given.
-    ``made_by``: whom a server does it for; None: who runs the program. ``through``: that server.
+    ``made_by``: the user of a server that makes the change; None: the user who runs the program. ``through``: that
+    server.
 
     Attributes:
         failure: why an outcome could not be written, "" when all were: then the change looks unfinished.
@@ -72,7 +73,7 @@ class Recorder:
         return "" if self._is_off else self._id
 
     def begin(self, plan: Plan, principal: str) -> Begun | None:
-        """Write down what is about to be done, and by whom; None when the journal cannot be written."""
+        """Write down what is about to be done, and its author; None when the journal cannot be written."""
         if self._is_off:
             return None
         now_ms = time.time_ns() // 10**6

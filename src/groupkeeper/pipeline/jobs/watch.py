@@ -1,4 +1,4 @@
-"""What a job tells while it runs."""
+"""What a job reports while it runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Summary:
 
 
 class Watch:
-    """Told by a job what goes on; this one does nothing."""
+    """Receives the progress of a job; this one does nothing."""
 
     def reading(self, records: int, at_once: int | None = None) -> None:
         """So many records, at most, are to be read, and so many of them by one job; None: all."""

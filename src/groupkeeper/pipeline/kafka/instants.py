@@ -21,7 +21,7 @@ __all__ = ["Identity", "Instant", "Instants", "LogEnds", "Refused", "list_logs",
 
 
 class LogEnds(NamedTuple):
-    """A partition as its leader tells it."""
+    """A partition as its leader reports it."""
 
     log_start_offset: int
     last_stable_offset: int

@@ -1,4 +1,5 @@
-"""What a report tells. Times are aware and in UTC; counts are of the window from `since` to `until` where they are of
+"""The content of a report. Times are aware and in UTC; counts are of the window from `since` to `until` where they are
+of
 what happened, and of the last measurement where they are of what is.
 """
 

@@ -1,6 +1,6 @@
-"""Keeps other runs out of a directory on a file system without locks: whoever holds it says so again and again.
+"""Keeps other runs out of a directory on a file system without locks: its holder renews it regularly.
 
-Each word is a file of the next number, of which only one writer can be the first. So nobody takes over while the
+Each renewal is a file of the next number, of which only one writer can be the first. So no run takes over while the
 holder lives, two never take over at once, and a holder that was suspended for too long finds that it has lost it.
 """
 

@@ -104,7 +104,7 @@ class Output:
         self.ledger = Ledger(files, directory)
         self.staging = f"{_STAGING}/{uuid.uuid4().hex}"
         self.lock = threading.Lock()
-        """Held by whom appends."""
+        """Held while rows are appended."""
         self.mirror: Mirror | None = None
         """Tables of a lake that follow."""
         self._local = local_path(directory)

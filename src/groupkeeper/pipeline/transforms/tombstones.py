@@ -1,4 +1,4 @@
-"""Why offsets went: `removed_by` of tables.COMMITS, told from ages and from what the group was at the time."""
+"""Why offsets were removed: `removed_by` of tables.COMMITS, derived from ages and the group's state at the time."""
 
 from __future__ import annotations
 

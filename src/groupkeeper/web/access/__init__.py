@@ -1,1 +1,1 @@
-"""Who asks, and what they may."""
+"""The users of requests, and their rights."""

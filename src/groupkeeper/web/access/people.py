@@ -1,4 +1,4 @@
-"""Who asks: by a token, by a session that a token began, or by the header of a proxy that is trusted."""
+"""The user of a request: by a token, by a session that a token began, or by the header of a trusted proxy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BadTokens(ValueError):
 
 
 class Person(NamedTuple):
-    """Who asks. ``session``: by which of the sessions, "" for none. ``is_known`` False: anybody."""
+    """The user of a request. ``session``: the session, "" for none. ``is_known`` False: not logged in."""
 
     name: str
     rights: Rights
@@ -81,7 +81,7 @@ def read_tokens(path: str) -> Tokens:
 
 
 class Proxy(NamedTuple):
-    """Whose ``header`` says who asks: peers of these networks."""
+    """Proxies whose ``header`` names the user: peers of these networks."""
 
     header: str
     networks: Sequence[IPv4Network | IPv6Network]
@@ -109,7 +109,8 @@ def networks_of(texts: Sequence[str]) -> list[IPv4Network | IPv6Network]:
 
 
 class Access:
-    """Finds out who asks. Without ``tokens`` and ``proxy`` nobody is known. ``is_open``: everybody may see all."""
+    """Finds the user of a request. Without ``tokens`` and ``proxy`` no user is known. ``is_open``: every client may
+    see all."""
 
     def __init__(
         self, roles: Roles, tokens: Tokens | None = None, proxy: Proxy | None = None, *, is_open: bool
@@ -124,7 +125,7 @@ class Access:
         self._key = secrets.token_bytes(32)
 
     def person(self, request: Request) -> Person | None:
-        """Who asks, None: nobody who may see anything."""
+        """The user, None: the request may not see anything."""
         name, session = self._name(request)
         if name is not None:
             return Person(name, self._roles.of(name), session)

@@ -34,9 +34,9 @@ class Grant(NamedTuple):
 
 
 class Rights(NamedTuple):
-    """What somebody may do: what one of the grants lets, everything when ``grants`` is None.
+    """A user's rights: what one of the grants allows, everything when ``grants`` is None.
 
-    ``changes``: whether anybody may change anything here.
+    ``changes``: whether changes are allowed here at all.
     """
 
     grants: tuple[Grant, ...] | None
@@ -71,7 +71,7 @@ class Rights(NamedTuple):
 
 
 class Roles:
-    """What is granted. ``grants`` None: whoever is known may do everything. ``changes``: as in Rights."""
+    """What is granted. ``grants`` None: every known user may do everything. ``changes``: as in Rights."""
 
     def __init__(self, grants: Sequence[Grant] | None, *, changes: bool) -> None:
         self.changes = changes
@@ -84,7 +84,7 @@ class Roles:
         return Rights(tuple(grant for grant in self._grants if grant.users.matches(user)), self.changes)
 
     def only_seeing(self) -> Rights:
-        """What somebody may do who isn't known, where everybody may see everything."""
+        """The rights of an unknown user, where every client may see everything."""
         return Rights(None, changes=False)
 
 

@@ -68,7 +68,7 @@ def url(path: str, **parameters: str | int | None) -> str:
 
 
 class Viewer(NamedTuple):
-    """Who looks at a page. ``person`` None: nobody is asked for. ``seal``: what their forms carry. ``has_login``:
+    """The reader of a page. ``person`` None: there is no login. ``seal``: what their forms carry. ``has_login``:
     whether one can log in here. ``changes``: whether anything can be changed here. ``has_journal``: whether there is
     one to look at.
     """

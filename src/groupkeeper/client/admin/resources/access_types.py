@@ -58,7 +58,8 @@ class AclPermission(StrEnum):
 class Acl(NamedTuple):
     """Who may, or may not, do an operation on a resource.
 
-    ``principal`` is "User:alice", "User:*" for everybody. ``name`` is that of the resource, "*" for all of the type,
+    ``principal`` is "User:alice", "User:*" for every principal. ``name`` is that of the resource, "*" for all of the
+    type,
     "kafka-cluster" for CLUSTER; with the pattern PREFIXED all names that begin so. ``host`` is an address, "*" for any.
     """
 
@@ -127,7 +128,7 @@ class EntityName(Enum):
 
 
 class QuotaEntity(NamedTuple):
-    """Whom a quota is for: a user, a client id, both together, or an address. None: it isn't by that.
+    """The entity of a quota: a user, a client id, both together, or an address. None: it isn't by that.
 
     ``EntityName.DEFAULT`` stands for all who have none of their own. ``EntityName.ANY`` is for describing only: it fits
     every name, and the default.

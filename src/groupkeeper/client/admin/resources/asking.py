@@ -92,7 +92,7 @@ async def ask_every_broker(
 ) -> dict[Node, A | Failure]:
     """Ask each broker, all at the same time: its answer, or why there is none.
 
-    What can pass is asked again until the deadline. Raises BrokersNotFound when it isn't known whom to ask.
+    Retriable errors are retried until the deadline. Raises BrokersNotFound when no broker is known for the request.
     """
     try:
         await cluster.refresh(deadline)

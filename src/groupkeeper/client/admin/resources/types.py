@@ -123,7 +123,7 @@ class Config(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody has set it."""
+        """Whether it has its default."""
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 
@@ -257,7 +257,7 @@ class ProducerState(NamedTuple):
 
 
 class FencedProducer(NamedTuple):
-    """What fence_producers leaves: whoever has an older epoch is refused from then on."""
+    """The result of fence_producers: producers with an older epoch are refused from then on."""
 
     producer_id: int
     producer_epoch: int
