@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any
@@ -27,6 +28,28 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Signals are the program's matter."""
         yield
+
+    async def hang_up(self) -> None:
+        """Without end, drop connections that are to close, and whose readers don't take what was sent to them."""
+        closing: set[Any] = set()
+        while True:
+            await asyncio.sleep(_GRACE_S)
+            now = {each for each in self.server_state.connections if each.transport.is_closing()}
+            for connection in now & closing:
+                connection.transport.abort()
+            closing = now
+
+
+class _Known(logging.Filter):
+    """Leaves out what uvicorn says of answers that were ended on purpose."""
+
+    _TEXTS = ("ASGI callable returned without completing response.", "Cancel %s running task(s), timeout graceful")
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not str(record.msg).startswith(self._TEXTS)
+
+
+_ABOUT_ENDED = _Known()
 
 
 async def serve(
@@ -55,6 +78,8 @@ async def serve(
         timeout_graceful_shutdown=_GRACE_S,
     )
     server = _Server(config)
+    logging.getLogger("uvicorn.error").addFilter(_ABOUT_ENDED)
+    beside = (server.hang_up(), *beside)
     working = [asyncio.create_task(each) for each in (*(collector.run(take) for collector in collectors), *beside)]
     answering = asyncio.create_task(server.serve(sockets=[listening]))
     stopping = asyncio.create_task(stop.wait())
