@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.browser.chromium import COMMAND, Chromium
+from tests.cli.stages import SETTINGS
 from tests.live.stage import arrange
 from tests.web.serving import Served, serving
+from tools.apache_kafka import ApacheKafka, fetch, why_unavailable
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
@@ -46,8 +48,12 @@ class Stage(NamedTuple):
         return asyncio.run(ask())
 
 
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+@pytest.fixture(scope="module", params=["groupkeeper", pytest.param("apache", marks=pytest.mark.conformance)])
+def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    if request.param == "apache":
+        if reason := why_unavailable():
+            pytest.skip(reason)
+        fetch()
     folder = tmp_path_factory.mktemp("stage")
     (folder / "tokens").write_text(f"alice {TOKEN}\n")
 
@@ -58,7 +64,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
     environment = pytest.MonkeyPatch()
     environment.setenv("GROUPKEEPER_JOURNAL", str(folder / "journal.jsonl"))
-    with BackgroundBroker() as broker, environment.context():
+    with ApacheKafka(SETTINGS) if request.param == "apache" else BackgroundBroker() as broker:
         arrange(broker.bootstrap_servers)
         asyncio.run(add(broker.bootstrap_servers))
         where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--bootstrap-server", "dr=127.0.0.1:1")

@@ -15,6 +15,7 @@ from confluent_kafka import Consumer
 from tests.live.stage import NOW_MS, ORDERS, arrange, collector, commit
 from tests.web.asking import Answer, Browser
 
+from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.live.archive import Archive
@@ -30,6 +31,7 @@ from groupkeeper.web.changes.record import Record
 from groupkeeper.web.exporter import Choices, Exporter
 
 ALICE, BOB, EVE = (f"token-of-{name}-0123456789" for name in ("alice", "bob", "eve"))
+TIMEOUT_MS = 3000
 TOKENS = Tokens({ALICE: "alice", BOB: "bob", EVE: "eve"})
 GRANTS = [
     {"users": ["alice"], "may": "change"},
@@ -53,7 +55,7 @@ class Site:
         self.journal = journal
         self.watched = {name: collector(servers) for name, servers in clusters.items()}
         self.told: list[str] = []
-        openers = {name: partial(Admin, servers) for name, servers in clusters.items()}
+        openers = {name: partial(Admin, servers, default_timeout_ms=TIMEOUT_MS) for name, servers in clusters.items()}
         desk = Desk(openers, journal, self.told.append) if changes else None
         self.exporter = Exporter(Choices(), lambda: iter(()))
         self.app = application(Served(self.exporter, self.snapshots, Archive(None), access, desk, Record(journal)))
@@ -351,3 +353,41 @@ async def test_the_journal_has_what_commands_did_and_takes_it_back(broker: Backg
     assert (await alice.get("/topic?cluster=prod&topic=nothing")).status == 404
     assert "Who reads it" in (await alice.get("/topic?cluster=prod&topic=orders")).words
     assert "2 topics" in (await alice.get("/topics?cluster=prod")).words
+
+
+async def test_a_right_that_is_missing_is_named_and_nothing_is_changed(tmp_path: Path) -> None:
+    authorizer = RuleAuthorizer(allows_without_rules=True)
+    with BackgroundBroker(authorizer=authorizer) as broker:
+        await asyncio.to_thread(arrange, broker.bootstrap_servers)
+        site = await site_of(broker, tmp_path)
+        alice = await site.of(ALICE)
+        planned = await site.plan(alice, deed="delete-offsets", scope="all")
+        authorizer.allow(Operation.READ, ResourceType.GROUP, "search")  # and now nothing else
+        refused = await apply(alice, planned)
+        assert "Refused: nothing was changed for alice" in refused.words
+        assert "missing ACL: DELETE on group search" in refused.words
+        assert await site.committed("search") == {"orders-0": 0}
+        assert [one.result for one in site.journal.summaries()[0]] == [Result.REFUSED]
+        authorizer.deny(Operation.DESCRIBE, ResourceType.GROUP, "audit")
+        planned = await site.plan(alice, "audit", deed="reset", to="earliest", scope="all")
+        assert "There is nothing that can be done. audit: missing ACL: READ on group audit" in planned.words
+        assert '<button type="submit" class="main" disabled' in planned.text
+
+
+async def test_a_broker_that_does_not_answer_holds_up_nobody_else(broker: BackgroundBroker, tmp_path: Path) -> None:
+    site = await site_of(broker, tmp_path)
+    alice = await site.of(ALICE)
+    planned = await site.plan(alice, deed="reset", to="latest", scope="all")
+    with broker.faults.drop("OffsetCommit", executes=True) as fault:
+        applying = asyncio.create_task(apply(alice, planned))
+        await asyncio.to_thread(fault.wait_for_hits)
+        assert "It is being applied" in (await alice.get(f"/plan?id={planned.parameter('id')}")).words
+        assert "search" in (await alice.get("/cluster?cluster=prod")).words
+        assert not applying.done()
+        page = await applying
+    assert "No answer came for some of it: that may be done or not" in page.words
+    assert [one.result for one in site.journal.summaries()[0]] == [Result.PARTLY]  # it may be done: it is, in fact
+    assert await site.committed("search") == {"orders-0": 8}
+    undo = await alice.post("/undo", {name: page.field(name) for name in ("seal", "cluster", "change")})
+    assert "Applied by alice" in (await apply(alice, undo)).words
+    assert await site.committed("search") == {"orders-0": 0}

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.plans.model import Change, Kind, Trouble
+from groupkeeper.operations.plans.recording import UNANSWERED
 from groupkeeper.operations.plans.telling import consequences, trouble_problem
 from groupkeeper.operations.problems import Problem
 from groupkeeper.pipeline.report import words
@@ -65,14 +66,20 @@ def _said(entry: Entry, problems: Sequence[Problem]) -> tuple[str, str]:
         what += f"; {len(applied.already)} were so already" if applied.already else ""
         if entry.is_deletion_of_group and not applied.troubles:
             return "good", f"Deleted by {entry.applied_by}, and gone: {words.counted(done, 'offset')} went with it."
-        return ("bad", f"{what}. Not all of it succeeded.") if applied.troubles else ("good", f"{what}.")
+        if not applied.troubles:
+            return "good", f"{what}."
+        if any(isinstance(trouble.failure, UNANSWERED) for trouble in applied.troubles):
+            return "bad", "No answer came for some of it: that may be done or not. An undo looks, and restores it."
+        if not done:
+            return "bad", f"Refused: nothing was changed for {entry.applied_by}."
+        return "bad", f"{what}. Not all of it succeeded."
     if entry.made.is_refused:
         return "bad", "No plan is made, as this case was to fail."
     if entry.can_be_applied:
         return ("none" if problems else "good"), "Nothing is changed yet. It fits the cluster."
     if entry.verdict.troubles:
         return "bad", "Nothing is changed, and it cannot be applied as things are."
-    return "none", "There is nothing to do."
+    return ("bad", "There is nothing that can be done.") if problems else ("none", "There is nothing to do.")
 
 
 def _problems(problems: Sequence[Problem]) -> str:
