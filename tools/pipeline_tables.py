@@ -41,8 +41,8 @@ RULES = f"""\
 **Tables have only what is in the log.** After compaction a group's earliest record that is left doesn't say that the
 group was created or its members joined then (of groups with a record for each member, it is the earliest record of
 the member that appears as "joined"). A group whose generation or epoch falls has been deleted meanwhile. A rebalance
-of a classic group is seen when it is complete. How far a share group is stands in another topic: it is in `groups`,
-`members` and `group_events`, but has no offsets, lag or status.
+of a classic group is seen when it is complete. How far a share group is stands in another topic, from which
+`share_offsets` is made: it is in `groups`, `members` and `group_events`, but not in `lag` or `status`.
 
 **Removed offsets** (`commits.removed_by`): `deleted` when the offset was too young to expire (counted from the
 commit, or from the time the group became empty), or members of a classic group may have read its topic; `expired`

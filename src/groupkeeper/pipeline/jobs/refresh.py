@@ -123,7 +123,7 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
     for table in _HISTORY:
         run.watch.table(table.name, run.summary.new_rows.setdefault(table.name, 0), is_appended=True)
     frames = Frames(output, given.clusters.instants, from_start=from_start)
-    given = given._replace(made_to=frames.made_to, read_to=frames.read_to)
+    given = given._replace(made_to=frames.made_to, read_to=frames.read_to, note=run.note)
     pool = ThreadPoolExecutor(max(2, os.cpu_count() or 1))
     try:
         for step in STEPS:  # a step waits only for those before it, which have a thread already: none waits for ever

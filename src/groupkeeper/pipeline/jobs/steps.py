@@ -15,6 +15,7 @@ from groupkeeper.pipeline.jobs.freshness import freshness
 from groupkeeper.pipeline.jobs.log_offsets import Clusters, log_offsets
 from groupkeeper.pipeline.jobs.owners import owners
 from groupkeeper.pipeline.jobs.queries import Queries
+from groupkeeper.pipeline.jobs.share_offsets import share_offsets
 from groupkeeper.pipeline.jobs.topics import topics
 from groupkeeper.pipeline.jobs.transactions import transactions
 from groupkeeper.pipeline.kafka.options import OFFSETS_TOPIC
@@ -47,6 +48,7 @@ from groupkeeper.pipeline.tables import (
     OWNERS,
     RATES,
     REWINDS,
+    SHARE_OFFSETS,
     STALE,
     STATUS,
     TOPICS,
@@ -90,6 +92,8 @@ class Given(NamedTuple):
     read_to: NextOffsets = MappingProxyType({})
     queries: Queries = Queries()
     owners: Sequence[Rule] = ()
+    note: Callable[[str], None] = lambda text: None
+    """Told what is worth knowing of what could not be asked."""
 
     @property
     def now_ms(self) -> int:
@@ -263,6 +267,7 @@ STEPS = (
     ),
     Step(EDGES, _edges),
     Step(OWNERS, _owners),
+    Step(SHARE_OFFSETS, lambda _, given: share_offsets(given.clusters, given.note)),
     Step(TRANSACTIONS, lambda tables, given: transactions(tables.rows_now(LAG), given.clusters)),
     Step(STALE, _stale),
     Step(STATUS, _status),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.pipeline.tables.context import EDGES, OWNERS, TOPICS, TRANSACTIONS
+from groupkeeper.pipeline.tables.context import EDGES, OWNERS, SHARE_OFFSETS, TOPICS, TRANSACTIONS
 from groupkeeper.pipeline.tables.derived import (
     CURRENT_OFFSETS,
     FRESHNESS,
@@ -42,6 +42,7 @@ __all__ = [
     "RATES",
     "REWINDS",
     "SCAN_TIME",
+    "SHARE_OFFSETS",
     "STALE",
     "STATUS",
     "TABLES",
@@ -71,6 +72,7 @@ TABLES = (
     EDGES,
     OWNERS,
     TRANSACTIONS,
+    SHARE_OFFSETS,
     OFFSETS_AS_OF,
     SCAN_TIME,
 )

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from groupkeeper.pipeline.tables.schema import TIME, Column, Table
 
-__all__ = ["EDGES", "OWNERS", "TOPICS", "TRANSACTIONS"]
+__all__ = ["EDGES", "OWNERS", "SHARE_OFFSETS", "TOPICS", "TRANSACTIONS"]
 
 _CLUSTER = Column("cluster", pa.string(), "name of the cluster")
 
@@ -117,6 +117,28 @@ TRANSACTIONS = Table(
             "whether no coordinator knows of it, so that nothing will end it; null: a coordinator could not be asked",
         ),
         Column("groups", pa.int32(), "groups that have read all up to the last stable offset, and wait for it"),
+        Column("measured_time", TIME, "the instant"),
+    ),
+)
+
+SHARE_OFFSETS = Table(
+    "share_offsets",
+    "share group and partition that it has state of, at the instant, by the topic __share_group_state",
+    ("cluster", "group_id", "topic", "partition"),
+    (
+        _CLUSTER,
+        Column("group_id", pa.string(), "the share group"),
+        Column("topic", pa.string(), "the topic"),
+        Column("partition", pa.int32(), "its partition"),
+        Column("start_offset", pa.int64(), "before it every record is done; null: no member has read the partition"),
+        Column("log_end_offset", pa.int64(), "the partition's end"),
+        Column("lag", pa.int64(), "offsets from the start offset on that are not done; null as start_offset"),
+        Column("done_ahead", pa.int64(), "of those after the start offset: accepted or rejected"),
+        Column("rejected", pa.int64(), "of done_ahead: rejected, or delivered too often"),
+        Column("to_redeliver", pa.int64(), "delivered, and given back or timed out: they will be delivered again"),
+        Column("redelivered", pa.int64(), "after the start offset: delivered more than once"),
+        Column("most_deliveries", pa.int32(), "the most deliveries of a record after the start offset"),
+        Column("write_time", TIME, "when a snapshot of the state was written last; null: not known"),
         Column("measured_time", TIME, "the instant"),
     ),
 )

@@ -1,0 +1,83 @@
+"""tables.SHARE_OFFSETS: how far share groups are, and what was delivered again or rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from groupkeeper.coordinator.share_state.state import SharePartitionKey, ShareState, StateBatch
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.log_offsets import Clusters
+from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
+from groupkeeper.pipeline.kafka.measuring import cluster_of
+from groupkeeper.pipeline.kafka.share_state import read_share_states
+from groupkeeper.pipeline.tables import SHARE_OFFSETS
+from groupkeeper.protocol.uuids import uuid_text
+
+__all__ = ["share_offsets"]
+
+_AVAILABLE, _ACKNOWLEDGED, _ARCHIVED = 0, 2, 4
+_DONE = (_ACKNOWLEDGED, _ARCHIVED)
+
+
+def share_offsets(clusters: Clusters, note: Callable[[str], None]) -> pa.RecordBatchReader:
+    """Of the clusters that were measured; `note` is told why there are no rows of one."""
+    rows: list[dict[str, Any]] = []
+    for name, instant in clusters.instants.items():
+        if (cluster := cluster_of(clusters.options, name)) is not None:
+            try:
+                states = read_share_states(cluster, instant)
+            except SourceError as error:
+                note(f"there are no rows of it in share_offsets: {error}")
+                continue
+            rows += ({"cluster": name, **row} for row in _rows(states.items(), instant))
+    return pa.Table.from_pylist(rows, SHARE_OFFSETS.arrow).to_reader()
+
+
+def _rows(states: Iterable[tuple[SharePartitionKey, ShareState]], instant: Instant) -> Iterator[dict[str, Any]]:
+    logs = {
+        (log.topic_id, place.partition): (place.topic, log)
+        for place, log in instant.logs.items()
+        if isinstance(log, LogEnds)
+    }
+    for key, state in states:
+        found = logs.get((uuid_text(key.topic_id), key.partition))
+        if found is not None:  # else the topic is deleted, or not to be seen
+            yield _row(key, state, *found, measured_ms=instant.measured_ms)
+
+
+def _row(key: SharePartitionKey, state: ShareState, topic: str, log: LogEnds, *, measured_ms: int) -> dict[str, Any]:
+    state = _moved_on(state)
+    start = state.start_offset if state.start_offset >= 0 else None
+    done = _count(state, lambda batch: batch.delivery_state in _DONE)
+    return {
+        "group_id": key.group_id,
+        "topic": topic,
+        "partition": key.partition,
+        "start_offset": start,
+        "log_end_offset": log.log_end_offset,
+        "lag": None if start is None else max(0, log.log_end_offset - max(start, log.log_start_offset) - done),
+        "done_ahead": done,
+        "rejected": _count(state, lambda batch: batch.delivery_state == _ARCHIVED),
+        "to_redeliver": _count(state, lambda batch: batch.delivery_state == _AVAILABLE and batch.delivery_count > 0),
+        "redelivered": _count(state, lambda batch: batch.delivery_count > 1),
+        "most_deliveries": max((batch.delivery_count for batch in state.batches), default=0),
+        "write_time": None if state.write_timestamp <= 0 else state.write_timestamp * 1000,
+        "measured_time": measured_ms * 1000,
+    }
+
+
+def _moved_on(state: ShareState) -> ShareState:
+    """With the start offset behind what is done: it is written with the next change only."""
+    start, batches = state.start_offset, list(state.batches)
+    while batches and batches[0].first_offset == start and batches[0].delivery_state in _DONE:
+        start = batches.pop(0).last_offset + 1
+    return replace(state, start_offset=start, batches=tuple(batches))
+
+
+def _count(state: ShareState, counts: Callable[[StateBatch], bool]) -> int:
+    batches: list[StateBatch] = [batch for batch in state.batches if counts(batch)]
+    return sum(batch.last_offset - batch.first_offset + 1 for batch in batches)
