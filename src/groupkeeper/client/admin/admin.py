@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
-from groupkeeper.client.admin.arguments import mapped, mapped_each, several, several_each
+from groupkeeper.client.admin.arguments import keyed, mapped, mapped_each, of_kind, several, several_each
 from groupkeeper.client.admin.resources.access_calls import AccessCalls
 from groupkeeper.client.admin.resources.calls import ResourceCalls
-from groupkeeper.client.admin.types import All
+from groupkeeper.client.admin.types import All, NewTopic, TopicPartition
 from groupkeeper.client.batch import Batch
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.security.choice import security_of
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         GroupType,
         ListedOffset,
         MemberToRemove,
-        NewTopic,
         Node,
         OffsetAndMetadata,
         OffsetSpec,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
         StreamsGroupDescription,
         TopicDescription,
         TopicListing,
-        TopicPartition,
     )
     from groupkeeper.client.security.tokens import TokenProvider
 
@@ -222,7 +220,9 @@ class Admin(ResourceCalls, AccessCalls):
         """
         from groupkeeper.client.admin import log_offsets
 
-        return await log_offsets.list_offsets(self._cluster, mapped(specs, "specs"), read_committed, timeout_ms)
+        return await log_offsets.list_offsets(
+            self._cluster, keyed(specs, TopicPartition, "specs"), read_committed, timeout_ms
+        )
 
     async def alter_consumer_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
@@ -231,7 +231,7 @@ class Admin(ResourceCalls, AccessCalls):
         from groupkeeper.client.admin import offsets as offsets_
 
         return await offsets_.alter_consumer_group_offsets(
-            self._cluster, group_id, mapped(offsets, "offsets"), timeout_ms
+            self._cluster, group_id, keyed(offsets, TopicPartition, "offsets"), timeout_ms
         )
 
     async def delete_consumer_group_offsets(
@@ -245,7 +245,7 @@ class Admin(ResourceCalls, AccessCalls):
         from groupkeeper.client.admin import offsets
 
         return await offsets.delete_consumer_group_offsets(
-            self._cluster, group_id, several(partitions, "partitions"), timeout_ms
+            self._cluster, group_id, of_kind(partitions, TopicPartition, "partitions"), timeout_ms
         )
 
     async def alter_offsets_of_groups(
@@ -405,7 +405,7 @@ class Admin(ResourceCalls, AccessCalls):
         from groupkeeper.client.admin import share_groups
 
         return await share_groups.alter_share_group_offsets(
-            self._cluster, group_id, mapped(offsets, "offsets"), timeout_ms
+            self._cluster, group_id, keyed(offsets, TopicPartition, "offsets"), timeout_ms
         )
 
     async def delete_share_group_offsets(
@@ -476,7 +476,9 @@ class Admin(ResourceCalls, AccessCalls):
         """
         from groupkeeper.client.admin import topics as topics_
 
-        created = await topics_.create_topics(self._cluster, several(topics, "topics"), validate_only, timeout_ms)
+        created = await topics_.create_topics(
+            self._cluster, of_kind(topics, NewTopic, "topics"), validate_only, timeout_ms
+        )
         return topics_.with_those_there(created) if if_missing else created
 
     async def delete_topics(

@@ -44,3 +44,27 @@ def mapped_each(values: MM, name: str) -> MM:
     for key, inner in mapped(values, name).items():
         mapped(inner, f"{name}[{key!r}]")
     return values
+
+
+def of_kind(values: Iterable[T], kind: type[T], name: str) -> list[T]:
+    """The values of an argument, each of that class. Raises IllegalArgument for others, and for one alone."""
+    found = list(several(values, name))
+    for value in found:
+        one_of(value, kind, name)
+    return found
+
+
+def one_of(value: T, kind: type | tuple[type, ...], name: str, *, secret: bool = False) -> T:
+    """A value of that class, or of one of them. Raises IllegalArgument for any other, which names it if it may."""
+    if not isinstance(value, kind) or isinstance(value, bool):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        given = "a value" if secret else repr(value)
+        raise IllegalArgument(f"{name}: {given} is no {' and no '.join(each.__name__ for each in kinds)}")
+    return value
+
+
+def keyed(values: M, kind: type, name: str) -> M:
+    """A mapping whose keys are of that class. Raises IllegalArgument for any other."""
+    for key in mapped(values, name):
+        one_of(key, kind, name)
+    return values

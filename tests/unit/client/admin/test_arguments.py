@@ -10,7 +10,14 @@ import pytest
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.resources.access_types import Acl, AclFilter, AclOperation, AclResourceType, QuotaEntity
 from groupkeeper.client.admin.resources.types import ConfigResource
-from groupkeeper.client.admin.types import GroupState, MemberToRemove, NewTopic, Position, TopicPartition
+from groupkeeper.client.admin.types import (
+    GroupState,
+    MemberToRemove,
+    NewTopic,
+    OffsetSpec,
+    Position,
+    TopicPartition,
+)
 from groupkeeper.client.errors import IllegalArgument
 
 ACL = Acl("User:alice", AclOperation.READ, AclResourceType.TOPIC, "orders")
@@ -85,6 +92,56 @@ async def test_what_is_no_mapping_is_refused(call: Callable[[Any], Awaitable[obj
     admin = Admin("127.0.0.1:1", default_timeout_ms=1000)
     with pytest.raises(IllegalArgument, match="must be a mapping"):
         await call(admin)
+    await admin.close()
+
+
+OTHERS: dict[str, tuple[Callable[[Any], Awaitable[object]], str]] = {
+    "a name for a topic": (lambda admin: admin.create_topics(["orders"]), "topics: 'orders' is no NewTopic"),
+    "a pair for a partition": (
+        lambda admin: admin.list_offsets({("orders", 0): OffsetSpec.latest()}),
+        "specs: ('orders', 0) is no TopicPartition",
+    ),
+    "topics for partitions": (
+        lambda admin: admin.delete_consumer_group_offsets("billing", ["orders"]),
+        "partitions: 'orders' is no TopicPartition",
+    ),
+    "offsets of a topic": (
+        lambda admin: admin.alter_consumer_group_offsets("billing", {"orders": 1}),
+        "offsets: 'orders' is no TopicPartition",
+    ),
+    "records of a topic": (lambda admin: admin.delete_records({"orders": 5}), "before: 'orders' is no TopicPartition"),
+    "configs by name": (lambda admin: admin.describe_configs(["orders"]), "resources: 'orders' is no ConfigResource"),
+    "changes by name": (
+        lambda admin: admin.alter_configs({"orders": {"retention.ms": "1"}}),
+        "changes: 'orders' is no ConfigResource",
+    ),
+    "a text for a number": (
+        lambda admin: admin.create_partitions({"orders": "3"}),
+        "totals: '3' is no int and no NewPartitions",
+    ),
+    "a truth for a number": (
+        lambda admin: admin.create_partitions({"orders": True}),
+        "totals: True is no int and no NewPartitions",
+    ),
+    "a plain password": (
+        lambda admin: admin.alter_scram_users({"alice": "secret"}),
+        "changes: a value is no ScramPassword and no ScramRemoval",
+    ),
+    "a user for an entity": (
+        lambda admin: admin.alter_client_quotas({"alice": {"producer_byte_rate": 1}}),
+        "changes: 'alice' is no QuotaEntity",
+    ),
+    "a user for a filter": (lambda admin: admin.describe_acls("User:alice"), "wanted: 'User:alice' is no AclFilter"),
+    "an id for a producer": (lambda admin: admin.abort_transaction(PLACE, 5), "producer: 5 is no ProducerState"),
+}
+
+
+@pytest.mark.parametrize(("call", "text"), OTHERS.values(), ids=OTHERS)
+async def test_what_is_of_another_kind_is_named(call: Callable[[Any], Awaitable[object]], text: str) -> None:
+    admin = Admin("127.0.0.1:1", default_timeout_ms=1000)
+    with pytest.raises(IllegalArgument) as refused:
+        await call(admin)
+    assert str(refused.value) == text
     await admin.close()
 
 

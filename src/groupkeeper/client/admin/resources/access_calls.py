@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from groupkeeper.client.admin.arguments import mapped, mapped_each, several
+from groupkeeper.client.admin.arguments import keyed, mapped, mapped_each, of_kind, one_of, several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,7 +35,8 @@ class AccessCalls:
         from groupkeeper.client.admin.resources import acls
         from groupkeeper.client.admin.resources.access_types import AclFilter
 
-        return await acls.describe_acls(self._cluster, AclFilter() if wanted is None else wanted, timeout_ms)
+        meant = AclFilter() if wanted is None else one_of(wanted, AclFilter, "wanted")
+        return await acls.describe_acls(self._cluster, meant, timeout_ms)
 
     async def create_acls(self, acls: Iterable[Acl], *, timeout_ms: int | None = None) -> Batch[Acl, None]:
         """Add ACLs; one that is there already is done, too. Brokers follow within moments.
@@ -44,8 +45,9 @@ class AccessCalls:
         (this needs ALTER on the cluster), SecurityDisabled when the brokers have no authorizer.
         """
         from groupkeeper.client.admin.resources import acls as acls_
+        from groupkeeper.client.admin.resources.access_types import Acl
 
-        return await acls_.create_acls(self._cluster, several(acls, "acls"), timeout_ms)
+        return await acls_.create_acls(self._cluster, of_kind(acls, Acl, "acls"), timeout_ms)
 
     async def delete_acls(
         self, filters: Iterable[AclFilter], *, timeout_ms: int | None = None
@@ -56,8 +58,9 @@ class AccessCalls:
         SecurityDisabled when the brokers have no authorizer.
         """
         from groupkeeper.client.admin.resources import acls
+        from groupkeeper.client.admin.resources.access_types import AclFilter
 
-        return await acls.delete_acls(self._cluster, several(filters, "filters"), timeout_ms)
+        return await acls.delete_acls(self._cluster, of_kind(filters, AclFilter, "filters"), timeout_ms)
 
     async def describe_scram_users(
         self, names: Iterable[str] | None = None, *, timeout_ms: int | None = None
@@ -84,8 +87,11 @@ class AccessCalls:
         brokers are older than 2.7.
         """
         from groupkeeper.client.admin.resources import users
+        from groupkeeper.client.admin.resources.access_types import ScramPassword, ScramRemoval
 
-        return await users.alter_scram_users(self._cluster, mapped(changes, "changes"), timeout_ms)
+        for change in mapped(changes, "changes").values():
+            one_of(change, (ScramPassword, ScramRemoval), "changes", secret=True)
+        return await users.alter_scram_users(self._cluster, changes, timeout_ms)
 
     async def describe_client_quotas(
         self, wanted: QuotaEntity | None = None, *, strict: bool = False, timeout_ms: int | None = None
@@ -99,9 +105,8 @@ class AccessCalls:
         from groupkeeper.client.admin.resources import quotas
         from groupkeeper.client.admin.resources.access_types import QuotaEntity
 
-        return await quotas.describe_client_quotas(
-            self._cluster, QuotaEntity() if wanted is None else wanted, strict, timeout_ms
-        )
+        meant = QuotaEntity() if wanted is None else one_of(wanted, QuotaEntity, "wanted")
+        return await quotas.describe_client_quotas(self._cluster, meant, strict, timeout_ms)
 
     async def alter_client_quotas(
         self,
@@ -117,7 +122,7 @@ class AccessCalls:
         on the cluster). Raises UnsupportedVersion when the brokers are older than 2.6.
         """
         from groupkeeper.client.admin.resources import quotas
+        from groupkeeper.client.admin.resources.access_types import QuotaEntity
 
-        return await quotas.alter_client_quotas(
-            self._cluster, mapped_each(changes, "changes"), validate_only, timeout_ms
-        )
+        keyed(mapped_each(changes, "changes"), QuotaEntity, "changes")
+        return await quotas.alter_client_quotas(self._cluster, changes, validate_only, timeout_ms)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from groupkeeper.client.admin.arguments import mapped, mapped_each, several
+from groupkeeper.client.admin.arguments import keyed, mapped, mapped_each, of_kind, one_of, several
+from groupkeeper.client.topology import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     )
     from groupkeeper.client.batch import Batch
     from groupkeeper.client.cluster import Cluster
-    from groupkeeper.client.topology import TopicPartition
 
 
 class ResourceCalls:
@@ -48,11 +48,13 @@ class ResourceCalls:
         InvalidRequest for a type that the broker doesn't know, IllegalArgument for a broker that isn't there.
         """
         from groupkeeper.client.admin.resources import configs
+        from groupkeeper.client.admin.resources.types import ConfigResource
 
         if names is not None:
             several(names, "names")
+        wanted = of_kind(resources, ConfigResource, "resources")
         return await configs.describe_configs(
-            self._cluster, several(resources, "resources"), names, include_synonyms, include_documentation, timeout_ms
+            self._cluster, wanted, names, include_synonyms, include_documentation, timeout_ms
         )
 
     async def alter_configs(
@@ -71,8 +73,10 @@ class ResourceCalls:
         ALTER_CONFIGS) … Raises UnsupportedVersion when the brokers are older than 2.3.
         """
         from groupkeeper.client.admin.resources import configs
+        from groupkeeper.client.admin.resources.types import ConfigResource
 
-        return await configs.alter_configs(self._cluster, mapped_each(changes, "changes"), validate_only, timeout_ms)
+        keyed(mapped_each(changes, "changes"), ConfigResource, "changes")
+        return await configs.alter_configs(self._cluster, changes, validate_only, timeout_ms)
 
     async def broker_settings(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, str]:
         """Values of configs of one broker by name; those that it doesn't tell are left out.
@@ -110,8 +114,11 @@ class ResourceCalls:
         already, UnknownTopicOrPartition, TopicAuthorizationFailed (this needs ALTER on it), InvalidReplicaAssignment.
         """
         from groupkeeper.client.admin.resources import partitions
+        from groupkeeper.client.admin.resources.types import NewPartitions
 
-        return await partitions.create_partitions(self._cluster, mapped(totals, "totals"), validate_only, timeout_ms)
+        for total in mapped(totals, "totals").values():
+            one_of(total, (int, NewPartitions), "totals")
+        return await partitions.create_partitions(self._cluster, totals, validate_only, timeout_ms)
 
     async def delete_records(
         self, before: Mapping[TopicPartition, int | None], *, timeout_ms: int | None = None
@@ -123,7 +130,7 @@ class ResourceCalls:
         """
         from groupkeeper.client.admin.resources import partitions
 
-        return await partitions.delete_records(self._cluster, mapped(before, "before"), timeout_ms)
+        return await partitions.delete_records(self._cluster, keyed(before, TopicPartition, "before"), timeout_ms)
 
     async def describe_log_dirs(
         self,
@@ -142,7 +149,7 @@ class ResourceCalls:
         if broker_ids is not None:
             several(broker_ids, "broker_ids")
         if partitions is not None:
-            several(partitions, "partitions")
+            partitions = of_kind(partitions, TopicPartition, "partitions")
         return await log_dirs.describe_log_dirs(self._cluster, broker_ids, partitions, timeout_ms)
 
     async def list_transactions(
@@ -201,7 +208,9 @@ class ResourceCalls:
         """
         from groupkeeper.client.admin.resources import transactions
 
-        return await transactions.describe_producers(self._cluster, several(partitions, "partitions"), timeout_ms)
+        return await transactions.describe_producers(
+            self._cluster, of_kind(partitions, TopicPartition, "partitions"), timeout_ms
+        )
 
     async def abort_transaction(
         self, partition: TopicPartition, producer: ProducerState, *, timeout_ms: int | None = None
@@ -213,5 +222,7 @@ class ResourceCalls:
         UnknownTopicOrPartition, ClusterAuthorizationFailed (this needs CLUSTER_ACTION), UnsupportedVersion.
         """
         from groupkeeper.client.admin.resources import transactions
+        from groupkeeper.client.admin.resources.types import ProducerState
 
+        one_of(partition, TopicPartition, "partition"), one_of(producer, ProducerState, "producer")
         await transactions.abort_transaction(self._cluster, partition, producer, timeout_ms)
