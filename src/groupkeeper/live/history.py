@@ -122,7 +122,8 @@ class History:
         self._file.execute(
             "CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID"
         )
-        self._read_ids()
+        self._ids = {(cluster, name): key for key, cluster, name in self._file.execute(
+            "SELECT id, cluster, name FROM groups")}  # fmt: skip
         newest = "SELECT of_group, max(id) AS newest FROM samples GROUP BY of_group"
         columns = ", ".join(f"s.{column}" for column in Sample._fields)
         for key, *fields in self._file.execute(
@@ -160,9 +161,11 @@ class History:
                 self._prune(at_ms)
         except HistoryFailed:
             with self._telling():
-                self._read_ids()  # those that were given in the transaction are not there
+                self._check_ids()  # those that were given in the transaction are not there
             raise
         self._last.update(last)
+        if snapshot.is_up:
+            self._leave_in_file(snapshot)
 
     def _noted(self, cluster: str, change: Change, at_ms: int) -> tuple[object, ...]:
         member_id = None if change.member is None else change.member.member_id
@@ -170,12 +173,26 @@ class History:
         return at_ms, key, change.what.value, member_id, _text(change.before), _text(change.after)
 
     def _id_of(self, cluster: str, name: str) -> int:
-        key = self._ids.get((cluster, name))
+        key = self._known_id(cluster, name)
         if key is None:
             added = self._file.execute("INSERT INTO groups (cluster, name) VALUES (?, ?)", (cluster, name))
             assert added.lastrowid is not None
-            key = self._ids[cluster, name] = added.lastrowid
+            key = added.lastrowid
+        self._ids[cluster, name] = key
         return key
+
+    def _known_id(self, cluster: str, name: str) -> int | None:
+        key = self._ids.get((cluster, name))
+        if key is None:
+            found = self._file.execute("SELECT id FROM groups WHERE cluster = ? AND name = ?", (cluster, name))
+            key = next((int(each) for [each] in found), None)
+        return key
+
+    def _leave_in_file(self, snapshot: ClusterSnapshot) -> None:
+        """Forget groups that are not there any more: some clusters have thousands of new names every day."""
+        gone = [pair for pair in self._ids if pair[0] == snapshot.cluster and pair[1] not in snapshot.groups]
+        for pair in gone:
+            self._last.pop(self._ids.pop(pair), None)
 
     def _prune(self, at_ms: int) -> None:
         """Rows are in order of time, so that what goes is always at the beginning, a bounded part of it at a time."""
@@ -194,11 +211,11 @@ class History:
         self._writes += 1
         if self._writes % _WRITES_PER_SWEEP == 0:
             self._file.execute("DELETE FROM groups WHERE id NOT IN (SELECT of_group FROM samples)")
-            self._read_ids()
+            self._check_ids()
 
-    def _read_ids(self) -> None:
-        self._ids = {(cluster, name): key for key, cluster, name in self._file.execute(
-            "SELECT id, cluster, name FROM groups")}  # fmt: skip
+    def _check_ids(self) -> None:
+        there = {key for [key] in self._file.execute("SELECT id FROM groups")}
+        self._ids = {pair: key for pair, key in self._ids.items() if key in there}
 
     def keep(self, name: str, content: str) -> None:
         """Keep a text under a name, in place of the one that has it."""
@@ -237,10 +254,10 @@ class History:
             return {table: self._file.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in _BOUNDED}
 
     def _rows(self, columns: str, table: str, where: str, cluster: str, group_id: str, since_ms: int) -> list[Any]:
-        key = self._ids.get((cluster, group_id))
-        if key is None:
-            return []
         with self._telling():
+            key = self._known_id(cluster, group_id)
+            if key is None:
+                return []
             return self._file.execute(f"SELECT {columns} FROM {table} WHERE {where}", (key, since_ms)).fetchall()
 
     @contextmanager

@@ -111,6 +111,25 @@ def test_names_of_groups_that_are_long_gone_go(path: Path, monkeypatch: pytest.M
     assert len(history.known("prod")) <= 30
 
 
+def test_groups_that_are_gone_are_in_the_file_only(path: Path) -> None:
+    history = History(path)
+    for number in range(20):
+        names = ["stays", f"new-{number}"]
+        history.add(snapshot(*(view(name, [row("t", 0, number)], progress_ms=1) for name in names)), [], number)
+    assert len(history._ids) == len(history._last) == 2
+    assert [each.committed for each in history.samples("prod", "new-3")] == [3]
+    history.add(snapshot(at_ms=None), [], 20)  # a cluster that cannot be asked tells nothing of its groups
+    assert len(history._ids) == 2
+    history.add(snapshot(view("new-3", [row("t", 0, 9)], progress_ms=1)), [], 10 * MINUTE_MS)  # it comes back
+    assert [each.committed for each in history.samples("prod", "new-3")] == [3, 9]
+    history.close()
+    again = History(path)
+    assert len(again.known("prod")) == 21
+    again.add(snapshot(view("stays", [row("t", 0, 19)], progress_ms=1)), [], 20 * MINUTE_MS)
+    assert len(again._ids) == 1
+    again.close()
+
+
 def test_a_full_disk_loses_what_is_new_and_nothing_else(path: Path) -> None:
     history = History(path, EVERY)
     add(history, 1)
