@@ -115,7 +115,8 @@ async def _commit(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -
 
 
 def _admit(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -> None:
-    """Asks the transaction coordinator first. What follows is one plain call, so nothing comes in between."""
+    """Has the transaction coordinator verify the transaction first. What follows is one plain call, so nothing comes
+    in between."""
     log = broker.groups.log_of(request.group_id)
     adds = call.api_version >= _ADDS_SINCE
     try:

@@ -63,7 +63,7 @@ class Shard(HostedShard["Record"]):
         codec: int = 0,
         do_share_work: Callable[[Work], Awaitable[ShareErrors]] | None = None,
     ) -> None:
-        """`do_share_work` brings work to the share coordinator, and tells what of it failed; None without one."""
+        """`do_share_work` gives work to the share coordinator, and returns what of it failed; None without one."""
         super().__init__(log, CODECS[codec])
         self.coordinator = Coordinator(settings)
         self._now_ms = now_ms

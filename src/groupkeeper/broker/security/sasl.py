@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     FindLogin = Callable[[str, str, bool], Login | None]
     """From a mechanism, a name and whether that is a token's id."""
     KeySources = WeakValueDictionary[tuple[object, ...], KeySource]
-    """By how they are asked: what one knows stays when other settings change."""
+    """By their settings: the keys of one are kept when other settings change."""
 
 _OAUTH = "OAUTHBEARER"
 MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM, _OAUTH)

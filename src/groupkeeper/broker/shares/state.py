@@ -124,7 +124,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
             listener(key)
 
     async def perform(self, work: Work) -> ShareErrors:
-        """Does what a group's coordinator asks for; returns what failed."""
+        """Does the work of a group's coordinator; returns what failed."""
         from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares
 
         assert isinstance(work, InitializeShares | DeleteShares)

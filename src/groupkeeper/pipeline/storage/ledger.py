@@ -87,7 +87,7 @@ class Ledger:
 
     @property
     def lake(self) -> dict[str, Any] | None:
-        """Where tables of a lake follow these, as `follow_to` was told; None: nowhere."""
+        """Where tables of a lake follow these, as given to `follow_to`; None: nowhere."""
         found: dict[str, Any] | None = self._last.get("lake")
         return found
 
