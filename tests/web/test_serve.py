@@ -90,7 +90,7 @@ def test_what_comes_with_it(served: Served) -> None:
 def test_pages(served: Served) -> None:
     fleet = served.get("/")
     assert fleet.headers["content-type"] == "text/html; charset=utf-8"
-    assert "script-src" not in fleet.headers["content-security-policy"]  # none but the default, which is none
+    assert "script-src 'self'; connect-src 'self'" in fleet.headers["content-security-policy"]  # nothing inline
     assert "1 cluster cannot be asked: dr" in fleet.text
     listed = served.get("/cluster?cluster=prod&q=bill&sort=lag")
     assert (">billing<" in listed.text, ">search<" in listed.text) == (True, False)

@@ -77,7 +77,7 @@ by_offset AS (
     ]) AS reason
     FROM offsets
 ),
-idle_groups AS (  -- groups without members of which nothing has been heard: no commit, no change of the group itself
+idle_groups AS (  -- groups without members and without activity: no commit, no change of the group itself
     SELECT cluster, group_id, 'idle' AS reason,
         ms_between(greatest(last_commit_time, changed), $now) / $day_ms AS idle_days
     FROM groups LEFT JOIN facts USING (cluster, group_id)
