@@ -35,7 +35,7 @@ from tools.apache_kafka import why_unavailable  # noqa: E402
 BIN = Path(sys.executable).parent
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of Maven, in front of a verdict
 QUICK_SECONDS = 1500
-FULL_TESTS = ["tests/differential", "tests/spark"]
+FULL_TESTS = ["tests/differential", "tests/spark", "--production"]  # with the settings of long runs of Spark
 # Every old version of Kafka and of its clients, another client's own tests, 100 MB of batches, and an environment for
 # each Python take minutes.
 LONG_TESTS = (

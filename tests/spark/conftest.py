@@ -14,6 +14,11 @@ from groupkeeper.testing.background import BackgroundBroker
 HERE = Path(__file__).parent
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Spark as it runs for long, with generated code and adaptive plans; the quick settings are those of short runs."""
+    parser.addoption("--production", action="store_true", help="Spark's settings are those of `pipeline follow`")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Starting Spark takes its time on a busy machine."""
@@ -23,13 +28,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     session = start_session(
         "tests",
         master="local[2]",
         log=tmp_path_factory.mktemp("spark") / "spark.log",
         settings={"spark.sql.shuffle.partitions": "2"},
-        is_short=True,
+        is_short=not pytestconfig.getoption("--production", False),
     )
     yield session
     session.stop()
