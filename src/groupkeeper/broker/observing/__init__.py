@@ -1,4 +1,5 @@
-"""Metrics and meters, and the endpoint that shows them.
+"""The broker's metrics by Kafka's names: their table, their values, and the endpoint that shows them.
 
-What is counted is noted where it happens.
+Rates and times are in `groupkeeper.broker.meters`, what coordinators count in `groupkeeper.coordinator.kernel.result`
+(`Meter`); both are noted where it happens.
 """
