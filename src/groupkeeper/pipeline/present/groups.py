@@ -33,9 +33,8 @@ described AS (
         CASE WHEN group_type != 'classic' THEN facts_of.assignment_epoch END AS assignment_epoch,
         coalesce(last.members, joined) AS members,
         coalesce(facts_of.assignment_epoch, -1) AS epoch,
-        -- As the coordinator would report it, from what it has written: a classic group's rebalance that is under way
-        cannot
-        -- be seen.
+        -- As the coordinator would report it, from what it has written: a rebalance of a classic group that is under
+        -- way cannot be seen.
         CASE
         WHEN coalesce(last.members, joined) = 0 THEN 'Empty'
         WHEN last.group_type IN ('classic', 'share') THEN 'Stable'
