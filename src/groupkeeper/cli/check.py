@@ -110,7 +110,7 @@ def _limits(options: Namespace) -> Limits:
 
 
 class _Check:
-    """One run of the command, which may ask several clusters.
+    """One run of the command, over one or several clusters.
 
     Attributes:
         broken: findings of broken limits so far, of all clusters.

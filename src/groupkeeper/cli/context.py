@@ -89,12 +89,12 @@ def _add_add(command: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a property whose value is asked for without being shown, or read from a line of standard input",
+        help="a property whose value is entered at a hidden prompt, or read from a line of standard input",
     )
     command.add_argument(
         "--protected",
         action="store_true",
-        help="who changes something there has to type its name, or to give --confirm-context",
+        help="changes there must be confirmed: its name typed at a terminal, or --confirm-context",
     )
     command.add_argument("--use", action="store_true", help="select it")
     command.add_argument("--replace", action="store_true", help="replace the context of this name")
@@ -190,7 +190,7 @@ def _protect(options: Namespace) -> None:
 
 
 def _add_remove(command: ArgumentParser) -> None:
-    command.add_argument("name", metavar="NAME", help="the context to forget")
+    command.add_argument("name", metavar="NAME", help="the context to delete")
 
 
 def _remove(options: Namespace) -> None:
@@ -227,8 +227,8 @@ FAMILY = Family(
         "list": Entry("list the contexts", f"{_HERE}:LIST"),
         "show": Entry("show a context, without its secrets", f"{_HERE}:SHOW"),
         "use": Entry("choose the context that commands use", f"{_HERE}:USE"),
-        "protect": Entry("have changes there confirmed by its name", f"{_HERE}:PROTECT"),
-        "remove": Entry("forget a context", f"{_HERE}:REMOVE"),
+        "protect": Entry("require its name to confirm changes", f"{_HERE}:PROTECT"),
+        "remove": Entry("delete a context", f"{_HERE}:REMOVE"),
     },
     "Save clusters under names, with the properties of their clients, to choose them with --context. "
     "Each is a file that only its owner may read.",

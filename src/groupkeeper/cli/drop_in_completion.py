@@ -1,7 +1,7 @@
 """``groupkeeper __complete_tool NAME WORD…``: what could stand in place of the last word of a drop-in's command line.
 
-The shells' completion scripts ask this for the commands with the names of official tools. Without a cluster among the
-words nothing is asked: these commands know no contexts.
+The shells' completion scripts call this for the commands with the names of official tools. Without a --bootstrap-server
+among the words no cluster is contacted, as these commands have no contexts.
 """
 
 from __future__ import annotations

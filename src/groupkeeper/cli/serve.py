@@ -244,7 +244,7 @@ def _admission(
 
 
 def _hosts(options: Namespace, listening: socket.socket) -> frozenset[str] | None:
-    """The names by which it may be asked for, None: any."""
+    """The host names that requests may have, None: any."""
     from groupkeeper.web.app import LOOPBACK_NAMES
 
     # On this machine only: a page in a browser must not reach it by a name that leads here.

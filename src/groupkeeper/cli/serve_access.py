@@ -74,7 +74,8 @@ def _header(text: str) -> str:
 def admission_of(
     options: Namespace, openers: Mapping[str, Callable[[], Admin]], tell: Callable[[str], None], *, is_local: bool
 ) -> Admission:
-    """What the options say. ``openers`` and ``tell``: as of Desk. ``is_local``: only this machine reaches the server.
+    """Users, roles and changes as the options configure them. ``openers`` and ``tell``: see Desk. ``is_local``: only
+    this machine reaches the server.
 
     Raises UsageMistake.
     """
@@ -113,7 +114,7 @@ def _check(options: Namespace, *, is_local: bool) -> None:
 
 
 def _tokens(options: Namespace) -> tuple[Tokens | None, str]:
-    """Whose tokens hold, and one that was made just now."""
+    """The valid tokens, and the token that was generated at this start, "" for none."""
     from groupkeeper.operations.plans.recording import user
     from groupkeeper.web.access.people import BadTokens, Tokens, read_tokens
 

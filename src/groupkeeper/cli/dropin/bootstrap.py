@@ -24,7 +24,7 @@ NO_CLIENT = "Failed to create new KafkaAdminClient"
 
 
 def open_admin(options: Options, properties_option: str = "command-config") -> Admin:
-    """The admin client that the options ask for, not connected yet. Raises ExecutionFailure, UsageProblem."""
+    """The admin client for the options, not connected yet. Raises ExecutionFailure, UsageProblem."""
     path = options.text(properties_option)
     servers = options.text("bootstrap-server") or ""
     properties = {} if path is None else _read(path)
@@ -40,7 +40,7 @@ def open_admin(options: Options, properties_option: str = "command-config") -> A
 
 
 class _Refusals(logging.Handler):
-    """Says why a broker refuses the client, which the official words leave open; once for all connections."""
+    """Writes why a broker refuses the client, which the official text doesn't have; once for all connections."""
 
     def __init__(self) -> None:
         super().__init__()

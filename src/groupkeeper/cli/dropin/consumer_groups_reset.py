@@ -62,7 +62,7 @@ NewOffsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class GroupReset:
-    """Resets groups as the options say. Raises ExecutionFailure, UsageProblem and what operations refuse."""
+    """Resets groups according to the options. Raises ExecutionFailure, UsageProblem and what operations refuse."""
 
     def __init__(self, admin: Admin, options: Options, values: Converted, recorder: Recorder | None) -> None:
         self.admin = admin
@@ -72,7 +72,7 @@ class GroupReset:
         self.recorder = recorder
 
     async def run(self, group_id: str, described: Batch[str, ConsumerGroupDescription]) -> NewOffsets:
-        """The new offsets of one group, committed if so asked; none for a group that is active."""
+        """The new offsets of one group, committed with --execute; none for a group that is active."""
         try:
             with failing(java.wrapped):
                 refuse_active(group_id, described)
@@ -82,7 +82,7 @@ class GroupReset:
         return await self.reset(group_id)
 
     async def reset(self, group_id: str) -> NewOffsets:
-        """The new offsets of a group without members, committed if so asked."""
+        """The new offsets of a group without members, committed with --execute."""
         partitions = await self.partitions(group_id)
         try:
             plan = await self._plan(group_id, partitions)
@@ -137,7 +137,7 @@ class GroupReset:
             return await resolve(self.admin, group_id, partitions, scenario, timeout_ms=self.timeout_ms)
 
     async def scenario(self, group_id: str, partitions: Sequence[TopicPartition]) -> Scenario:
-        """Where to, as the options say."""
+        """The scenario that the options select."""
         options = self.options
         if options.has("to-offset"):
             return ToOffset(self.values.to_offsets[0])

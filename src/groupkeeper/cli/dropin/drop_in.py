@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 KAFKA_VERSION = "4.3.1"
-"""The release whose tools the drop-in commands equal."""
+"""The Kafka release that the drop-in commands reproduce."""
 
 
 class ExecutionFailure(Exception):

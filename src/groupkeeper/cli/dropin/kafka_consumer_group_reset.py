@@ -183,7 +183,7 @@ def topics_of(options: Options) -> list[str] | None:
 
 
 def open_admin(options: Options) -> Admin:
-    """The admin client that the options ask for. Raises UsageProblem, Failed."""
+    """The admin client for the options. Raises UsageProblem, Failed."""
     try:
         servers = values.servers(options.text("bootstrap-server") or "")
         path = options.text("command-config")

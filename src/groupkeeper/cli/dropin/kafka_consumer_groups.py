@@ -84,7 +84,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def execute(options: Options) -> None:
-    """Carry out the one action that was asked for. Raises what is an error of the usage after all."""
+    """Carry out the selected action. Raises what is an error of the usage after all."""
     if options.has("validate-regex"):
         say(regex_verdict(options.text("validate-regex") or ""))
         return
@@ -278,7 +278,7 @@ def in_order(
 def judged(
     groups: Iterable[ConsumerGroupDescription],
 ) -> Iterator[tuple[ConsumerGroupDescription, str, str]]:
-    """Groups with what is said of their state on standard error, and of dead ones on standard output.
+    """Groups with the text about their state for standard error, or for standard output if they are dead.
 
     Raises ExecutionFailure for an unknown state.
     """

@@ -2,8 +2,8 @@
 
 Options have one or two dashes; a value follows as the next argument, whatever that looks like, or after ``=``;
 an optional value is not taken from an argument that looks like an option; other arguments are ignored, and
-``--`` ends the options. Values are converted when they are asked for, so that a bad number is an error of the
-execution and not of the usage.
+``--`` ends the options. Values are converted when they are read, so that a bad number is an error of the execution and
+not of the usage.
 """
 
 from __future__ import annotations

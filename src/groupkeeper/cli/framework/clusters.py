@@ -1,4 +1,4 @@
-"""Commands that ask a cluster: which one, how their report is written, and what happens when it takes long."""
+"""Commands over a cluster: the options that select it, the output of the report, and progress of long runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
 
 PATIENCE_S = 1.0
-"""After so long without a connection, it is said what the brokers' addresses answer."""
+"""After this time without a connection, the state of each broker address is shown."""
 
 Pages = Callable[["Asking"], AsyncIterator[Page]]
 """The body of a command: it sends requests, and gives its report page by page. What it raises is the report's last
@@ -60,8 +60,8 @@ class Cluster(NamedTuple):
 
 class Asking(NamedTuple):
     """The client of a command. ``is_secured``: it authenticates, so that the brokers may hide some things from it.
-    ``cluster``: its name, where several are asked. ``context``: the name of the one that is used, None: none is;
-    ``protected``: that of the one whose cluster is protected.
+    ``cluster``: its name, with several clusters. ``context``: the name of the context in use, None: none;
+    ``protected``: the name of the context that protects this cluster.
     """
 
     admin: Admin
@@ -73,15 +73,15 @@ class Asking(NamedTuple):
     protected: str | None = None
 
     def note(self, text: str) -> None:
-        """Say on standard error what is noteworthy now, and not at the end of the report."""
+        """Write a remark to standard error at once, instead of at the end of the report."""
         self.progress.clear()
         complain(remark_text(text if self.cluster is None else f"{self.cluster}: {text}"))
 
 
 class Report(NamedTuple):
-    """What a command reports. ``more``: facts about the whole unless a page says otherwise. ``is_plain``: no rows.
+    """What a command reports. ``more``: facts about the whole; those of a page override them. ``is_plain``: no rows.
     ``has_lines``: it has no end, so JSON is one object for each row. ``in_order``: arranges the rows of all pages.
-    ``may_lack``: of several clusters, one needs not have a group that was named where another has it.
+    ``may_lack``: with several clusters, a named group may be missing in some if another one has it.
     """
 
     shape: Shape
@@ -95,7 +95,7 @@ class Report(NamedTuple):
 
 
 def add_cluster(command: ArgumentParser, *, may_be_several: bool = False) -> None:
-    """The arguments that say which cluster to ask, or which of them, and how to write the report."""
+    """Adds the options that select the cluster, or several, and the format of the report."""
     where = command.add_argument_group("cluster")
     where.add_argument(
         "--bootstrap-server",
@@ -145,7 +145,7 @@ def add_property(where: argparse._ArgumentGroup) -> None:
 
 
 def add_output(command: ArgumentParser) -> None:
-    """The arguments that say how to write a report."""
+    """Adds the options for the format of a report."""
     how = command.add_argument_group("output")
     how.add_argument("--output", choices=["table", "json", "csv"], default="table", help="default: table")
     how.add_argument("--wide", action="store_true", help="all columns in the table")
@@ -202,7 +202,9 @@ def check(cluster: Cluster) -> None:
 
 
 def note_misspelt(properties: Mapping[str, str]) -> None:
-    """Say which names are perhaps misspelt. Others that are unknown pass: files of Java's clients may have them."""
+    """Warns about property names that are probably misspelt. Other unknown names are accepted, as files of
+    Java's clients may have them.
+    """
     if not properties:
         return
     from groupkeeper.cli.framework.properties import misspelt
@@ -268,7 +270,7 @@ _INTERRUPTED = Problem("INTERRUPTED", "interrupted: there may be more")
 
 
 def print_report(options: Namespace, shape: Shape, page: Page) -> int:
-    """Write a report of one page that no cluster is asked for, and give the exit status."""
+    """Write a report of one page that needs no cluster, and return the exit status."""
     writer = _writer(options, Report(shape, _nothing))
     say(writer.begin() + writer.page(page) + writer.end())
     return _tell(options, page.remarks, page.problems)
@@ -280,7 +282,7 @@ async def _nothing(asking: Asking) -> AsyncIterator[Page]:
 
 
 def _tell(options: Namespace, remarks: Sequence[str], problems: Sequence[Problem]) -> int:
-    """Say on standard error what is noteworthy and what failed, unless the report has it; the exit status."""
+    """Write remarks and problems to standard error, unless the report has them; the exit status."""
     if options.output != "json":
         is_coloured = has_colour(sys.stderr, options.color)
         complain("".join(map(remark_text, remarks)))
@@ -327,7 +329,7 @@ async def pages_of(
 
 
 async def _tell_of_refusals(cluster: Cluster, asking: Asking) -> None:
-    """Say what the brokers' addresses answer when none has let the client in for a while: it goes on trying."""
+    """Show why broker addresses refuse connections when none has been made for a while; the client keeps trying."""
     await asyncio.sleep(PATIENCE_S)
     if (refusals := await refusals_of(cluster.bootstrap_server)) is not None:
         asking.note(f"{refusals}; trying until {asking.options.timeout / 1000:g} s have passed")
@@ -335,7 +337,7 @@ async def _tell_of_refusals(cluster: Cluster, asking: Asking) -> None:
 
 @asynccontextmanager
 async def beside(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """While this lasts, the work goes on; what is left of it is ended, and has ended afterwards."""
+    """Runs the work beside the block. At its end, unfinished work is cancelled and awaited."""
     tasks = [asyncio.create_task(each) for each in work]
     try:
         yield

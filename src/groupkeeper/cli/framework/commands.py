@@ -92,8 +92,8 @@ class ArgumentParser(argparse.ArgumentParser):
     """argparse's, but options are not abbreviated, errors suggest what was meant, and bad output is a failure.
 
     Attributes:
-        checks: each says what is wrong with options that were parsed, None for nothing.
-        needed: options that the checks want, with their values, for the usage.
+        checks: each returns an error about the parsed options, None if they are valid.
+        needed: options that the checks require, with their values, for the usage.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -1,7 +1,7 @@
 """``groupkeeper __complete WORD…``: what could stand in place of the last word, which may be begun or empty.
 
-The shells' completion scripts ask this. One candidate a line, with a tab before what it means; ``:files`` where a name
-of a file belongs. Nothing is said when a cluster doesn't answer soon.
+The shells' completion scripts call this command. One candidate a line, with a tab before what it means; ``:files``
+where a name of a file belongs. Nothing is printed when a cluster doesn't answer in time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def complete(words: Sequence[str]) -> int:
 
 
 def say_candidates(candidates: Iterable[tuple[str, str]], begun: str) -> None:
-    """Print those that go on from what is typed, with what they mean."""
+    """Print the candidates that begin with the typed text, with their descriptions."""
     lines = []
     for value, meaning in dict(candidates).items():
         if value.isprintable() and (value.startswith(begun) or value == FILES):
@@ -93,7 +93,7 @@ def _candidates(typed: Typed, begun: str) -> Iterable[tuple[str, str]]:
 
 
 def _options(typed: Typed, begun: str) -> Iterable[tuple[str, str]]:
-    """Options are offered once a dash is typed; those that are given already only where they may be repeated."""
+    """Options are offered once a dash is typed; options already on the command line only if they may be repeated."""
     if not begun.startswith("-") or typed.is_literal:
         return
     for action in typed.command._actions:

@@ -11,7 +11,7 @@ from groupkeeper.cli.framework.output import say
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
 
-# Candidates come one a line, with a tab before what they mean; ":files" asks the shell for names of files.
+# Candidates come one a line, with a tab before what they mean; ":files" makes the shell complete file names.
 
 _BASH = r"""# bash completion of groupkeeper: source <(groupkeeper completion bash)
 _groupkeeper() {

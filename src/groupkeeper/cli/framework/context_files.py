@@ -29,12 +29,12 @@ _SUFFIX = ".properties"
 
 
 class ContextProblem(Exception):
-    """A context that there isn't, or that cannot be read or written. The text says so in one line."""
+    """A context doesn't exist, or cannot be read or written. The text is one line."""
 
 
 class Context(NamedTuple):
     """``properties`` are those of its own, ``command_config`` the path of a file with more; its own ones win.
-    ``is_protected``: whoever changes something there has to name it once more.
+    ``is_protected``: changes there must be confirmed with the context's name.
     """
 
     name: str
@@ -121,7 +121,7 @@ def write(context: Context) -> None:
 
 
 def remove(name: str) -> None:
-    """Forget the context; nothing is current then if it was. Raises ContextProblem."""
+    """Delete the context; nothing is current then if it was. Raises ContextProblem."""
     if name not in names():
         raise ContextProblem(_unknown(name))
     try:

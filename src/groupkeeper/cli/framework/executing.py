@@ -68,11 +68,11 @@ def add_creating(command: ArgumentParser, deed: str) -> None:
 async def check_confirmed(
     asking: Asking, count: int, *, are_named: bool = False, show: Callable[[], None] | None = None
 ) -> bool:
-    """Raise NotConfirmed unless the number of groups and the context are the confirmed ones; a terminal is asked.
+    """Raise NotConfirmed unless the number of groups and the context are confirmed, by option or at a terminal prompt.
 
-    True: it was asked for, and what was compared with the cluster before may be different by now. ``are_named``: each
-    of the groups was typed, so that their number has not to be confirmed. ``show`` is called before it is asked. Where
-    no group is left to change, there is nothing to confirm, whatever number was expected.
+    True: there was a prompt, so an earlier comparison with the cluster may be out of date. ``are_named``: every group
+    was named on the command line, so their number needs no confirmation. ``show`` is called before the prompt. When no
+    group is left to change, nothing has to be confirmed.
     """
     if not count:
         return False
@@ -99,9 +99,9 @@ async def _check_count(options: Namespace, count: int, are_named: bool, show: Ca
 
 
 async def check_context(asking: Asking, show: Callable[[], None] | None = None) -> bool:
-    """Raise NotConfirmed unless a protected context is confirmed before anything is changed; whether it was asked for.
+    """Raise NotConfirmed unless a protected context is confirmed before anything is changed. True: there was a prompt.
 
-    It is asked for once. ``show`` is called before.
+    There is at most one prompt. ``show`` is called before it.
     """
     options = asking.options
     confirmed, name = options.confirm_context, asking.protected
@@ -122,7 +122,7 @@ async def check_context(asking: Asking, show: Callable[[], None] | None = None) 
 
 
 def can_ask() -> bool:
-    """Whether there is a person at a terminal."""
+    """Whether a prompt is possible: standard input and standard error are terminals."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
@@ -147,7 +147,7 @@ async def _typed() -> str:
 
 
 def show_first(asking: Asking, shape: Shape, rows: Sequence[Row], remarks: Iterable[str] = ()) -> None:
-    """What is to be decided about, for the person at the terminal, whatever form the report has."""
+    """Show the rows to confirm at the terminal as a table, whatever the report's format is."""
     asking.progress.clear()
     writer = TableWriter(shape)
     complain(writer.begin() + writer.page(Page(rows[:_MOST_ROWS])) + writer.end())

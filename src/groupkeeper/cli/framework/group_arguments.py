@@ -44,7 +44,7 @@ def _check_groups(options: Namespace) -> str | None:
         return None
     return (
         "no groups are named: type their names, a glob such as 'orders-*', or --all-groups; "
-        "a name that starts with '-' goes after '--'"
+        "put a name that starts with '-' after '--'"
     )
 
 
@@ -98,7 +98,9 @@ def are_typed(options: Namespace) -> bool:
 
 
 async def selected(asking: Asking, *, with_share: bool = False, with_streams: bool = False) -> tuple[Selection, Page]:
-    """The groups that the options mean, share and streams groups among them or not, and what is to be said of them."""
+    """The groups that the options select, and the problems and remarks about the selection. ``with_share``,
+    ``with_streams``: also groups of these types.
+    """
     options = asking.options
     asking.progress.say("listing groups")
     names = names_of(options, "groups")
@@ -111,7 +113,7 @@ async def selected(asking: Asking, *, with_share: bool = False, with_streams: bo
 
 
 def passed_over(file: values.PlanFile | None, in_file: Iterable[str], meant: Iterable[str]) -> list[str]:
-    """What is to be said of groups that --from-file has offsets of, and that are not among those meant."""
+    """The remark about groups that are in the file of --from-file and not selected."""
     others = sorted(set(in_file).difference(meant))
     if file is None or not others:
         return []
@@ -200,9 +202,9 @@ def _key(column: str) -> Callable[[Row], tuple[bool, int, str]]:
 
 
 async def arranged(pages: AsyncIterator[Page], options: Namespace) -> AsyncGenerator[Page, None]:
-    """The pages with their rows in the order asked for, as many as asked for.
+    """The pages with their rows sorted by --sort and limited by --top.
 
-    Without an order they stream, and nothing is asked any more once there are enough of them.
+    Without --sort they are streamed, and no further requests are sent once there are enough rows.
     """
     top: int | None = options.top
     if options.sort is None:

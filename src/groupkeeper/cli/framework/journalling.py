@@ -25,7 +25,7 @@ def journal() -> Journal | None:
 
 
 def own_recorder(options: Namespace, remarks: list[str]) -> Recorder | None:
-    """For commands that go on without a journal when it cannot be written, and say so."""
+    """For commands that only warn when the journal cannot be written, and continue without it."""
 
     def tell(problem: str) -> None:
         remarks.append(f"the change is not journalled, and cannot be undone: {problem}")

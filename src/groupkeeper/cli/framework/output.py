@@ -1,4 +1,6 @@
-"""Writing what commands say: whole, or with one line that says why not. Nothing crashes on what cannot be encoded."""
+"""Writing the output of commands. A failure to write is reported in one line; characters that cannot be encoded are
+replaced.
+"""
 
 from __future__ import annotations
 

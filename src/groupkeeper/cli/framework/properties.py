@@ -90,7 +90,7 @@ _IS_NEAR = 0.85
 
 
 def misspelt(properties: Mapping[str, str]) -> dict[str, str]:
-    """Names that the admin client doesn't know, each with the known one that is nearly the same.
+    """Unknown property names, each with the similar known name.
 
     Names that resemble none, as those of producers and consumers, are left out: one file often serves several clients.
     """

@@ -16,7 +16,7 @@ Row = Mapping[str, Value]
 
 
 class Column(NamedTuple):
-    """A key in JSON and a column in CSV. ``in_table`` False: tables leave it out unless it is asked for.
+    """A key in JSON and a column in CSV. ``in_table`` False: tables leave it out unless it is selected.
 
     ``goes``: the greater, the sooner a table that would be too wide leaves it out; 0: it stays.
     """
@@ -28,13 +28,13 @@ class Column(NamedTuple):
 
 
 CLUSTER = Column("cluster", "the cluster's name", in_table=False)
-"""Tables have it, as their first column, where several clusters are asked."""
+"""The first column of tables, with several clusters."""
 
 
 class Shape(NamedTuple):
     """Rows of one kind: what its schema is called, the key in JSON that has them, and their columns.
 
-    ``version`` grows when a column goes or changes its meaning, not when one is added at the end.
+    ``version`` grows when a column is removed or changes its meaning, not when one is added at the end.
     """
 
     schema: str

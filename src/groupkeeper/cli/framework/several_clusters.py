@@ -1,4 +1,4 @@
-"""Commands that ask several clusters, each under a name."""
+"""Commands over several clusters, each with a name."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
 
 _UNNAMED = "default"
-"""How a cluster is called that no context names."""
+"""The name of a cluster given without a name."""
 
 _PATIENCE_S = 1.0
-"""So long clusters are waited for to show them in the order in which they were named."""
+"""How long to wait for slower clusters so that clusters are shown in the order of the command line."""
 
 
 class Named(NamedTuple):
@@ -42,7 +42,7 @@ class Named(NamedTuple):
 
 
 def add_clusters(command: ArgumentParser, *, timeout_ms: int) -> None:
-    """The arguments that say which clusters to ask."""
+    """Adds the options that select clusters."""
     where = command.add_argument_group("clusters")
     where.add_argument(
         "--context",
@@ -58,7 +58,7 @@ def add_clusters(command: ArgumentParser, *, timeout_ms: int) -> None:
         type=named_servers,
         default=[],
         metavar="[NAME=]HOST:PORT[,...]",
-        help=f"a cluster's brokers, and what it is called here; repeat for several; default of NAME: {_UNNAMED}",
+        help=f"a cluster's brokers, and a name for it; repeat for several; default of NAME: {_UNNAMED}",
     )
     where.add_argument(
         "--command-config",
@@ -159,10 +159,10 @@ def _checked_apart(options: Namespace, context: str) -> Cluster | Problem:
 
 
 def run_reports(options: Namespace, report_of: Callable[[Namespace], Report]) -> int:
-    """Ask all clusters that the options name at the same time, write one report, and give the exit status.
+    """Query all selected clusters at the same time, write one report, and return the exit status.
 
-    Each is asked by itself: what fails of one is its own problem. Rows have the name of their cluster in the column
-    CLUSTER, and so have problems and remarks where there are several.
+    A failure of one cluster doesn't affect the others. With several clusters, rows, problems and remarks have the
+    cluster's name.
     """
     try:
         clusters = clusters_of(options)
@@ -287,11 +287,13 @@ def _list_of(names: Sequence[str], every: Collection[str]) -> str:
 
 
 _NOWHERE = (None, None, None)
-"""Where a problem is that keeps a whole cluster from being asked."""
+"""Group, topic and broker of a problem that concerns the whole cluster."""
 
 
 class _Absences:
-    """Groups that some clusters don't have, and which of them. ``is_allowed``: it is enough that one has the group."""
+    """Groups that some clusters don't have, with those clusters. ``is_allowed``: it suffices that one cluster has the
+    group.
+    """
 
     def __init__(self, is_allowed: bool) -> None:
         self._is_allowed = is_allowed
@@ -299,19 +301,19 @@ class _Absences:
         self._held: dict[str, list[Problem]] = {}
 
     def count(self, pages: Sequence[Page]) -> None:
-        """How many clusters have answered."""
+        """Counts a cluster as answered, unless its pages have a problem of the whole cluster."""
         failed = any((one.group, one.topic, one.broker) == _NOWHERE for page in pages for one in page.problems)
         self._answered += not failed
 
     def holds(self, problem: Problem) -> bool:
-        """Whether the problem is one of these, which then comes at the end or not at all."""
+        """Whether the problem is about such a group. It is then held back for ``page``."""
         if not self._is_allowed or problem.error != GroupIdNotFound.name or problem.group is None:
             return False
         self._held.setdefault(problem.group, []).append(problem)
         return True
 
     def page(self) -> Page:
-        """Groups that no cluster has are problems, others are told of."""
+        """Problems for groups that no cluster has; remarks for groups that only some clusters lack."""
         page = Page()
         for group_id, problems in self._held.items():
             if len(problems) >= self._answered:
@@ -329,7 +331,7 @@ async def _ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
 
 
 def add_choices(command: ArgumentParser) -> None:
-    """The arguments that say which groups and topics to look at."""
+    """Adds the options that select groups and topics."""
     what = command.add_argument_group("what is looked at")
     for option, meaning in {
         "--group": "only these groups",

@@ -29,7 +29,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def columns_of(stream: TextIO | None) -> int:
-    """How many characters fit on a line where a person looks at it, 0 where nobody does."""
+    """The width of the stream's terminal in characters, 0 when it is no terminal."""
     if stream is None or not is_terminal(stream):
         return 0
     try:
@@ -39,7 +39,7 @@ def columns_of(stream: TextIO | None) -> int:
 
 
 class Progress:
-    """A line on standard error that says what goes on, once it takes long; nothing where that is no terminal.
+    """A progress line on standard error, shown when a step takes long; nothing is shown when that is no terminal.
 
     ``clear`` takes it away before anything else is written.
     """
@@ -65,11 +65,11 @@ class Progress:
         self.clear()
 
     def say(self, text: str) -> None:
-        """What goes on from now on."""
+        """Sets the text of the progress line."""
         self._text = text
 
     def count(self, text: str, done: int, total: int) -> None:
-        """What goes on, how far it is, and how much longer it takes if it goes on so."""
+        """Sets the text with the count and the estimated time left."""
         now = time.monotonic()
         if text != self._counted:
             self._counted, self._counted_from = text, now

@@ -1,4 +1,4 @@
-"""Values of options of ``groupkeeper``: each is read, or refused with an example, before a broker is asked anything."""
+"""Values of options of ``groupkeeper``: each is parsed, or refused with an example, before a request is sent."""
 
 from __future__ import annotations
 

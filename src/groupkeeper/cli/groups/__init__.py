@@ -1,4 +1,4 @@
 """`groupkeeper groups`: list, describe, watch, reset, delete.
 
-What they ask and change is in `groupkeeper.operations`.
+Their requests and changes are in `groupkeeper.operations`.
 """

@@ -114,13 +114,14 @@ def _add_lag(command: ArgumentParser) -> None:
         "--min-lag",
         type=values.count,
         metavar="N",
-        help="only rows with so much left to read: the lag, or all that the log has where nothing is committed",
+        help="only rows with at least N records left to read: the lag, or the whole log where nothing is committed",
     )
     command.add_argument(
         "--trend",
         type=values.span_ms,
         metavar="DURATION",
-        help="look twice, so long apart, and show what came, what was read, and when the lag is 0 if that goes on: 10s",
+        help="measure twice, this long apart, and show the rates at which records are produced and consumed, and the "
+        "time until the lag is 0 at these rates: 10s",
     )
     command.add_argument(
         "--status",
@@ -207,7 +208,7 @@ class _Notes:
         self._deleted: set[str] = set()
 
     def of(self, part: GroupsLag) -> list[Problem]:
-        """Remember the part. The problems are those of partitions that no row before had."""
+        """Stores the part. The problems are those of partitions that no row before had."""
         for group_id in sorted(part.rows):
             if group_id not in part.failed:
                 group = part.descriptions.get(group_id)

@@ -41,7 +41,7 @@ def _report(options: Namespace) -> Report:
 
 
 async def _pages(asking: Asking) -> AsyncIterator[Page]:
-    """Groups by id. A broker that cannot be asked is a problem, and the others' groups are shown."""
+    """Groups by id. A broker that cannot be reached is a problem; the groups of the others are shown."""
     options = asking.options
     names = names_of(options, "groups")
     asking.progress.say("listing groups")

@@ -107,7 +107,7 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
             "'groupkeeper plan reset' plans the same for groups with members, and 'groupkeeper apply FILE --execute "
             "--wait 5m' carries it out when they have left"
         )
-    problems += dict.fromkeys(map(_problem_of, applied.troubles))  # what is said of a group is said once
+    problems += dict.fromkeys(map(_problem_of, applied.troubles))  # the same problem is shown once
     yield Page(problems=problems)
     result = "applied" if options.execute else "would be applied"
     for page in _rows(plan.groups, applied, result, has_group=only_group(options) is None):

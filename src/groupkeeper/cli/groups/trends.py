@@ -1,4 +1,4 @@
-"""Where lag goes: what was read and what came between two looks."""
+"""The trend of lag: records consumed and produced between two measurements."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from groupkeeper.operations.lag import PartitionLag
 COLUMNS = ("produced_per_s", "consumed_per_s", "trend", "catch_up_s")
 
 NO_TREND: Row = dict.fromkeys(COLUMNS)
-"""Where it is not known."""
+"""The columns when the trend is unknown."""
 
 _STEADY = 0.05
-"""By so much of what comes the two rates may differ."""
+"""The trend is steady while the two rates differ by at most this fraction of the larger one."""
 
 
 class _Seen(NamedTuple):
-    """A partition as it was: what was committed, where the log ended, and when that was seen, in seconds."""
+    """A measured partition: the committed offset, the log end offset, and the time of the measurement in seconds."""
 
     committed: int
     end: int
@@ -27,13 +27,13 @@ class _Seen(NamedTuple):
 
 
 class FirstLook:
-    """How far groups were, to compare with how far they are."""
+    """The first of two measurements of groups."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str, int], _Seen] = {}
 
     def see(self, rows: Iterable[PartitionLag]) -> None:
-        """Remember partitions of which both ends are known."""
+        """Stores partitions with a committed offset and a known log end."""
         now = time.monotonic()
         for row in rows:
             if row.committed is not None and row.log_end_offset is not None:
@@ -41,7 +41,7 @@ class FirstLook:
                 self._seen[place] = _Seen(row.committed.offset, row.log_end_offset, now)
 
     def trend_of(self, rows: Sequence[PartitionLag]) -> Row:
-        """The columns of some partitions together; of those that were seen before and are known now."""
+        """The columns for some partitions together, from those known in both measurements."""
         now = time.monotonic()
         produced = consumed = 0.0
         lag = 0

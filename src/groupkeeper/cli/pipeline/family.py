@@ -54,7 +54,7 @@ _OF_OPTIONS = {"spark.master": "--master", "spark.remote": "--remote"}
 def add_clusters(
     parser: ArgumentParser, otherwise: str = "the context in use, unless --bootstrap-server is given"
 ) -> None:
-    """The arguments that say which clusters to read; `otherwise` is what happens without them."""
+    """Adds the options that select clusters; `otherwise`: the default, for the help."""
     from groupkeeper.cli.framework.clusters import add_property
 
     where = parser.add_argument_group("clusters")
@@ -77,9 +77,9 @@ def add_clusters(
 
 
 def add_output(parser: ArgumentParser, told: str = "the directory") -> None:
-    """The arguments that say where tables are, and what is said: `told` as text."""
+    """Adds the options for the tables' directory and the output; `told`: what the text output is, for the help."""
     parser.add_argument(
-        "--tables", metavar="DIR", type=_directory, help="where the tables are: any path Spark writes to"
+        "--tables", metavar="DIR", type=_directory, help="the directory of the tables: any path Spark writes to"
     )
     parser.add_argument(
         "--output", metavar="{text,json}",
@@ -94,7 +94,7 @@ _FORMATS = ("text", "json")
 
 
 def _settle_output(options: Namespace) -> str | None:
-    """Where the tables are and the form of what is said, also as 0.1 had it: --output DIR and --output-format."""
+    """Settles the tables' directory and the output format, also as options of 0.1: --output DIR, --output-format."""
     if options.tables is None and options.output is not None:
         try:
             options.tables, options.output = _directory(options.output), None
@@ -102,7 +102,7 @@ def _settle_output(options: Namespace) -> str | None:
             return f"argument --output: {problem}"
         complain(f"note: --output {options.tables} is taken for the directory of the tables: write --tables\n")
     if options.tables is None:
-        return "no directory is named: --tables DIR says where the tables are"
+        return "the tables' directory is missing: add --tables DIR"
     if options.output_format is not None:
         complain(f"note: --output-format {options.output_format} is --output {options.output_format} now\n")
     options.output = options.output or options.output_format or "text"
@@ -151,7 +151,7 @@ def _owners(path: str) -> Any:
 
 
 def add_spark(parser: ArgumentParser) -> None:
-    """The arguments that say where Spark runs."""
+    """Adds the options that select where Spark runs."""
     how = parser.add_argument_group("Spark")
     where = how.add_mutually_exclusive_group()
     where.add_argument("--master", metavar="URL", help="Spark's master; default: all cores of this machine")
@@ -167,7 +167,7 @@ def _setting(text: str) -> tuple[str, str]:
     if not equals or not _SETTING.fullmatch(key):
         raise ArgumentTypeError(f"{text!r}: expected spark.NAME=VALUE, for example spark.driver.memory=4g")
     if key in _OF_OPTIONS:
-        raise ArgumentTypeError(f"{key} is said by {_OF_OPTIONS[key]}")
+        raise ArgumentTypeError(f"{key} is set by {_OF_OPTIONS[key]}")
     return key, value
 
 
@@ -271,8 +271,8 @@ def run_job(
     has_end: bool = True,
     more: Sequence[tuple[str, str]] = (("rows", "decoded"),),
 ) -> int:
-    """Ask the clusters, start Spark, do the work, say what was done; the result is the exit status. `more` are options
-    of the source.
+    """Query the clusters, start Spark, run the job and write the summary; returns the exit status. `more`: options of
+    the source.
     """
     from groupkeeper.cli.pipeline.watch import Screen
     from groupkeeper.pipeline.errors import SourceError
@@ -299,7 +299,7 @@ def do_job(
     has_end: bool = True,
     more: Sequence[tuple[str, str]] = (("rows", "decoded"),),
 ) -> Summary:
-    """As run_job, but nothing is said of what was done, and what goes wrong raises SourceError."""
+    """As run_job, but writes no summary, and failures raise SourceError."""
     with screen.shown():
         source = source_of(options)
         settings = settings_of(options)
@@ -341,7 +341,7 @@ def source_of(options: Namespace) -> dict[str, str]:
     if len(set(names)) < len(names):
         options.refuse(f"a cluster is named twice: {', '.join(names)}")
     found = [
-        # The tables are of what is committed, whatever the consumers that share the file read.
+        # The tables are built from committed records: an isolation.level that the file has for consumers is ignored.
         {f"kafka.{key}": value for key, value in properties.items() if key != "isolation.level"}
         | {"kafka.bootstrap.servers": servers}
         | ({"cluster": name} if name else {})

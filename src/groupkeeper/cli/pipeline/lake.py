@@ -60,8 +60,8 @@ def check_lake(options: Namespace) -> None:
 
 
 def lake_choice(options: Namespace) -> Any:
-    """What was said of a lake, for the jobs; None: nothing was. Raises SourceError where DIR has one, and it was said
-    that there be none.
+    """The lake that the options select, for the jobs; None: no option. Raises SourceError when parquet is chosen for a
+    DIR that has a lake.
     """
     wanted = getattr(options, "table_format", None)
     if wanted is None:
@@ -92,7 +92,7 @@ def _known_format(options: Namespace) -> str | None:
 
 
 def settings_of(options: Namespace) -> dict[str, str]:
-    """Spark's settings that are given, and those that a lake needs. Raises SourceError."""
+    """Spark's settings from the options, and those that a lake needs. Raises SourceError."""
     given = dict(options.settings)
     wanted = getattr(options, "table_format", None) or _known_format(options)
     if wanted in (None, "parquet"):

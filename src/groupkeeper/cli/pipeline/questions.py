@@ -1,4 +1,6 @@
-"""`groupkeeper pipeline as-of` and `scan-time`: what was, and when, asked of the logs themselves."""
+"""`groupkeeper pipeline as-of` and `scan-time`: committed offsets at a past time, and offsets by time, read from the
+logs.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ _LONGEST_NAME = 200
 def _add_time(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--time", type=values.datetime_ms, required=True, metavar="DATETIME",
-        help="the time asked about: ISO 8601, UTC without a zone, for example 2026-01-31T23:59:59",
+        help="the time to look up: ISO 8601, UTC without a zone, for example 2026-01-31T23:59:59",
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`groupkeeper pipeline report`: what the tables say, as a page of HTML and in short on the terminal."""
+"""`groupkeeper pipeline report`: the tables as a page of HTML, and a summary on the terminal."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _target(options: Namespace) -> str:
         return str(options.output_file)
     local = import_part("storage.files").local_path(options.tables)
     if local is None:
-        options.refuse(f"{options.tables} is not on this machine: say with --output-file where to write the page")
+        options.refuse(f"{options.tables} is not on this machine: give the file of the page with --output-file")
     return os.path.join(local, _FILE)
 
 

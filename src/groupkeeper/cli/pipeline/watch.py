@@ -1,4 +1,4 @@
-"""What is said while a job of the pipeline runs: lines, and at a terminal one that says how far it is."""
+"""Progress of a running job of the pipeline: lines, and at a terminal a last line with the progress."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Screen(Watch):
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
-        """While this lasts, a terminal's last line says what goes on."""
+        """While the context is open, the last line of the terminal shows the progress."""
         if not self._has_line:
             yield
             return
-        # A descriptor of its own: while Spark starts, what goes to the program's standard error is kept from people.
+        # A descriptor of its own: while Spark starts, the program's standard error is diverted.
         with open(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace") as self._terminal:
             ticker = threading.Thread(target=self._tick, daemon=True)
             ticker.start()
@@ -66,11 +66,11 @@ class Screen(Watch):
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
+        """Seconds since the start."""
         return time.monotonic() - self._began
 
     def doing(self, text: str, records: int = 0, at_once: int | None = None) -> None:
-        """What goes on from now on, how many records that is about, and how many of them one job is about."""
+        """Sets the current step, its number of records, and how many of them one job handles."""
         with self._lock:
             self._doing, self._records, self._phase_began = text, records, time.monotonic()
             self._at_once, self._appended, self._reads = at_once or records, 0, None

@@ -37,7 +37,7 @@ class NotJournalled(ClientError):
 
 
 def add_applying(command: ArgumentParser, deed: str) -> None:
-    """The arguments that say how a plan is applied. ``deed``: what that does."""
+    """Adds the options for applying a plan. ``deed``: what applying does, for the help."""
     add_executing(command, deed)
     command.add_argument(
         "--wait",
@@ -56,7 +56,7 @@ def add_applying(command: ArgumentParser, deed: str) -> None:
 
 
 async def compared(asking: Asking, plan: Plan) -> Verdict:
-    """How a plan fits now, when groups with members were waited for as the options say."""
+    """Compares a plan with the cluster, after waiting for groups to become empty if --wait is given."""
     options = asking.options
     if options.wait is not None:
         await wait_until_inactive(asking.admin, plan, options.wait, _Waiting(asking).tell)
@@ -66,7 +66,7 @@ async def compared(asking: Asking, plan: Plan) -> Verdict:
 
 
 def foreseen(options: Namespace, verdict: Verdict) -> Applied:
-    """What would be done: nothing where anything doesn't fit, unless that is left out."""
+    """What would be applied: nothing if a group doesn't fit, unless --skip-refused leaves such groups out."""
     ready = () if verdict.troubles and not options.skip_refused else verdict.ready
     return Applied(ready, verdict.already, verdict.troubles)
 
@@ -80,7 +80,7 @@ def rows_of(plan: Plan, applied: Applied, *, is_done: bool) -> list[Row]:
 
 
 async def apply_pages(asking: Asking, plan: Plan, verdict: Verdict) -> AsyncIterator[Page]:
-    """Apply a plan if the options say so, and report what was done and what wasn't, or what would be."""
+    """Apply a plan with --execute, and report what was applied and what was not; without it, what would be applied."""
     options = asking.options
     applied = foreseen(options, verdict)
     if options.execute:
@@ -150,7 +150,7 @@ def _way_out(options: Namespace, plan: Plan) -> str:
 
 
 class _Waiting:
-    """Says who is waited for: in the progress line of a terminal, elsewhere in a line whenever it changes."""
+    """Shows which groups are waited for: in the progress line of a terminal, elsewhere in a new line at each change."""
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking

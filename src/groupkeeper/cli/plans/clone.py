@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def _add_arguments(command: ArgumentParser) -> None:
-    command.add_argument("source", metavar="GROUP", help="whose offsets are copied")
+    command.add_argument("source", metavar="GROUP", help="the group to copy offsets from")
     command.add_argument(
         "target",
         nargs="?",
@@ -67,7 +67,7 @@ def _report(options: Namespace) -> Report:
             raise UsageMistake("name TO_GROUP, the group that gets the offsets, or another cluster with --from-context")
         options.target = options.source
     if options.other_cluster is not None:
-        admin_of(options.other_cluster, options.timeout)  # so that bad properties are refused before a broker is asked
+        admin_of(options.other_cluster, options.timeout)  # bad properties are refused before a request is sent
     elif options.source == options.target and not options.topic_prefix:
         raise UsageMistake("a group cannot be cloned to itself")
     topics_of(options)

@@ -81,7 +81,7 @@ def _history(options: Namespace) -> int:
 
 
 async def _pages_of_cluster(asking: Asking) -> AsyncIterator[Page]:
-    """The changes of one cluster, which is asked for its id."""
+    """The changes of one cluster, selected by the cluster id that its brokers report."""
     cluster_id = await cluster_id_of(asking.admin)
     where = _opened()
     summaries, broken = where.summaries(asking.options.group)
@@ -115,7 +115,7 @@ def _one(options: Namespace, recorded: Recorded) -> int:
 
 
 def _lacking(recorded: Recorded) -> list[str]:
-    """What is to be said of a change of which not all can be read."""
+    """The remark about a change with unreadable lines in the journal."""
     if not recorded.broken:
         return []
     lines = counted(recorded.broken, "line")
@@ -220,7 +220,7 @@ def _is_open(summary: Summary, cluster_id: str | None) -> bool:
 HISTORY_COMMAND = Command(
     _add_history,
     _history,
-    "Show what was changed from this machine, oldest first: the journal. No cluster is asked, unless --context or "
+    "Show what was changed from this machine, oldest first: the journal. No cluster is contacted, unless --context or "
     "--bootstrap-server is given: then only changes of these clusters are shown, with their names.",
     """\
 examples:

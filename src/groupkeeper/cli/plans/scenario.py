@@ -1,4 +1,4 @@
-"""Where a reset goes to, and of which partitions: arguments of ``groups reset`` and ``plan reset``."""
+"""The target of a reset and its partitions: arguments of ``groups reset`` and ``plan reset``."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check_scope(options: Namespace) -> None:
 
 
 def only_group(options: Namespace) -> str | None:
-    """The group whose id a plan need not name, None when there are several."""
+    """The only group of the command, whose id need not be in the file; None when there are several."""
     names = names_of(options, "groups")
     return names.exact[0] if len(names.exact) == 1 and not names.patterns else None
 

@@ -43,7 +43,7 @@ def _add_delete_offsets(command: ArgumentParser) -> None:
 
 def _deletion_report(options: Namespace) -> Report:
     if not options.all_topics and not options.topic:
-        raise UsageMistake("name the partitions whose offsets go: --all-topics or --topic")
+        raise UsageMistake("name the partitions whose offsets to delete: --all-topics or --topic")
     names_of(options, "groups")
     topics_of(options)
     return Report(CHANGES, _deletion_pages, is_plain=is_plain(options))
@@ -89,8 +89,8 @@ def _add_sweep(command: ArgumentParser) -> None:
         "--age-of",
         choices=["commits", "records"],
         default="commits",
-        help="--idle goes by the time of the commits (default; needs READ on the topic __consumer_offsets), or by that "
-        "of the last records read, which is never later",
+        help="--idle uses the time of the commits (default; needs READ on the topic __consumer_offsets), or that of "
+        "the last records read, which is never later",
     )
     add_scope(command)
     add_saving(command)

@@ -41,7 +41,7 @@ class NotSaved(ClientError):
 
 
 _NAMING = (Kind.RESET, Kind.CLONE)
-"""Plans for which a similar name is offered in place of one that doesn't exist: not those that delete."""
+"""Kinds of plans for which an error about an unknown group suggests a similar name; deletions are not among them."""
 
 
 def add_scope(command: ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def add_scope(command: ArgumentParser) -> None:
 
 
 def add_policies(command: ArgumentParser, no_record: str = "no record is from that time on") -> None:
-    """What to do where things can't be done as asked."""
+    """The options for partitions without a matching record, or with an offset outside the log."""
     command.add_argument(
         "--if-no-record",
         choices=["end", "skip", "fail"],
@@ -75,7 +75,7 @@ def add_policies(command: ArgumentParser, no_record: str = "no record is from th
 
 
 def policies_of(options: Namespace) -> Policies:
-    """What --if-no-record and --if-out-of-range say."""
+    """The policies that --if-no-record and --if-out-of-range select."""
     return Policies(Otherwise(options.if_no_record), Otherwise(options.if_out_of_range))
 
 
@@ -102,7 +102,7 @@ def is_plain(options: Namespace) -> bool:
 
 
 def refuse_unwritable(name: str, path: str | None) -> None:
-    """Raise UsageMistake when the file of an option cannot be written: before anything is asked, not after."""
+    """Raise UsageMistake when the file of an option cannot be written: checked before the first request is sent."""
     if path in (None, STANDARD_OUTPUT):
         return
     try:
@@ -112,7 +112,7 @@ def refuse_unwritable(name: str, path: str | None) -> None:
 
 
 async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) -> list[Page]:
-    """A plan as it is shown, and written to the file that was asked for. ``scenario``: where all of it goes."""
+    """The report of a plan; writes the plan to the file of --save. ``scenario``: the one that all its groups share."""
     options = asking.options
     rows = list(change_rows(made.plan.groups))
     absent, said = await told_of_absent(asking, made, suggests=made.plan.kind in _NAMING)
@@ -144,8 +144,8 @@ async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) ->
 
 
 async def told_of_absent(asking: Asking, made: Made, *, suggests: bool) -> tuple[list[Problem], list[str]]:
-    """Problems of groups that don't exist, with the name of one that does if ``suggests``, and remarks of those that
-    were to be planned for all the same. A group that a pattern stood for has gone meanwhile: that is no problem.
+    """Problems for groups that don't exist (``suggests``: with a similar existing name), and remarks for those that
+    --create plans for. A group that a pattern stood for has gone meanwhile: that is no problem.
     """
     planned = {group.group_id for group in made.plan.groups}
     typed = names_of(asking.options, "groups").exact if hasattr(asking.options, "groups") else made.absent
@@ -161,7 +161,7 @@ async def told_of_absent(asking: Asking, made: Made, *, suggests: bool) -> tuple
 
 
 def _making(options: Namespace, group_id: str) -> str:
-    """What is to be said of a group that doesn't exist: a command that plans leaves it to `apply` to make it."""
+    """The remark about a group that doesn't exist: commands that only plan leave its creation to `apply`."""
     if not hasattr(options, "execute"):
         return will_be_made(group_id)
     return f"there is no group {group_id}: it {'is' if options.execute else 'would be'} made"

@@ -46,7 +46,7 @@ def _add_arguments(command: ArgumentParser) -> None:
 def _report(options: Namespace) -> Report:
     topics = names_of(options, "topic")
     if options.time is not None and not topics:
-        raise UsageMistake("argument --time: say by --topic what is to be read")
+        raise UsageMistake("argument --time: add --topic with the topics to read")
     return Report(SHAPE, _pages, is_plain=options.output == "table")
 
 
@@ -117,7 +117,7 @@ STARTING_OFFSETS = Command(
     lambda options: run_report(options, _report),
     "Print where a query of Structured Streaming is to start, as its option startingOffsets: where a group is, where "
     "another query is by its checkpoint, or at a time. Spark wants an offset for each partition of the topics: "
-    "partitions without one are said to start at the earliest. --output json has them as rows.",
+    "partitions without one start at the earliest. --output json has them as rows.",
     """\
 examples:
   groupkeeper spark starting-offsets --group billing

@@ -35,7 +35,7 @@ def test_spellings(capsys: pytest.CaptureFixture[str], words: list[str], output:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "no directory is named: --tables DIR says where the tables are"),
+        ([], "the tables' directory is missing: add --tables DIR"),
         (["--tables", "t", "--output", "csv"], "argument --output: invalid choice: 'csv' (choose from 'text', 'json')"),
         (["--tables", " "], "argument --tables: expected a directory, or a URL that Spark writes to"),
         (["--output", ""], "argument --output: expected a directory, or a URL that Spark writes to"),
