@@ -118,10 +118,11 @@ class SyncAdmin(Blocking):
     def abort_transaction(
         self, partition: TopicPartition, producer: ProducerState, *, timeout_ms: int | None = None
     ) -> None:
-        """Abort a transaction in one partition, past its coordinator: for one that hangs, which no coordinator ends.
+        """Abort a transaction in one partition without its coordinator: for a hanging transaction, which no coordinator
+        ends.
 
-        ``producer`` is as ``describe_producers`` tells it. For a transaction that its coordinator knows
-        see ``fence_producers``. Raises InvalidProducerEpoch, TransactionCoordinatorFenced, InvalidTxnState,
+        ``producer`` comes from ``describe_producers``. For a transaction that its coordinator has, see
+        ``fence_producers``. Raises InvalidProducerEpoch, TransactionCoordinatorFenced, InvalidTxnState,
         UnknownTopicOrPartition, ClusterAuthorizationFailed (this needs CLUSTER_ACTION), UnsupportedVersion.
         """
         return self._run(self._admin.abort_transaction(partition, producer, timeout_ms=timeout_ms))
@@ -133,7 +134,7 @@ class SyncAdmin(Blocking):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Batch[QuotaEntity, None]:
-        """Set quotas by name, None takes one away; those that aren't named stay as they are.
+        """Set quotas by name, None takes one away; quotas that aren't named are unchanged.
 
         ``{QuotaEntity(user="alice"): {"producer_byte_rate": 1e6, "consumer_byte_rate": None}}``. Fails per entity:
         InvalidRequest (an unknown name, or a value that can't be), ClusterAuthorizationFailed (this needs ALTER_CONFIGS
@@ -148,13 +149,13 @@ class SyncAdmin(Blocking):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Batch[ConfigResource, None]:
-        """Change configs by name (KIP-339); those that aren't named stay as they are.
+        """Change configs by name (KIP-339); configs that aren't named are unchanged.
 
         A text sets the value, None takes back what was set, so that the default holds again, and a ``ListChange`` adds
         items to a list or takes some out. All changes of a resource are made, or none; brokers follow within moments.
-        ``validate_only``: nothing is changed, the broker only says whether it would. Fails per resource:
-        InvalidConfig, UnknownTopicOrPartition, TopicAuthorizationFailed, ClusterAuthorizationFailed (this needs
-        ALTER_CONFIGS) … Raises UnsupportedVersion when the brokers are older than 2.3.
+        ``validate_only``: the broker only validates the changes and makes none. Fails per resource: InvalidConfig,
+        UnknownTopicOrPartition, TopicAuthorizationFailed, ClusterAuthorizationFailed (this needs ALTER_CONFIGS) …
+        Raises UnsupportedVersion when the brokers are older than 2.3.
         """
         return self._run(self._admin.alter_configs(changes, validate_only=validate_only, timeout_ms=timeout_ms))
 
@@ -200,7 +201,7 @@ class SyncAdmin(Blocking):
         return self._run(self._admin.alter_share_group_offsets(group_id, offsets, timeout_ms=timeout_ms))
 
     def broker_settings(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, str]:
-        """Values of configs of one broker by name; those that it doesn't tell are left out.
+        """Values of configs of one broker by name; configs that are not in its response are left out.
 
         For more of them, or of all brokers, see ``describe_configs``. Raises ClusterAuthorizationFailed without
         DESCRIBE_CONFIGS on the cluster.
@@ -291,7 +292,7 @@ class SyncAdmin(Blocking):
     def delete_share_group_offsets(
         self, group_id: str, topics: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, None]:
-        """Forget a share group's offsets of whole topics; the group must have no members.
+        """Delete a share group's offsets of whole topics; the group must have no members.
 
         UnknownTopicOrPartition per topic, also for a topic of which the group has no offsets. Raises the KafkaError of
         the whole group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId, GroupAuthorizationFailed.
@@ -368,9 +369,9 @@ class SyncAdmin(Blocking):
         """Configs by name of topics, brokers, groups …, defaults included.
 
         ``names`` None: all of them; a name that the broker doesn't have is left out. Of sensitive ones the value is
-        None. A broker's configs are asked of the broker itself. Fails per resource: UnknownTopicOrPartition,
+        None. A broker's configs are requested from that broker. Fails per resource: UnknownTopicOrPartition,
         TopicAuthorizationFailed, GroupAuthorizationFailed, ClusterAuthorizationFailed (this needs DESCRIBE_CONFIGS),
-        InvalidRequest for a type that the broker doesn't know, IllegalArgument for a broker that isn't there.
+        InvalidRequest for a type that the broker doesn't support, IllegalArgument for a broker that doesn't exist.
         """
         return self._run(
             self._admin.describe_configs(
@@ -413,7 +414,7 @@ class SyncAdmin(Blocking):
     def describe_producers(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, tuple[ProducerState, ...]]:
-        """The idempotent producers that partitions remember, with the starts of open transactions.
+        """The producer state of partitions, with the start offsets of open transactions.
 
         Fails per partition: UnknownTopicOrPartition, TopicAuthorizationFailed (this needs READ on the topic),
         UnsupportedVersion before 2.8.
@@ -478,7 +479,7 @@ class SyncAdmin(Blocking):
     def describe_transactions(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, TransactionDescription]:
-        """The state of transactional ids, asked of their coordinators, with the partitions written to.
+        """The state of transactional ids, from their coordinators, with the partitions written to.
 
         Fails per id: TransactionalIdNotFound, TransactionalIdAuthorizationFailed, UnsupportedVersion before 3.0.
         """
@@ -487,7 +488,7 @@ class SyncAdmin(Blocking):
     def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, FencedProducer]:
-        """Abort the open transaction of each id, and shut out the producer that has it now.
+        """Abort the open transaction of each id, and fence its current producer.
 
         Fails per id: TransactionalIdAuthorizationFailed (this needs WRITE on it), ClusterAuthorizationFailed.
         """
@@ -575,11 +576,12 @@ class SyncAdmin(Blocking):
     def list_offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, read_committed: bool = False, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, ListedOffset]:
-        """Offsets of partitions by what is looked for, asked of each partition's leader.
+        """Offsets of partitions by spec (earliest, latest, timestamp …), from each partition's leader.
 
         A timestamp later than every record's gives offset −1. Moved leaders are followed; a partition that stays
         without a leader fails with LeaderNotAvailable after 5 s, an unknown one with UnknownTopicOrPartition after
-        1 s. ``read_committed``: latest is the last stable offset. UnsupportedVersion for specs the broker doesn't know.
+        1 s. ``read_committed``: latest is the last stable offset. UnsupportedVersion for specs that the broker doesn't
+        support.
         """
         return self._run(self._admin.list_offsets(specs, read_committed=read_committed, timeout_ms=timeout_ms))
 
@@ -651,7 +653,7 @@ class SyncAdmin(Blocking):
         reason: str | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[MemberToRemove, None]:
-        """Make members leave their group: those that are named, or all of them, by ``ALL``.
+        """Remove members from their group: the named ones, or all of them with ``ALL``.
 
         ``reason`` is sent to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
         needs a broker from 2.4 on.
@@ -661,7 +663,7 @@ class SyncAdmin(Blocking):
     def topic_settings(
         self, topics: Iterable[str], names: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, dict[str, str]]:
-        """Values of configs of topics by name, defaults included; those that the broker doesn't tell are left out.
+        """Values of configs of topics by name, defaults included; configs that are not in the response are left out.
 
         Fails per topic: UnknownTopicOrPartition, TopicAuthorizationFailed (this needs DESCRIBE_CONFIGS on it).
         """

@@ -12,7 +12,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 Failure = KafkaError | ClientError
-"""Why one key of a batch failed: the broker refused (KafkaError), or it could not be asked (ClientError)."""
+"""Why one key of a batch failed: the broker's error (KafkaError), or no usable response (ClientError)."""
 
 
 class Batch(Generic[K, V]):
@@ -31,7 +31,7 @@ class Batch(Generic[K, V]):
         return self.done
 
     def result(self, key: K) -> V:
-        """The result of one key; raises its failure, or IllegalArgument when the key was not asked for."""
+        """The result of one key; raises its failure, or IllegalArgument when the key was not requested."""
         if key in self.failed:
             raise self.failed[key]
         if key not in self.done:
@@ -48,7 +48,7 @@ class Batch(Generic[K, V]):
 
 
 def batch_of(wanted: Iterable[K], answers: Mapping[K, V | Failure], missing: str) -> Batch[K, V]:
-    """What was answered of the keys asked for. A key without an answer fails: ``missing`` has ``{}`` for its name."""
+    """The results of the requested keys. A key without a result fails: ``missing`` has ``{}`` for its name."""
     batch: Batch[K, V] = Batch()
     for key in wanted:
         if key not in answers:

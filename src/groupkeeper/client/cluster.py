@@ -36,11 +36,11 @@ _HEAD_START_S = 0.5
 
 
 class Cluster:
-    """What is known of a cluster, and the connections to its brokers.
+    """Cached metadata of a cluster, and the connections to its brokers.
 
     ``leaders`` maps (topic, partition) to the leader's node id, ``coordinators`` group ids to the coordinator's,
-    ``transaction_coordinators`` transactional ids, and ``classic_groups`` are those that were listed as such: all are
-    memories that may be out of date; the broker asked then says so, and the entry is looked up again.
+    ``transaction_coordinators`` transactional ids, and ``classic_groups`` are those that were listed as such. All are
+    caches and may be stale; the broker then replies with an error, and the entry is looked up again.
     """
 
     def __init__(self, bootstrap: list[Address], settings: Settings, security: Security) -> None:
@@ -111,7 +111,7 @@ class Cluster:
         peer.node = node
         self._peers[node.id] = peer
         if known is not None and known not in self._bootstrap:
-            moved = ConnectionFailed(f"{known.address}: the broker has moved to {address}")  # so that calls ask again
+            moved = ConnectionFailed(f"{known.address}: the broker has moved to {address}")  # calls then retry
             retired = asyncio.create_task(known.close(moved))
             self._retired.add(retired)
             retired.add_done_callback(self._retired.discard)
@@ -131,7 +131,7 @@ class Cluster:
         *,
         max_version: int = ANY_VERSION,
     ) -> A:
-        """Ask one broker, whichever; another one when it fails, until the deadline. Raises as ``Peer.ask`` does."""
+        """Send a request to any broker; to another one after a failure, until the deadline. Raises as ``Peer.ask``."""
         backoff = self.backoff()
         last: ClientError | None = None
         while True:
@@ -144,23 +144,23 @@ class Cluster:
                 await backoff.pause(deadline, last)
 
     async def refresh(self, deadline: Deadline) -> MetadataResponse:
-        """Learn the brokers and the controller afresh."""
+        """Refresh the brokers and the controller."""
         return await self.metadata((), deadline)
 
     async def metadata(
         self, topics: Iterable[str] | None, deadline: Deadline, *, include_authorized_operations: bool = False
     ) -> MetadataResponse:
-        """Metadata of topics by name, None for all; never creates a topic. Brokers and leaders are remembered."""
+        """Metadata of topics by name, None for all; never creates a topic. Brokers and leaders are cached."""
         names = None if topics is None else list(topics)
 
         def build(version: int) -> MetadataRequest:
             from groupkeeper.protocol.messages.metadata_request import MetadataRequestTopic
 
             if version == 0:
-                # Empty means all. There is no way to ask for none.
+                # Empty means all; no topics cannot be requested.
                 wanted: list[MetadataRequestTopic] | None = []
             elif names is None or (names and version < 4):
-                # Before version 4 asking for a topic may create it: ask for all instead.
+                # Before version 4 a request for a topic may create it: request all instead.
                 wanted = None
             else:
                 wanted = [MetadataRequestTopic(name=name) for name in names]

@@ -140,7 +140,7 @@ class Connection(asyncio.BufferedProtocol):
             raise failure from error
 
     async def exchange(self, request: RootMessage, version: int, timeout_s: float) -> bytes:
-        """As ``ask``, but the answer is left as a frame: response header and body."""
+        """As ``ask``, but returns the undecoded frame: response header and body."""
         answer = self._send(request, version)
         # asyncio.timeout would do, and take as long as writing the request.
         expiry = asyncio.get_running_loop().call_later(timeout_s, self._expire, answer, timeout_s)

@@ -1,4 +1,4 @@
-"""Why the client could not ask: what the peer itself said is a ``protocol.errors.KafkaError`` instead."""
+"""Errors of the client itself. An error code in a broker's response is a ``protocol.errors.KafkaError`` instead."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ E = TypeVar("E", bound=Exception)
 
 
 class ClientError(Exception):
-    """The question could not be asked, or the answer not be read. The text says what to do where that is known."""
+    """The request could not be sent, or the response not be read. The text has the remedy if one is known."""
 
 
 class IllegalArgument(ClientError):
@@ -34,7 +34,7 @@ class UnresolvableName(ConnectionFailed):
 
 
 class BrokersNotFound(ClientError):
-    """The brokers to ask could not be found out: ``__cause__`` says why."""
+    """The brokers to send the request to could not be determined: ``__cause__`` is the reason."""
 
 
 class CallTimedOut(ClientError):
@@ -50,15 +50,15 @@ class UnexpectedAnswer(ClientError):
 
 
 class AnswerTooLarge(UnexpectedAnswer):
-    """The answer is larger than the client takes. Calls on many keys ask again for fewer keys."""
+    """The response exceeds the client's limit. Calls on many keys are retried with fewer keys per request."""
 
 
 class MissingResult(ClientError):
-    """The answer lacks a key that was asked for."""
+    """The response lacks a requested key."""
 
 
 class UnsupportedVersion(ClientError):
-    """The broker is too old (or too new) for what was asked: the text names the API, its versions, what is needed."""
+    """The broker is too old (or too new) for the request: the text names the API, its versions and the needed one."""
 
 
 class UnsupportedBatching(UnsupportedVersion):
@@ -66,13 +66,13 @@ class UnsupportedBatching(UnsupportedVersion):
 
 
 class UnsupportedSecurity(ClientError):
-    """The security that the properties ask for is not available, here or without a library that the text names."""
+    """The configured security is not available, on this platform or without a library that the text names."""
 
 
 class AuthenticationFailed(ClientError):
-    """The broker refused who the client is, or the other way round. Never retried: waiting changes nothing.
+    """The broker did not authenticate the client, or the client the broker. Never retried: waiting changes nothing.
 
-    ``refusal`` is what the broker said (a ``KafkaError``), None when it was not asked that far.
+    ``refusal`` is the broker's error (a ``KafkaError``), None when authentication failed before the broker replied.
     """
 
     def __init__(self, text: str, refusal: Exception | None = None) -> None:
@@ -81,7 +81,7 @@ class AuthenticationFailed(ClientError):
 
 
 class SaslMissing(AuthenticationFailed):
-    """The listener wants SASL, and security.protocol is without."""
+    """The listener requires SASL, and security.protocol is one without it."""
 
 
 class TlsFailed(AuthenticationFailed):

@@ -34,7 +34,7 @@ A = TypeVar("A", bound=RootMessage)
 R = TypeVar("R", bound=RootMessage)
 
 log = logging.getLogger("groupkeeper.client")
-log.addHandler(logging.NullHandler())  # errors say the same: nothing is printed unless the program wants it
+log.addHandler(logging.NullHandler())  # errors have the same texts: printed only if the program adds a handler
 
 
 class Peer:
@@ -144,11 +144,11 @@ class Peer:
                 return best
             if best is not None or not self._opening:
                 return await self._wait_for(self._start_opening(), deadline)
-            # The first connection finds out the versions; who comes meanwhile waits for it, then looks again.
+            # The first connection finds out the versions; other callers wait for it, then choose again.
             await self._wait_for(next(iter(self._opening)), deadline)
 
     def _renew_sessions(self) -> None:
-        """Take connections whose session ends soon aside, to authenticate them again (KIP-368)."""
+        """Take connections out of use whose session expires soon, to reauthenticate them (KIP-368)."""
         if all(connection.renew_at_s is None for connection in self._connections):
             return
         now_s = asyncio.get_running_loop().time()
@@ -188,7 +188,7 @@ class Peer:
             raise
 
     async def _leave(self, opening: asyncio.Task[Connection]) -> None:
-        """Who leaves last ends the opening, so that a cancelled call leaves nothing behind."""
+        """The last waiter that leaves cancels the opening, so that a cancelled call leaves no task behind."""
         if opening in self._opening:
             self._opening[opening] -= 1
             if not self._opening[opening]:
@@ -201,7 +201,8 @@ class Peer:
     async def _authenticated(self, connection: Connection) -> Connection:
         """Authenticate, and take the connection into use.
 
-        Again, when its session ends: the broker first answers what it was asked before, so nothing is waited for.
+        Again, when its session ends: the broker replies to earlier requests first, so there is no need to wait for
+        them.
         """
         try:
             await self._security.authenticate(connection, self._settings.socket_connection_setup_timeout_ms / 1000)

@@ -1,7 +1,7 @@
 """Calls on many keys, each answered by the broker that owns the key: its coordinator or its leader.
 
-One chunk of keys is one request. A chunk that must be asked again doesn't hold up the others: each has its own pauses
-and its own way back to the lookup, until the deadline of the call.
+One chunk of keys is one request. A retried chunk doesn't delay the others: each has its own backoff and its own
+lookups, until the deadline of the call.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _UNBATCHED_IN_FLIGHT = 16
 
 
 class Located(Generic[K]):
-    """Where keys are: by the broker to ask, those that failed for good, and those to look up again."""
+    """The result of a lookup: keys by broker, keys that failed for good, and keys to look up again."""
 
     __slots__ = ("by_peer", "failed", "retry")
 
@@ -52,7 +52,7 @@ class Located(Generic[K]):
 
 
 class Retries(NamedTuple):
-    """Codes after which a key is asked again: of the same broker (here), or after a new lookup (elsewhere)."""
+    """Retriable error codes: from the same broker (here), or after a new lookup (elsewhere)."""
 
     here: frozenset[int] = frozenset({COORDINATOR_LOAD_IN_PROGRESS})
     elsewhere: frozenset[int] = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
@@ -61,10 +61,10 @@ class Retries(NamedTuple):
 COORDINATOR_RETRIES = Retries()
 
 Locate = Callable[[list[K], bool, Deadline], Awaitable[Located[K]]]
-"""Finds the owners of keys; the flag says that what is remembered of them was wrong."""
+"""Finds the owners of keys; the flag is true when the cached ones were wrong."""
 
 Ask = Callable[[Peer, list[K], Deadline], Awaitable[dict[K, V | Failure]]]
-"""One request for some keys to one broker: what it said of each."""
+"""One request for some keys to one broker: the result of each."""
 
 
 class Routed(Generic[K, V]):
@@ -129,7 +129,7 @@ class Routed(Generic[K, V]):
                 return
 
     async def _settle(self, peer: Peer, keys: list[K], backoff: Backoff) -> None:
-        """Ask one broker for a chunk until every key has its result, its failure, or another broker to ask."""
+        """Send a chunk to one broker until every key has its result, its failure, or another broker."""
         slots = self._slots.setdefault(peer, asyncio.Semaphore(_CHUNKS_IN_FLIGHT))
         while keys:
             try:
@@ -224,7 +224,7 @@ class Routed(Generic[K, V]):
 
 
 async def one_by_one(keys: Sequence[K], ask: Callable[[K], Awaitable[V]]) -> dict[K, V | Failure]:
-    """Ask for each key by itself, several at a time: the fallback on brokers that take one key per request."""
+    """One request per key, several at a time: the fallback on brokers that take one key per request."""
     answers: dict[K, V | Failure] = {}
     queue = iter(keys)
 

@@ -1,4 +1,4 @@
-"""What a cluster is made of, as a client sees it."""
+"""Partitions and nodes of a cluster."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 A state machine without I/O, clock, random numbers or logging. `handle`, `expire`, `resume` and the like compute a
 `Result` and
-change nothing; `replay` and `apply` change the state, and are called by the coordinator's driver with what a
-result says, in the order that `groupkeeper.coordinator.kernel.result` describes.
+change nothing; `replay` and `apply` change the state, and are called by the coordinator's driver with the contents of a
+result, in the order that `groupkeeper.coordinator.kernel.result` describes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Coordinator:
-    """One per partition, for the groups whose id hashes to it."""
+    """The coordinator of one partition, for the groups with an id that hashes to it."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -117,7 +117,7 @@ class Coordinator:
         return regex.regexes_resolved(self._state, self.settings_of(group_id), group_id, topics_by_regex, now_ms)
 
     def share_work_done(self, work: Work, errors: ShareErrors) -> Result:
-        """The share coordinator did what a result asked for, but for the share-partitions with an error."""
+        """The share coordinator has completed the work of a result, except for the share-partitions with an error."""
         from groupkeeper.coordinator.share import requests as share_requests
 
         return share_requests.work_done(self._state, work, errors)

@@ -45,8 +45,8 @@ _OWN_RECORDS = {"Consumer": GroupType.CONSUMER, "Share": GroupType.SHARE, "Strea
 
 
 class OffsetRules(Protocol):
-    """Who may commit, fetch and delete offsets of a group, and when they expire. The first three raise `KafkaError`, or
-    return it, to refuse the whole request.
+    """Checks of commits, fetches and deletions of a group's offsets, and the rule of their expiration. The checks raise
+    `KafkaError`, or return it, to refuse the whole request.
     """
 
     def check_commit(
@@ -81,12 +81,12 @@ class Row(Generic[AnyGroup]):
     offsets: ClassVar[OffsetRules | None] = None
 
     def new(self, group_id: str) -> AnyGroup:
-        """A group of which no record was read."""
+        """A group before any of its records is replayed."""
         raise NotImplementedError
 
     def replay(self, group: AnyGroup, record: Record) -> AnyGroup:
-        """The group as it is with a record of its type, often the same object. Raises `MalformedMessage` for one out of
-        order.
+        """The group after replaying a record of its type, often the same object. Raises `MalformedMessage` for a record
+        out of order.
         """
         raise NotImplementedError
 
@@ -95,14 +95,14 @@ class Row(Generic[AnyGroup]):
         raise NotImplementedError
 
     def refuse(self, request: Message, error: KafkaError) -> Message:
-        """The answer to such a request that failed as a whole."""
+        """The response to such a request that failed as a whole."""
         raise NotImplementedError
 
     def handle_classic(
         self, group: AnyGroup | None, state: Any, settings: Settings, call: Call, request: ClassicRequest, now_ms: int
     ) -> Result:
-        """Answers a request of the classic protocol to a group of this type. An empty one makes room for a classic one;
-        of any other the sender is no member.
+        """Answers a request of the classic protocol to a group of this type. A classic group replaces an empty one; in
+        any other the sender is not a member.
         """
         classic = row_of(GroupType.CLASSIC)
         if not isinstance(request, JoinGroupRequest):
@@ -113,7 +113,7 @@ class Row(Generic[AnyGroup]):
         return result._replace(records=(*self.removal(group), *result.records))
 
     def makes_room(self, group: AnyGroup) -> bool:
-        """Whether a group of another type may take its place."""
+        """Whether a group of another type may replace it."""
         return not self.members(group)
 
     def members(self, group: AnyGroup) -> dict[str, tuple[str | None, str]]:
@@ -121,15 +121,15 @@ class Row(Generic[AnyGroup]):
         raise NotImplementedError
 
     def resume(self, group: AnyGroup, settings: Settings, now_ms: int) -> Iterable[Result]:
-        """What to do with a group once its log is replayed: its members' sessions start again."""
+        """The operations after a group's log is replayed: its members' sessions restart."""
         raise NotImplementedError
 
     def expire(self, state: Any, settings: Settings, timer: Any, now_ms: int) -> Result:
-        """A timer of this type ran out; the group may be of another type by now, or gone."""
+        """A timer of this type expired; the group may be of another type by now, or deleted."""
         raise NotImplementedError
 
     def retry(self, timer: Any) -> Arm:
-        """What an expired timer decided could not be stored: it runs out again soon."""
+        """The outcome of an expired timer could not be stored: it expires again soon."""
         return Arm(timer, _RETRY_MS)
 
     def removal(self, group: AnyGroup) -> list[Record]:
@@ -137,19 +137,19 @@ class Row(Generic[AnyGroup]):
         raise NotImplementedError
 
     def before_removal(self, state: Any, call: Call, request: DeleteGroupsRequest) -> Result | None:
-        """What must be done elsewhere before groups of this type among those of the request go; None: nothing."""
+        """Work to do before the request's groups of this type are deleted; None: no work."""
         return None
 
     def remove_topics(self, state: Any, topic_ids: frozenset[bytes]) -> list[Record]:
-        """The records by which groups of this type forget deleted topics; committed offsets have their own."""
+        """The records that remove deleted topics from groups of this type; committed offsets have their own."""
         return []
 
     def timers(self, group: AnyGroup) -> list[TimerKey]:
-        """Those that may be armed for a group without members."""
+        """The timers that may be armed for a group without members."""
         return []
 
     def unload(self, group: AnyGroup) -> Iterable[Released]:
-        """The replies to calls that wait, as the partition moves away."""
+        """The replies to parked calls when the partition is unloaded."""
         return ()
 
 

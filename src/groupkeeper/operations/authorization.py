@@ -39,7 +39,7 @@ class Deed(Enum):
 
 
 def missing_acl(failure: Failure, deed: Deed, *, group_id: str | None = None, topic: str | None = None) -> Acl | None:
-    """The ACL whose lack explains the failure, None when it is something else."""
+    """The missing ACL that explains the failure, None for other failures."""
     on_group, on_topic = deed.value
     if isinstance(failure, GroupAuthorizationFailed):
         return Acl(on_group, "GROUP", group_id)

@@ -25,7 +25,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class CommitTime(NamedTuple):
-    """``time_ms``: since 1970. ``expires_ms``: as the commit itself says, None: the broker's retention counts."""
+    """``time_ms``: since 1970. ``expires_ms``: from the commit's own field, None: the broker's retention counts."""
 
     offset: int
     time_ms: int

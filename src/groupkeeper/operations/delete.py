@@ -39,7 +39,7 @@ class DeletedOffsets(NamedTuple):
 
     @property
     def failure(self) -> Failure | None:
-        """The first thing that the request failed with, None when the coordinator did all it was asked."""
+        """The first failure of the request, None when all requested offsets were deleted."""
         return self.refused or next((failure for failure in self.partitions.values() if failure is not None), None)
 
 
@@ -101,7 +101,7 @@ async def look_at_deletion(
 async def delete_any_groups(
     admin: Admin, group_ids: Sequence[str], recorder: Recorder | None = None, *, timeout_ms: int | None = None
 ) -> Batch[str, None]:
-    """Delete groups of whatever type, as DeleteGroups does. Their offsets are journalled as far as they can be had."""
+    """Delete groups of any type, as DeleteGroups does. Their offsets are journalled as far as they can be fetched."""
     begun = None
     if recorder is not None:
         committed = await committed_now(admin, dict.fromkeys(group_ids), timeout_ms=timeout_ms)
@@ -123,7 +123,7 @@ async def delete_compared(
     *,
     timeout_ms: int | None = None,
 ) -> Applied:
-    """Delete groups whose offsets were compared with a plan just now, and see that they are gone."""
+    """Delete groups whose offsets were just compared with a plan, and check that they no longer exist."""
     deleted = await delete_any_groups(admin, group_ids, recorder, timeout_ms=timeout_ms)
     left = await describe(admin, list(deleted.done), timeout_ms=timeout_ms) if deleted.done else Batch()
     failed = dict(deleted.failed)
@@ -141,7 +141,7 @@ async def _begin(
     kind: Kind,
     timeout_ms: int | None,
 ) -> Begun | None:
-    """What is written down of it. Nothing is written when no offset goes."""
+    """Begin the journal entry of the deletion. Nothing is written when no offset is deleted."""
     if not any(commit for offsets in committed.values() for commit in offsets.values()):
         return None
     plan = deletions(committed, await known_cluster_id(admin, timeout_ms=timeout_ms), kind)

@@ -26,11 +26,11 @@ from groupkeeper.protocol.errors import KafkaError, LeaderNotAvailable, UnknownT
 
 
 class Places:
-    """The rows of a table of offsets, by column, without what is the group's own.
+    """The rows of a table of offsets, by column, without those of the group alone (offsets, epochs, lags).
 
     A row is a partition that a group has an offset for, or that a member is assigned; ``members`` has None for what is
-    assigned to no member, ``ends`` for logs whose end isn't known: ``failures`` say why (no leader, no topic, no
-    permission …). Groups without members share their places when they have offsets in the same partitions.
+    assigned to no member, ``ends`` for logs whose end isn't known: ``failures`` has the reasons (no leader, no topic,
+    no permission …). Groups without members share their places when they have offsets in the same partitions.
     """
 
     __slots__ = ("ends", "failures", "members", "partitions")
@@ -83,7 +83,7 @@ class DescribedOffsets(NamedTuple):
 async def describe_groups(
     admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None
 ) -> Batch[str, ConsumerGroupDescription]:
-    """The groups' descriptions; when no broker could be asked, that failure for each of them."""
+    """The groups' descriptions; when no broker replies, that failure for each of them."""
     try:
         return await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
     except (KafkaError, ClientError) as failure:
@@ -131,7 +131,7 @@ async def _describe_part(admin: Admin, group_ids: Sequence[str], timeout_ms: int
 
 
 async def log_ends(admin: Admin, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None) -> LogEnds:
-    """Where the logs end. Partitions that cannot be asked for fail at once, and don't hold up the others."""
+    """The log end offsets. Partitions without a topic or leader fail at once, and don't delay the others."""
     wanted = sorted(partitions)
     topics = await describe_topics(admin, [topic for topic, _ in wanted], timeout_ms=timeout_ms)
     failed = dict(unreachable(wanted, topics))
@@ -145,7 +145,7 @@ async def log_ends(admin: Admin, partitions: Iterable[TopicPartition], *, timeou
 def unreachable(
     partitions: Iterable[TopicPartition], topics: Batch[str, TopicDescription]
 ) -> Iterable[tuple[TopicPartition, Failure]]:
-    """Those of the partitions that no broker can be asked about, and why."""
+    """The partitions that no broker can be queried for, with the reasons."""
     leader_by_partition = {
         TopicPartition(topic.name, partition.partition): partition.leader
         for topic in topics.done.values()

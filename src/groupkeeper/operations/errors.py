@@ -1,4 +1,4 @@
-"""Why an operation is refused before anything is changed. What brokers and the client say keeps its own classes."""
+"""Why an operation is refused before anything is changed. Errors of brokers and the client keep their classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from groupkeeper.client.errors import ClientError
 
 
 class OperationRefused(ClientError):
-    """The operation would not do what was asked for."""
+    """The operation cannot do what was requested."""
 
 
 class BadTopicArgument(OperationRefused):
@@ -50,9 +50,9 @@ class NothingCommitted(OperationRefused):
 
 
 class GroupIsActive(OperationRefused):
-    """The group has members, which would go on from where they are.
+    """The group has members, which would continue from their own positions.
 
-    ``members``: who they are, for a text that names them; without, the text is Kafka's.
+    ``members``: the members to name in the text; without them, the text is Kafka's.
     """
 
     def __init__(self, group_id: str, state: GroupState, members: Sequence[MemberDescription] = ()) -> None:

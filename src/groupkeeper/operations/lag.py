@@ -1,6 +1,6 @@
-"""How far groups are: committed offsets beside both ends of each log, with the lag, many groups at a time.
+"""The progress of groups: committed offsets beside both ends of each log, with the lag, many groups at a time.
 
-What the official tools show is in ``describe``; here every partition has a status that says what its numbers mean.
+The views of the official tools are in ``describe``; here every partition has a status that explains its numbers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Starts = Mapping[TopicPartition, SharePartitionOffset | None]
 
 
 class LagStatus(StrEnum):
-    """What the offsets of a partition mean together."""
+    """The status of a partition, from its committed offset and its log."""
 
     OK = "ok"
     NO_COMMIT = "no_commit"
@@ -63,9 +63,9 @@ class PartitionLag(NamedTuple):
     """One partition that a group has an offset for, or that a member is assigned.
 
     None: nothing committed (``committed``), not known (the ends of the log; ``last_stable_offset`` also when it wasn't
-    asked for), not assigned (``member``). ``lag`` is how many offsets the commit is behind: never negative, and None
-    when either of the two is missing. ``lost``: so many of those are gone, as the log begins behind the commit; None
-    when not known. ``failure``: why the log's ends aren't known.
+    requested), not assigned (``member``). ``lag`` is how many offsets the commit is behind: never negative, and None
+    when either of the two is missing. ``lost``: the number of them removed unread, as the log starts after the
+    committed offset; None when not known. ``failure``: why the log's ends aren't known.
 
     Of a share group ``committed`` is the start offset, ``lag`` what the broker counts (what is in flight or
     released is part of it), and ``done_ahead`` how many records after the start offset are done already, None when not
@@ -142,7 +142,7 @@ _MORE_GROUPS = 1000
 
 
 def in_parts(group_ids: Sequence[str]) -> Iterable[Sequence[str]]:
-    """The groups in parts to ask for one after the other, the first one smaller."""
+    """The groups in chunks to request one after the other, the first one smaller."""
     start, size = 0, _FIRST_GROUPS
     while start < len(group_ids):
         yield group_ids[start : start + size]
@@ -281,7 +281,9 @@ def _commits(starts: Starts) -> Commits:
 
 
 def of_share_group(row: PartitionLag, starts: Starts) -> PartitionLag:
-    """The row with the lag that the broker counts, as it knows which records after the start offset are done."""
+    """The row with the lag that the broker computes, as only the broker has the records after the start offset that are
+    done.
+    """
     start = starts.get(TopicPartition(row.topic, row.partition))
     if start is None or start.lag is None:
         return row._replace(lag=None)
@@ -309,7 +311,7 @@ class _Logs:
         self.ends: dict[TopicPartition, int] = {}
         self.stables: dict[TopicPartition, int] = {}
         self.failed: dict[TopicPartition, Failure] = {}
-        self.measured_ms = time.time_ns() // 1_000_000  # when the ends were asked for last
+        self.measured_ms = time.time_ns() // 1_000_000  # when the ends were last requested
 
     async def look(self, wanted: Iterable[Commits]) -> None:
         ends, failed = self.ends, self.failed

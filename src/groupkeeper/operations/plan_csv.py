@@ -18,7 +18,7 @@ _BLANKS = "".join(map(chr, range(33)))
 
 
 class BadPlan(ValueError):
-    """Not a plan. The text says what is wrong, and in which line."""
+    """Not a plan. The text has the mistake and its line."""
 
 
 class NegativeOffset(BadPlan):

@@ -14,7 +14,7 @@ from groupkeeper.protocol.errors import KafkaError
 class Problem(NamedTuple):
     """What did not work: the error's name in capitals, its text, and what is concerned, None where that is nothing.
 
-    ``cluster``: its name, where several are asked.
+    ``cluster``: its name, with several clusters.
     """
 
     error: str
@@ -39,7 +39,7 @@ def problem_of(
     partition: int | None = None,
     broker: int | None = None,
 ) -> Problem:
-    """The problem that a failure is, with the ACL whose lack explains it."""
+    """The problem for a failure, with the missing ACL that explains it."""
     if isinstance(failure, BrokersNotFound) and isinstance(failure.__cause__, KafkaError | ClientError):
         failure = failure.__cause__  # which says why
     name = failure.name if isinstance(failure, KafkaError) else _CAPITAL.sub("_", type(failure).__name__).upper()

@@ -1,4 +1,4 @@
-"""What the addresses of brokers answer, while a client goes on trying to connect."""
+"""The state of broker addresses, checked while a client keeps trying to connect."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Reset committed offsets: find the new ones, then commit them.
 
-A scenario says where to; ``resolve`` asks the cluster for what the scenario needs and makes the plan of one group,
-which changes nothing. The arithmetic, ``plan_offsets``, is pure. Plans of many groups are made in ``plans.making``.
+A scenario defines the new offsets; ``resolve`` gets the log offsets that the scenario needs from the cluster and makes
+the plan of one group, which changes nothing. The arithmetic, ``plan_offsets``, is pure. Plans of many groups are made
+in ``plans.making``.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ Scenario = ToEarliest | ToLatest | ToCurrent | ToTime | ToOffset | ShiftBy | ToP
 
 
 class Facts(NamedTuple):
-    """What the cluster says about the partitions of a plan: as much of it as the scenario needs."""
+    """Data from the cluster about the partitions of a plan: as much of it as the scenario needs."""
 
     earliest: Mapping[TopicPartition, int] = {}
     latest: Mapping[TopicPartition, int] = {}

@@ -36,7 +36,7 @@ class Names:
     With ``regex`` each is a regular expression instead, for the whole name. Nothing typed means every name.
 
     Attributes:
-        exact: those that name one thing, in the order typed.
+        exact: names without wildcards, in the order typed.
         patterns: the others.
     """
 
@@ -53,7 +53,7 @@ class Names:
         return bool(self.exact or self.patterns)
 
     def matches(self, name: str) -> bool:
-        """Whether the name is meant."""
+        """Whether the name is selected."""
         if not self:
             return True
         return name in self._exact or any(pattern.fullmatch(name) for _, pattern in self._compiled)
@@ -69,7 +69,7 @@ class Names:
 
 
 class Choice(NamedTuple):
-    """Names that are wanted, but for those that aren't; no name in either means every name."""
+    """Included names without the excluded ones; when both are empty, every name."""
 
     wanted: Names
     unwanted: Names
@@ -94,7 +94,7 @@ def _compiled(text: str, is_regex: bool) -> re.Pattern[str]:
 
 
 class Selection(NamedTuple):
-    """The groups that are meant, by id, and what is in the way of knowing them all.
+    """The selected groups, by id, and the reasons why some may be missing.
 
     ``failed``: brokers that could not be listed, whose groups are missing. ``unmatched``: patterns without a group;
     ``namesakes``: how to type those of them that are the id of a group themselves.
@@ -115,14 +115,14 @@ async def list_selected(
     with_share: bool = False,
     with_streams: bool = False,
 ) -> tuple[list[GroupListing], Selection]:
-    """The consumer groups that the cluster lists and that are meant, by id; ``with_share``: share groups beside them,
-    ``with_streams``: and streams groups.
+    """The selected consumer groups of the cluster, by id; ``with_share``: share groups as well, ``with_streams``:
+    streams groups as well.
 
-    ``types`` says it more exactly.
+    ``types`` narrows this down.
     """
     if not types and not with_share:
         types = CONSUMER_TYPES
-    # Without types the brokers tell them all, also those that are too old to have types.
+    # Without types the brokers list all groups, also brokers that are too old to have types.
     protocol_types = [*CONSUMER_PROTOCOLS, SHARE_PROTOCOL, *([STREAMS_PROTOCOL] if with_streams else [])]
     listings = await admin.list_groups(states=states, types=types, protocol_types=protocol_types)
     found = sorted(listings.groups.values(), key=itemgetter(0))

@@ -40,11 +40,11 @@ def is_of_share_groups(journal: Journal, recorded: Recorded) -> bool:
 
 
 class OnlyWholeTopics(OperationRefused):
-    """Brokers forget a share group's offsets by topics, and some of this one's stay."""
+    """Brokers delete a share group's offsets by topics, and some of this topic's offsets are to stay."""
 
 
 class ShareAdmin(Admin):
-    """An Admin to which share groups look like consumer groups, and their start offsets like commits."""
+    """An Admin that presents share groups as consumer groups, and their start offsets as committed offsets."""
 
     def __init__(self, admin: Admin) -> None:
         self._cluster = admin._cluster
@@ -119,7 +119,9 @@ class ShareAdmin(Admin):
     async def _forget(self, group_id: str, places: list[TopicPartition], timeout_ms: int | None) -> Outcome:
         known = (await self.list_share_group_offsets({group_id: None}, timeout_ms=timeout_ms)).result(group_id).done
         kept = {tp.topic for tp, one in known.items() if one is not None and tp not in places}
-        failure = OnlyWholeTopics("brokers forget a share group's offsets of whole topics only, and others of it stay")
+        failure = OnlyWholeTopics(
+            "brokers delete a share group's offsets by whole topics, and other partitions of it stay"
+        )
         failed: dict[TopicPartition, Failure] = {tp: failure for tp in places if tp.topic in kept}
         topics = dict.fromkeys(tp.topic for tp in places if tp.topic not in kept)
         if topics:

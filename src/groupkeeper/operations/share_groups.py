@@ -53,7 +53,7 @@ async def new_start_offsets(
 async def share_groups_among(
     admin: Admin, failed: Mapping[str, Failure], *, timeout_ms: int | None = None
 ) -> Batch[str, ShareGroupDescription]:
-    """The share groups among those that there are not as consumer groups, and of which it is known why they aren't.
+    """The share groups among the groups whose description as consumer groups failed.
 
     Groups that are no share groups either are in neither, nor is any when the brokers don't have share groups.
     """

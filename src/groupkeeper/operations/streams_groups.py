@@ -29,7 +29,7 @@ from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 async def streams_groups_among(
     admin: Admin, failed: Mapping[str, Failure], *, timeout_ms: int | None = None
 ) -> Batch[str, ConsumerGroupDescription]:
-    """The streams groups among those that there are not as groups of other types, and of which it is known why.
+    """The streams groups among the groups whose description as another type failed.
 
     Their members have the partitions that their active tasks read. Groups that are no streams groups either are in
     neither, nor is any when the brokers don't have streams groups.
@@ -88,7 +88,7 @@ class StreamsProgress(NamedTuple):
     commits: Batch[str, Batch[TopicPartition, OffsetAndMetadata | None]]
 
     def of(self, group_id: str, partition: TopicPartition) -> Progress:
-        """Of a partition whose log's ends are known, and a group whose offsets are."""
+        """The group's progress in a partition. The log's ends and the group's offsets must be known."""
         begin, end = self.begins.done[partition].offset, self.ends.done[partition].offset
         commit = self.commits.done[group_id].done.get(partition)
         return Progress(commit, end, end - (begin if commit is None else commit.offset))
@@ -116,7 +116,7 @@ async def streams_progress(
 
 
 async def _or_failed(call: Awaitable[Batch[K, V]], keys: Sequence[K]) -> Batch[K, V]:
-    """What the call answers; when no broker could be asked, that failure for each key."""
+    """What the call answers; when no broker replies, that failure for each key."""
     try:
         return await call
     except (KafkaError, ClientError) as failure:

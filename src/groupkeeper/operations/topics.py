@@ -56,7 +56,7 @@ async def describe_topics(
 async def hides_topics(admin: Admin, *, timeout_ms: int | None = None) -> bool:
     """Whether there may be topics that are left out of answers, as the client may not see every topic.
 
-    A broker says of a topic that isn't there that it isn't there, or, to those who may not see it, that they may not.
+    A broker replies for a missing topic that it doesn't exist, or, without DESCRIBE on it, that access is denied.
     """
     name = f"no-topic-{uuid4().hex}"
     described = await describe_topics(admin, [name], timeout_ms=timeout_ms)

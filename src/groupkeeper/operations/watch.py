@@ -1,4 +1,4 @@
-"""Following groups: what changes in them from one look to the next, as a rebalance or a migration goes on."""
+"""Watching groups: the changes from one poll to the next, during a rebalance or a migration."""
 
 from __future__ import annotations
 

@@ -48,12 +48,12 @@ class Admin(ResourceCalls, AccessCalls):
 
     ``bootstrap_servers`` is "host:port,host:port" ("[::1]:9092" for IPv6). ``properties`` are Kafka's client
     properties by their Java names (client.id, request.timeout.ms, default.api.timeout.ms, retry.backoff.ms …);
-    an argument given here wins over a property; names that this client doesn't know are ignored. Stores of
-    certificates are read here, and what is wrong with them raises IllegalArgument. ``token_provider`` is called for
-    tokens when sasl.mechanism is OAUTHBEARER.
+    an argument given here wins over a property; unknown names are ignored. Stores of certificates are read here, and
+    what is wrong with them raises IllegalArgument. ``token_provider`` is called for tokens when sasl.mechanism is
+    OAUTHBEARER.
 
     Entering connects to the first bootstrap server that answers. Every call takes ``timeout_ms``, the time for the
-    whole call with all its retries (None: ``default_timeout_ms``). Calls raise ``ClientError`` (could not ask;
+    whole call with all its retries (None: ``default_timeout_ms``). Calls raise ``ClientError`` (no usable response;
     ``CallTimedOut``, ``ConnectionFailed``, ``UnsupportedVersion`` …) or ``KafkaError`` (the broker refused) when
     nothing can be answered at all; calls on many keys return a ``Batch`` that has each key's result or failure. One
     thing where a collection is meant (``"billing"`` for ``["billing"]``) raises IllegalArgument.
@@ -106,7 +106,9 @@ class Admin(ResourceCalls, AccessCalls):
 
     @property
     def principal(self) -> str:
-        """Who this client is for brokers, `User:name`; empty: it has no login, or only they know (tokens)."""
+        """The client's principal at the brokers, `User:name`; empty: it doesn't authenticate, or the brokers derive the
+        principal (tokens).
+        """
         return self._cluster.principal
 
     async def __aenter__(self) -> Self:
@@ -212,11 +214,12 @@ class Admin(ResourceCalls, AccessCalls):
         read_committed: bool = False,
         timeout_ms: int | None = None,
     ) -> Batch[TopicPartition, ListedOffset]:
-        """Offsets of partitions by what is looked for, asked of each partition's leader.
+        """Offsets of partitions by spec (earliest, latest, timestamp …), from each partition's leader.
 
         A timestamp later than every record's gives offset −1. Moved leaders are followed; a partition that stays
         without a leader fails with LeaderNotAvailable after 5 s, an unknown one with UnknownTopicOrPartition after
-        1 s. ``read_committed``: latest is the last stable offset. UnsupportedVersion for specs the broker doesn't know.
+        1 s. ``read_committed``: latest is the last stable offset. UnsupportedVersion for specs that the broker doesn't
+        support.
         """
         from groupkeeper.client.admin import log_offsets
 
@@ -340,7 +343,7 @@ class Admin(ResourceCalls, AccessCalls):
         reason: str | None = None,
         timeout_ms: int | None = None,
     ) -> Batch[MemberToRemove, None]:
-        """Make members leave their group: those that are named, or all of them, by ``ALL``.
+        """Remove members from their group: the named ones, or all of them with ``ALL``.
 
         ``reason`` is sent to brokers from 3.2 on, cut to 255 characters. Removing a static member by its instance id
         needs a broker from 2.4 on.
@@ -411,7 +414,7 @@ class Admin(ResourceCalls, AccessCalls):
     async def delete_share_group_offsets(
         self, group_id: str, topics: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, None]:
-        """Forget a share group's offsets of whole topics; the group must have no members.
+        """Delete a share group's offsets of whole topics; the group must have no members.
 
         UnknownTopicOrPartition per topic, also for a topic of which the group has no offsets. Raises the KafkaError of
         the whole group: GroupIdNotFound, NonEmptyGroup, InvalidGroupId, GroupAuthorizationFailed.

@@ -64,7 +64,7 @@ def one_of(value: T, kind: type | tuple[type, ...], name: str, *, secret: bool =
 
 
 def keyed(values: M, kind: type, name: str) -> M:
-    """A mapping whose keys are of that class. Raises IllegalArgument for any other."""
+    """A mapping with keys of that class. Raises IllegalArgument for any other."""
     for key in mapped(values, name):
         one_of(key, kind, name)
     return values

@@ -25,14 +25,14 @@ _RETRIABLE = (14, 15)
 
 
 class Kind(NamedTuple):
-    """What has a coordinator: its code in FindCoordinator, its name in Apache's texts, and who may not see it."""
+    """A type of coordinator key: its code in FindCoordinator, its name in Apache's texts, its authorization error."""
 
     code: int
     name: str
     refusal: type[KafkaError]
 
     def memory(self, cluster: Cluster) -> dict[str, int]:
-        """Which coordinators are remembered."""
+        """The cached coordinators, by key."""
         return cluster.coordinators if self.code == 0 else cluster.transaction_coordinators
 
 
@@ -49,19 +49,19 @@ def routed(
     kind: Kind = GROUPS,
     retries: Retries = COORDINATOR_RETRIES,
 ) -> Routed[str, V]:
-    """A call on groups (or transactional ids), each asked of its coordinator."""
+    """A call on groups (or transactional ids), each sent to its coordinator."""
     return Routed(cluster, deadline, locating(cluster, kind), ask, chunk=chunk, retries=retries)
 
 
 async def of_one_group(
     cluster: Cluster, deadline: Deadline, group_id: str, ask: Ask[str, V], retries: Retries = COORDINATOR_RETRIES
 ) -> V:
-    """A call on one group: what its coordinator answers. Raises the group's failure."""
+    """A call on one group: its coordinator's reply. Raises the group's failure."""
     return (await routed(cluster, deadline, ask, retries=retries).run([group_id])).result(group_id)
 
 
 def locating(cluster: Cluster, kind: Kind = GROUPS) -> Locate[str]:
-    """How coordinators are found: remembered ones first, the rest by as few requests as the broker allows."""
+    """The lookup of coordinators: cached ones first, the others with as few requests as the broker allows."""
     memory = kind.memory(cluster)
 
     async def locate(group_ids: list[str], is_again: bool, deadline: Deadline) -> Located[str]:
@@ -85,8 +85,8 @@ def locating(cluster: Cluster, kind: Kind = GROUPS) -> Locate[str]:
 
 
 def coordinator_at(peer: Peer) -> Node:
-    """The broker that was asked. What the cluster remembers may have changed while it answered."""
-    assert peer.node is not None, "groups are asked of brokers that were looked up"
+    """The coordinator that replied; the cache may have changed since the request was sent."""
+    assert peer.node is not None, "requests for groups are sent to brokers that were looked up"
     return peer.node
 
 

@@ -1,4 +1,4 @@
-"""What groups are like: ConsumerGroupDescribe (KIP-848, KIP-1099) and DescribeGroups."""
+"""Describing groups: ConsumerGroupDescribe (KIP-848, KIP-1099) and DescribeGroups."""
 
 from __future__ import annotations
 

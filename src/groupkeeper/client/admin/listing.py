@@ -39,7 +39,7 @@ async def list_groups(
         else:
             listings.failed[node] = answer
     if not state_names and not type_names and not listings.failed:
-        # Groups that are gone are forgotten: a client that runs for weeks sees very many come and go.
+        # Deleted groups are dropped: a client that runs for weeks lists very many.
         for gone in cluster.coordinators.keys() - listings.groups.keys():
             del cluster.coordinators[gone]
         cluster.classic_groups &= listings.groups.keys()
@@ -47,7 +47,9 @@ async def list_groups(
 
 
 def _names(state: GroupState | str) -> tuple[str, ...]:
-    """What a state is asked for by. Apache Kafka's brokers look for NotReady under another name than they answer."""
+    """The name of a state in a request. Apache Kafka's brokers expect another name for NotReady than they reply
+    with.
+    """
     return (str(state), "not_ready") if state is GroupState.NOT_READY else (str(state),)
 
 

@@ -1,7 +1,9 @@
-"""Read partitions of one broker from offsets on (Fetch), in answers that have room for some of them only.
+"""Read partitions of one broker from given offsets (Fetch), in responses that have room for some of the partitions
+only.
 
-A broker leaves a partition empty whose next batch exceeds what is left of the limits; only the first partition with
-records gets one whole batch whatever its size. Empty bytes alone therefore say nothing about what the log holds.
+A broker returns no records for a partition whose next batch exceeds the rest of the limits; only the first partition
+with records gets one whole batch whatever its size. An empty response therefore doesn't mean that the log has no
+records.
 """
 
 from __future__ import annotations
@@ -75,9 +77,9 @@ class LogFetch:
         self._backoff = Backoff(_FIRST_PAUSE_MS, _LONGEST_PAUSE_MS)
 
     async def round(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Read]:
-        """What one request brings, for those partitions that it has room for; the first ones go first.
+        """The result of one request, for as many partitions as it has room for, in the given order.
 
-        A partition that is not in the result is to be asked again. Raises what keeps the broker from being asked.
+        Partitions missing in the result must be requested again. Raises what makes the whole request fail.
         """
         asked = self._with_room(offsets)
         answer = await self._peer.ask(
@@ -105,7 +107,7 @@ class LogFetch:
         return found
 
     def _with_room(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """The first partitions whose limits together are within a request's."""
+        """The first partitions, as many as fit into the limit of a request, with the limit of each."""
         asked: dict[TopicPartition, int] = {}
         left = _BYTES_PER_REQUEST
         for place in offsets:
@@ -117,7 +119,7 @@ class LogFetch:
         return asked
 
     def _read(self, place: TopicPartition, offset: int, answer: PartitionData, has_records: bool) -> Read | None:
-        """What an answer says of a partition, None: nothing for sure."""
+        """The result for a partition, None: not certain yet."""
         if answer.error_code:
             return error_for(answer.error_code)
         if answer.records and has_whole_batch(answer.records):

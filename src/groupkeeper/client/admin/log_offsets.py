@@ -1,4 +1,4 @@
-"""Offsets of partitions' logs (ListOffsets), asked of each partition's leader."""
+"""Offsets of partitions' logs (ListOffsets), from each partition's leader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARTITIONS_PER_REQUEST = 5000
 _CONSUMER_REPLICA_ID = -1
 
 LEADER_RETRIES = Retries(
-    # OFFSET_NOT_AVAILABLE, UNKNOWN_LEADER_EPOCH, REQUEST_TIMED_OUT: the leader knows it is the leader, but isn't ready.
+    # OFFSET_NOT_AVAILABLE, UNKNOWN_LEADER_EPOCH, REQUEST_TIMED_OUT: the broker is the leader, but isn't ready.
     here=frozenset({78, 75, 7}),
     # The leader has moved, or its metadata is not everywhere yet.
     elsewhere=frozenset({3, 5, 6, 9, 13, 56, 72, 74, 100}),
@@ -62,7 +62,7 @@ async def list_offsets(
 def of_leaders(
     cluster: Cluster, deadline: Deadline, ask: Ask[TopicPartition, V], *, chunk: int
 ) -> Routed[TopicPartition, V]:
-    """A call on partitions, each asked of its leader."""
+    """A call on partitions, each sent to its leader."""
 
     async def locate(keys: list[TopicPartition], is_again: bool, deadline: Deadline) -> Located[TopicPartition]:
         return await locate_leaders(cluster, keys, is_again, deadline)

@@ -22,7 +22,7 @@ _OPERATION_BY_CODE = {
 
 
 def operation_names(bits: int) -> frozenset[str] | None:
-    """The operations of the bit field; None when the broker was not asked or is too old to tell."""
+    """The operations of the bit field; None when they were not requested, or the broker is too old to return them."""
     if bits == _NOT_ASKED_FOR:
         return None
     return frozenset(name for code, name in _OPERATION_BY_CODE.items() if bits >> code & 1)

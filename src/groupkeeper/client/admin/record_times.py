@@ -17,7 +17,7 @@ from groupkeeper.protocol.errors import OffsetOutOfRange
 from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_records
 
 _BYTES_PER_PARTITION = 16 * 1024
-"""Holds a batch of most producers; a partition whose batches are larger is asked again with room for more."""
+"""Holds a batch of most producers; a partition with larger batches is fetched again with a higher limit."""
 
 _POSITIONS_PER_CHUNK = 500
 
@@ -78,7 +78,7 @@ class _Search:
         self._answers: dict[Position, Answer] = {}
 
     async def run(self, fetch: LogFetch) -> dict[Position, Answer]:
-        """An answer for each position; what was found stands when the broker can no longer be asked."""
+        """An answer for each position; results so far are kept when the broker fails later."""
         while self._left:
             try:
                 read = await fetch.round({place: self._next(place) for place in self._left})

@@ -46,7 +46,7 @@ async def describe_topics(
     for name in topic_by_name if wanted is None else wanted:
         topic = topic_by_name.get(name)
         if topic is None:
-            # Brokers that were asked for all topics (Metadata < 4) leave out unknown ones.
+            # A response about all topics (Metadata < 4) lacks unknown ones.
             batch.failed[name] = UnknownTopicOrPartition()
         elif topic.error_code:
             batch.failed[name] = error_for(topic.error_code)

@@ -256,8 +256,8 @@ class StreamsMemberDescription(NamedTuple):
     """A member of a streams group (KIP-1071).
 
     ``process_id`` is that of the process whose state stores it uses, ``endpoint`` where that process answers
-    interactive queries, as (host, port). ``assignment`` is what the member runs, ``target_assignment`` what it is to
-    run. ``task_offsets`` and ``task_end_offsets`` are how far its state stores are and how far they have to come.
+    interactive queries, as (host, port). ``assignment`` has the member's tasks, ``target_assignment`` its target.
+    ``task_offsets`` and ``task_end_offsets``: the cumulative changelog offsets and changelog end offsets of its tasks.
     """
 
     member_id: str
@@ -280,7 +280,7 @@ class StreamsMemberDescription(NamedTuple):
 class StreamsGroupDescription(NamedTuple):
     """A group of Kafka Streams instances (KIP-1071): NotReady while topics are missing, else as a consumer group.
 
-    ``topology_epoch`` and ``subtopologies`` are None and () before a member has told the group's topology.
+    ``topology_epoch`` and ``subtopologies`` are None and () before a member has sent the group's topology.
     ``authorized_operations`` is None unless asked for.
     """
 
@@ -390,7 +390,7 @@ ALL = All.ALL
 class PartitionDescription(NamedTuple):
     """``leader`` is None when the partition has no leader. ``replicas``, ``isr``, ``offline`` are broker ids.
 
-    ``error`` is what the broker said of this partition, mostly LeaderNotAvailable, None when it is well.
+    ``error`` is the broker's error for this partition, mostly LeaderNotAvailable, None when there is none.
     """
 
     partition: int

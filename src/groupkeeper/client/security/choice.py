@@ -1,4 +1,4 @@
-"""The security that properties ask for."""
+"""The security that properties configure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 def security_of(properties: Mapping[str, str], token_provider: TokenProvider | None = None) -> Security:
-    """The security that the properties ask for. Reads stores. Raises IllegalArgument, UnsupportedSecurity."""
+    """The security that the properties configure. Reads stores. Raises IllegalArgument, UnsupportedSecurity."""
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
         raise IllegalArgument(f"security.protocol={protocol} is not known: use one of {', '.join(PROTOCOLS)}")

@@ -18,10 +18,10 @@ class Conversation(Protocol):
     """One authentication under way."""
 
     def first(self) -> bytes:
-        """What the client says first."""
+        """The client's first message."""
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """What the client says next, None when it is satisfied and nothing is left to say. Raises MechanismFailed."""
+        """The client's next message, None when the exchange is complete. Raises MechanismFailed."""
 
 
 class Plain:

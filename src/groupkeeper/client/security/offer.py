@@ -1,4 +1,4 @@
-"""Finding out whether a listener wants SASL."""
+"""Finding out whether a listener requires SASL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def offered_mechanisms(address: Address, settings: Settings, security: Sec
     except ClientError:
         return ()
     try:
-        # A mechanism without a name is none: the broker refuses it and lists those that there are.
+        # A mechanism without a name is none: the broker refuses it and lists the enabled ones.
         answer = await connection.ask(SaslHandshakeRequest(""), 0, SaslHandshakeResponse, DIAGNOSIS_S)
     except ClientError:
         return ()

@@ -78,7 +78,7 @@ class SaslSecurity(Security):
         return await self._inner.diagnose(address, host, timeout_s)
 
     async def authenticate(self, connection: Connection, timeout_s: float) -> None:
-        """Prove who the client is. Sets when the connection has to be authenticated again."""
+        """Authenticate the client. Sets when the connection has to be authenticated again."""
         async with asyncio.timeout(timeout_s) as clock:
             try:
                 await self._inner.authenticate(connection, timeout_s)
@@ -163,7 +163,7 @@ class SaslSecurity(Security):
 def sasl_security(
     inner: Security, properties: Mapping[str, str], token_provider: tokens.TokenProvider | None
 ) -> SaslSecurity:
-    """The SASL that the properties ask for. Raises IllegalArgument, UnsupportedSecurity."""
+    """The SASL that the properties configure. Raises IllegalArgument, UnsupportedSecurity."""
     mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
     if mechanism == "GSSAPI":
         text = "sasl.mechanism=GSSAPI (Kerberos, the default) is not supported"

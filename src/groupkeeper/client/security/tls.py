@@ -1,4 +1,4 @@
-"""TLS as Kafka's ssl.* properties ask for it: the context to connect with."""
+"""TLS as configured by Kafka's ssl.* properties: the context to connect with."""
 
 from __future__ import annotations
 

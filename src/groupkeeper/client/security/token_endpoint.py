@@ -29,7 +29,7 @@ _FIRST_PAUSE_S = 0.1
 
 
 class _Retriable(Exception):
-    """The server could not be asked, or says that it is at fault."""
+    """The server could not be reached, or replied with a server error."""
 
 
 class TokenEndpoint(NamedTuple):
@@ -47,7 +47,7 @@ class TokenEndpoint(NamedTuple):
         return f"TokenEndpoint({self.url})"
 
     async def fetch(self) -> Token:
-        """A new token. Raises AuthenticationFailed, which says why there is none."""
+        """A new token. Raises AuthenticationFailed with the reason."""
         last = ""
         for attempt in range(_ATTEMPTS):
             try:
@@ -80,7 +80,7 @@ class TokenEndpoint(NamedTuple):
             raise self._failed(text + hint) from None
         except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", None) or error
-            raise _Retriable(f"it cannot be asked: {reason}") from None
+            raise _Retriable(f"it cannot be reached: {reason}") from None
 
     def _form(self) -> bytes:
         form = {"grant_type": "client_credentials"}

@@ -23,7 +23,7 @@ _EXTENSION = "extension_"
 
 
 class Token(NamedTuple):
-    """``expires_s``: seconds since the epoch, None when the token doesn't say."""
+    """``expires_s``: seconds since the epoch, None when the token has none."""
 
     value: str
     expires_s: float | None
@@ -67,7 +67,7 @@ def from_callback(provider: TokenProvider) -> TokenSource:
 
 
 def expiry_of(token: str) -> float | None:
-    """When a JSON web token expires, in seconds since the epoch; None when it doesn't say, or is none."""
+    """When a JSON web token expires, in seconds since the epoch; None when it has none, or isn't a JSON web token."""
     parts = token.split(".")
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))

@@ -12,4 +12,4 @@ ASSIGNORS: Mapping[str, Callable[[GroupSpec], dict[str, TargetAssignment]]] = {
     "uniform": uniform_assignor.assign,
     "range": range_assignor.assign,
 }
-"""Assignors by the name that members ask for."""
+"""Assignors by the name that members request."""

@@ -17,8 +17,8 @@ def assign(
     Args:
         members: by id.
         assignable: the partitions that may be assigned, by the ids of the subscribed topics.
-        is_homogeneous: whether all members subscribe to the same topics: they are shared out together then, else
-            topic by topic among those who subscribe to it.
+        is_homogeneous: whether all members subscribe to the same topics: their topics are then distributed together,
+        else each topic among its subscribers.
     """
     assigned: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in members}
     topic_ids = sorted(assignable)

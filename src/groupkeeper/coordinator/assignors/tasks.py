@@ -16,7 +16,7 @@ from groupkeeper.coordinator.streams.group import Role, Task, Tasks
 
 @dataclass(frozen=True, slots=True)
 class TaskMember:
-    """A member: the process it belongs to, and the tasks it is to have until now."""
+    """A member: its process, and its previous target assignment."""
 
     process_id: str
     target: Tasks = frozenset()
@@ -25,7 +25,9 @@ class TaskMember:
 def assign(
     members: Mapping[str, TaskMember], task_counts: Mapping[str, int], stateful: Collection[str], standby_count: int
 ) -> dict[str, Tasks]:
-    """The tasks of every member. `task_counts` is by subtopology id, `stateful` has those that need standbys."""
+    """The tasks of every member. `task_counts` is by subtopology id, `stateful` has the ids of subtopologies that need
+    standbys.
+    """
     if not members:
         return {}
     assignment = _Assignment(members)
@@ -64,7 +66,7 @@ class _Assignment:
             self._give(task, self._least(self._members))
 
     def _keep(self, active: list[Task], share: int, extra: int) -> list[Task]:
-        """Leaves tasks where they are, up to a member's share; those who have most may keep one more."""
+        """Keeps tasks at their members, up to a member's share; some members may keep one more."""
         kept_by: dict[str, list[Task]] = {member_id: [] for member_id in self._members}
         for task in active:
             for member_id in self._holders.get(task, ())[:1]:

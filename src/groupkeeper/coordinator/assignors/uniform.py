@@ -45,7 +45,7 @@ def _free(spec: GroupSpec, taken: set[_Partition], topic_ids: Iterable[bytes]) -
 
 
 def _assign_alike(spec: GroupSpec) -> dict[str, TargetAssignment]:
-    """All members want the same topics: sizes differ by at most one, and no more moves than that takes."""
+    """All members subscribe to the same topics: sizes differ by at most one, and no more moves than that takes."""
     quota, extras = divmod(sum(spec.partition_counts.values()), len(spec.members))
     is_free = {topic_id: bytearray(b"\1") * count for topic_id, count in spec.partition_counts.items()}
     kept: dict[str, TargetAssignment] = {}
@@ -116,8 +116,9 @@ def _by_topic(partitions: Iterable[_Partition]) -> dict[bytes, frozenset[int]]:
 
 
 class _Balance:
-    """Members want different topics. Starts from what they keep, hands out what is free to the least loaded, then moves
-    partitions of one topic from a member to another that has at least two less, until no topic allows such a move.
+    """Members subscribe to different topics. Starts from what they keep, hands out what is free to the least loaded,
+    then moves partitions of one topic from a member to another that has at least two less, until no topic allows such a
+    move.
 
     Every move makes the sum of squared loads smaller, so it ends.
     """

@@ -36,7 +36,7 @@ class Member:
     assignment: bytes = b""
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """What the member said for a protocol; empty when it does not offer it."""
+        """The member's metadata for a protocol; empty when it does not offer it."""
         return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
 
 
@@ -100,7 +100,7 @@ class Roster:
         return max(votes, key=lambda name: votes[name])
 
     def rebalance_timeout_ms(self) -> int:
-        """The longest time a member asks for; 0 without members."""
+        """The longest rebalance timeout of the members; 0 without members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def uses_consumer_protocol(self) -> bool:
@@ -131,7 +131,7 @@ class InitialDelay:
     remaining_ms: int
     """By how much further waits may extend it in all."""
     has_newcomer: bool = False
-    """Whether someone joined during the running wait, which starts another one."""
+    """Whether a member joined during the running wait, which starts another one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def join(group: ClassicGroup | None, settings: Settings, call: Call, request: Jo
     step = Step(group or ClassicGroup.new(request.group_id), settings, now_ms)
     result = _join(step, call, request)
     if group is None and not result.records:
-        # The group exists durably before its first rebalance completes, even one whose first member is refused.
+        # The group is stored before its first rebalance completes, even if its first member is refused.
         return result._replace(records=(group_record(request.group_id, Roster(state_since_ms=now_ms)),))
     return result
 
@@ -178,7 +178,7 @@ def _replace_static_member(step: Step, call: Call, request: JoinGroupRequest, ol
 
 
 def _has_room_for(step: Step, member_id: str) -> bool:
-    """Whether the group may have one member more; those that are in it already always may stay."""
+    """Whether the group may have one more member; existing members always may stay."""
     if step.state is GroupState.EMPTY:
         return True
     if isinstance(step.rebalance, Joining):

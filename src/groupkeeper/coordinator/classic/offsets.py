@@ -1,4 +1,6 @@
-"""Who may commit, fetch and delete offsets of a classic group (`groupkeeper.coordinator.rows.OffsetRules`)."""
+"""Checks of commits, fetches and deletions of offsets of a classic group
+(`groupkeeper.coordinator.rows.OffsetRules`).
+"""
 
 from __future__ import annotations
 

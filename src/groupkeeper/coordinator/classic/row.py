@@ -1,4 +1,4 @@
-"""Classic groups as the coordinator sees all groups."""
+"""The coordinator's interface to classic groups."""
 
 from __future__ import annotations
 

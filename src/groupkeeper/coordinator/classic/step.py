@@ -73,13 +73,13 @@ class Step:
         self._marks.append((meter, 1))
 
     def result(self, response: Message | None = None, *, parked: int | None = None) -> Result:
-        """The step's outcome: for a caller that gets `response`, or whose call id is `parked`; both None when no caller
-        asked.
+        """The step's outcome, with the `response` for the caller, or with the id of the `parked` call; both None
+        without a caller.
         """
         answer: Message | Parked | None = response
         if parked is not None:
             answer = self._released.pop(parked, PARKED)
-        # What an Empty group is, its record says.
+        # The record of an Empty group has all of its roster.
         roster = None if self.state is GroupState.EMPTY else self.roster
         soft = Soft(roster, self.rebalance, self.pending, self.unsynced)
         return Result(
@@ -174,7 +174,7 @@ def rebalance_with(step: Step, member: Member, call_id: int, *, is_new: bool) ->
 
 
 def end_initial_delay(step: Step) -> None:
-    """The wait of a first rebalance ran out: waits again if someone joined meanwhile, within the rebalance timeout."""
+    """The initial rebalance delay expired: waits again if a member joined meanwhile, within the rebalance timeout."""
     joining = joining_of(step)
     initial = joining.initial
     if initial is None or not initial.has_newcomer or initial.remaining_ms == 0:
@@ -234,7 +234,7 @@ def generation_answer(step: Step, member_id: str) -> JoinGroupResponse:
 
 
 def member_list(step: Step) -> list[JoinGroupResponseMember]:
-    """The members with what each said for the chosen protocol."""
+    """The members with their metadata for the chosen protocol."""
     return [
         JoinGroupResponseMember(member.member_id, member.instance_id, member.metadata(step.roster.protocol_name))
         for member in step.roster.members.values()
@@ -245,12 +245,12 @@ def member_list(step: Step) -> list[JoinGroupResponseMember]:
 
 
 def fail_syncs(step: Step, error_code: int) -> None:
-    """Answers every parked SyncGroup with an error and forgets the assignments."""
+    """Answers every parked SyncGroup with an error and clears the assignments."""
     assert isinstance(step.rebalance, Syncing)
     step.roster = step.roster.with_members(replace(member, assignment=b"") for member in step.roster.members.values())
     for member_id, calls in step.rebalance.waiting.items():
         step.release(calls, SyncGroupResponse(error_code=error_code))
-        # Its session wasn't watched while it waited.
+        # Its session timer was off while it waited.
         step.renew_session(step.roster.members[member_id])
     step.rebalance = replace(step.rebalance, waiting={})
 

@@ -191,8 +191,8 @@ def must_downgrade(group: ConsumerGroup, settings: Settings, leaving: Collection
 def downgrade(
     step: Step, settings: Settings, leaving: Collection[str], response: Message | None, *, must_rebalance: bool = True
 ) -> Result:
-    """Turns a group whose remaining members are all classic into a classic group, Stable with the target assignment
-    unless it `must_rebalance` at once. Replaces whatever the step wrote.
+    """Downgrades a group to a classic group when all remaining members are classic: Stable with the target assignment,
+    unless it `must_rebalance` at once. Replaces the records of the step.
     """
     group, logged = step.group, step.logged
     roster = Roster(protocol_type=CONSUMER_PROTOCOL_TYPE, generation=logged.group_epoch, state_since_ms=step.now_ms)

@@ -76,7 +76,7 @@ class ResolvedRegex:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSoft:
-    """What is known beyond the log, and forgotten by a restart."""
+    """State that is not in the log, and lost by a restart."""
 
     checked_version: int = -2
     """Version of the topics with which the subscribed ones were last compared."""
@@ -166,7 +166,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, TargetAssignment]):
         return not self.subscriber_counts and list(self.regex_counts.values()) == [len(self.members)]
 
     def preferred_assignor(self, default: str) -> str:
-        """The assignor that most members ask for, of several the first by name, else `default`."""
+        """The assignor that most members prefer, of several the first by name, else `default`."""
         votes: dict[str, int] = {}
         for member in self.members.values():
             if member.server_assignor is not None:

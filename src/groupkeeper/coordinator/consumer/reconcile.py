@@ -1,7 +1,8 @@
 """Moves one member towards its target: first it revokes partitions, then it gets new ones.
 
-A pure function of the member, the target, what others have, and what the member says it has. A partition is offered to
-a member only once no other member has it or still has to revoke it, so no two members have it at once.
+A pure function of the member, its target, the partitions of other members, and the partitions that the member reports.
+A partition is offered to a member only once no other member has it or still has to revoke it, so no two members have it
+at once.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from groupkeeper.coordinator.consumer.group import (
 from groupkeeper.protocol.errors import FencedMemberEpoch
 
 ReportedPartitions: TypeAlias = Mapping[bytes, Collection[int]]
-"""Partitions by topic id that a member says it has."""
+"""Owned partitions that a member reports, by topic id."""
 
 _Partitions: TypeAlias = dict[bytes, dict[int, int]]
 
@@ -32,11 +33,11 @@ class Goal:
 
     Attributes:
         assignment_epoch: of the target.
-        target: what it is to have.
-        subscribed_topic_ids: the existing topics it subscribes to; others are taken from it.
+        target: the member's target assignment.
+        subscribed_topic_ids: the existing topics it subscribes to; partitions of other topics are revoked.
         has_changed_subscription: whether it subscribes to other topics than before.
-        owner_by_partition: who has what, by topic id and partition.
-        reported: what the member says it has; None when it doesn't say.
+        owner_by_partition: the owning member's id, by topic id and partition.
+        reported: the owned partitions in the heartbeat; None when it has none of this field.
     """
 
     assignment_epoch: int
@@ -48,9 +49,9 @@ class Goal:
 
 
 def reconcile(member: ConsumerMember, goal: Goal) -> ConsumerMember:
-    """The member as it is after one step; the same when it has to wait.
+    """The member after one step; unchanged when it has to wait.
 
-    Raises `FencedMemberEpoch` for a member in a state that this version does not know and that still has partitions.
+    Raises `FencedMemberEpoch` for a member in an unknown state that still has partitions.
     """
     if not goal.has_changed_subscription and member.is_reconciled_to(goal.assignment_epoch):
         return member
@@ -72,7 +73,7 @@ def reconcile(member: ConsumerMember, goal: Goal) -> ConsumerMember:
 
 
 def _still_has(partitions: OwnedPartitions, goal: Goal) -> bool:
-    """Whether the member says that it has some of the partitions, or says nothing."""
+    """Whether the member reports some of the partitions as owned, or doesn't report its partitions."""
     if goal.reported is None:
         return True
     return any(

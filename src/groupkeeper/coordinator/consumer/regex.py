@@ -35,7 +35,8 @@ class SubscriptionChange(NamedTuple):
 def follow_subscription(
     step: Step, settings: Settings, call: Call, known: ConsumerMember | None, updated: ConsumerMember
 ) -> SubscriptionChange:
-    """Takes over a member as it is now; `known` None is a new one. Asks for topics of regular expressions when due.
+    """Takes over a member as it is now; `known` None is a new one. Requests a lookup of the topics of regular
+    expressions when due.
 
     Raises `InvalidRegularExpression`.
     """
@@ -122,7 +123,7 @@ def _has_targets(group: ConsumerGroup, regex: str) -> bool:
 
 
 def lookup_failed(state: StateView, group_id: str) -> Result:
-    """The outcome of a lookup could not be stored: another heartbeat may ask again."""
+    """The outcome of a lookup could not be stored: a later heartbeat may request it again."""
     group = state.find(group_id, ConsumerGroup)
     if group is None:
         return Result()

@@ -1,4 +1,4 @@
-"""Records of a consumer group (key types 3 to 8 and 16) become its state, and go when it goes."""
+"""Records of a consumer group (key types 3 to 8 and 16) become its state, and are removed with it."""
 
 from __future__ import annotations
 

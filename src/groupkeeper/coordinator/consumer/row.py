@@ -1,4 +1,4 @@
-"""Consumer groups as the coordinator sees all groups."""
+"""The coordinator's interface to consumer groups."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Step(EpochStep[ConsumerGroup]):
         self.soft = ConsumerSoft(self.soft.checked_version, is_resolving=True)
 
     def end_lookup(self) -> Result:
-        """Everything that was decided, and that no lookup goes on any more."""
+        """The result of the step; marks the regex lookup as ended."""
         self.soft = ConsumerSoft(self.soft.checked_version)
         return self.result(None)
 

@@ -1,4 +1,4 @@
-"""What groups whose members have epochs have in common: consumer, share and streams groups.
+"""The common part of groups with member epochs: consumer, share and streams groups.
 
-Group epoch, target and members' way to it; what a type has of its own is in its room.
+Group epoch, target and members' way to it; the code of a single type is in the folder of that type.
 """

@@ -1,4 +1,4 @@
-"""What heartbeats of such groups are refused for, whatever the type, and how groups are described."""
+"""Checks of heartbeats that apply to all these group types, and the descriptions of groups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ D = TypeVar("D")
 def check_epoch(
     group_type: GroupType, member: EpochMember, received: int, lost_the_answer: Callable[[], bool], detail: str = ""
 ) -> None:
-    """The epoch before is right, too, for a member that did not get the latest answer. Raises `FencedMemberEpoch`."""
+    """The previous epoch is valid, too, for a member that did not receive the latest response. Raises
+    `FencedMemberEpoch`.
+    """
     known = member.member_epoch
     if received in (0, known):
         return

@@ -1,4 +1,4 @@
-"""A group whose members have epochs: what it is stands in the log, but for its soft part.
+"""A group with member epochs. Its state is in the log, except for its soft part.
 
 Members are values; the group is changed by replaying records and by nothing else. A handler that needs to see what its
 own records will do works on a `fork`.
@@ -17,7 +17,7 @@ LEFT_EPOCH: Final = -1
 
 
 class EpochMember(Protocol):
-    """A member as it is seen here."""
+    """The common attributes of members."""
 
     @property
     def member_id(self) -> str: ...
@@ -87,7 +87,7 @@ G = TypeVar("G", bound=EpochGroup[Any, Any])
 
 
 def reconciled_state(group: EpochGroup[Any, Any]) -> GroupState:
-    """The state of a group whose members come to their targets one after the other."""
+    """The state of a group with members that reconcile one by one."""
     if not group.members:
         return GroupState.EMPTY
     if group.group_epoch > group.assignment_epoch:

@@ -24,11 +24,11 @@ class RecordClasses(NamedTuple):
 
 
 class GroupLog(Generic[G, M, T]):
-    """Writes and replays: the only one that changes a group.
+    """Writes and replays the records of a group; nothing else changes a group.
 
     Attributes:
         classes: of the type's records.
-        left: what a member has lost whose assignment was removed.
+        left: fields of a member after its assignment was removed.
     """
 
     classes: ClassVar[RecordClasses]
@@ -37,7 +37,7 @@ class GroupLog(Generic[G, M, T]):
     # --- what is a type's own
 
     def new_member(self, member_id: str) -> M:
-        """A member of which nothing was read."""
+        """A member before any of its records is replayed."""
         raise NotImplementedError
 
     def read_member(self, member: M, value: Any) -> M:
@@ -45,7 +45,7 @@ class GroupLog(Generic[G, M, T]):
         raise NotImplementedError
 
     def read_assignment(self, member: M, value: Any) -> M:
-        """The member with what it has, and how far it is."""
+        """The member with its current assignment, epochs and state."""
         raise NotImplementedError
 
     def read_target(self, value: Any) -> T:
@@ -60,10 +60,10 @@ class GroupLog(Generic[G, M, T]):
         """A record of a kind that other types don't have."""
 
     def count_member(self, group: G, member: M, by: int) -> None:
-        """A member comes (1) or goes (-1), with what it subscribes to."""
+        """Adds a member to the counts of subscriptions (1), or removes it (-1)."""
 
     def move_assignment(self, group: G, old: M | None, new: M) -> None:
-        """What a member has is about to change."""
+        """Called before a member's current assignment changes."""
 
     def target_record(self, group_id: str, member_id: str, target: T) -> Entry:
         """A member's target assignment."""

@@ -1,4 +1,4 @@
-"""Groups whose members have epochs, as the coordinator sees all groups."""
+"""The coordinator's interface to groups with member epochs."""
 
 from __future__ import annotations
 

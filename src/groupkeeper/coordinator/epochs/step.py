@@ -19,16 +19,10 @@ class EpochStep(Generic[G]):
 
     Attributes:
         log: how groups of the type are written.
-        session, revocation: the type's timers; None where members give nothing back.
-        revoking: the state of a member that has to give something back.
-        rebalance: what counts as a rebalance.
-        change: what replaces the soft part.
-        group: the group after what was written so far.
-        logged: the group as the log has it.
-        soft: what it will know beyond the log.
-        settings: of the group.
-        topics: the topics of the cluster.
-        now_ms: when the operation takes place.
+        session, revocation: the type's timers; None where members have nothing to revoke. revoking: the state of a
+        member that has to revoke something. rebalance: what counts as a rebalance. change: what replaces the soft part.
+        group: the group after the records written so far. logged: the group as the log has it. soft: its new soft
+        state. settings: of the group. topics: the topics of the cluster. now_ms: when the operation takes place.
     """
 
     log: ClassVar[GroupLog[Any, Any, Any]]
@@ -140,7 +134,7 @@ class EpochStep(Generic[G]):
         self._timers.append(Arm(timer, member.rebalance_timeout_ms) if is_revoking else Disarm(timer))
 
     def disarm_all(self, member_id: str) -> None:
-        """Forgets every timer of a member."""
+        """Disarms every timer of a member."""
         for timer in (self.session, self.revocation):
             if timer is not None:
                 self._timers.append(Disarm(timer(self.group.group_id, member_id)))

@@ -1,4 +1,4 @@
-"""What the coordinator sees of a group, whatever its type."""
+"""The coordinator's view of a group of any type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The order in which Apache Kafka's coordinator goes through its tables (4.3.1 TimelineHashMap), and so answers.
+"""The iteration order of the tables in Apache Kafka's coordinator (4.3.1 TimelineHashMap), which is the order of its
+replies.
 
 It follows from the keys alone: a restart and a compaction don't change it (E2E-05).
 """

@@ -15,10 +15,10 @@ class CommittedOffset(NamedTuple):
 
     Attributes:
         committed_offset: the next record to read; a negative one counts as none for readers.
-        leader_epoch: −1 when the committer did not know it.
+        leader_epoch: −1 when the commit has none.
         metadata: the committer's text; "" for none.
         expire_timestamp_ms: set only by a commit that named its own retention; None otherwise.
-        topic_id: zero when the committer did not know it.
+        topic_id: zero when the commit has none.
         log_offset: where the record is in the log; orders plain commits and transactions.
     """
 
@@ -108,7 +108,7 @@ class OffsetStore:
         self._groups_by_producer.setdefault(producer_id, set()).add(key.group)
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
-        """Removes the committed offset and whatever is pending."""
+        """Removes the committed offset and all pending ones."""
         topics = self._committed.get(group_id, {})
         if topics.get(topic, {}).pop(partition, None) is not None:
             self.count -= 1

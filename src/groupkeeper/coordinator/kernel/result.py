@@ -1,19 +1,15 @@
-"""What the coordinator takes and gives: `Call` in, `Result` out.
+"""The input and output of the coordinator: `Call` in, `Result` out.
 
 A handler computes and changes nothing. The coordinator's driver (broker, simulator, test) does the same six
 steps with every result, in this order, without running another operation of the same coordinator in between:
 
 1. append `records` to the log, all or none (but see `is_atomic`), as part of `transaction` if there is one. If that
-   fails, hand the cause and the error to `Coordinator.append_failed` and go on with the result it gives (which has no
-   records) at step 3;
-2. `Coordinator.replay` each record, in order, with the transaction's producer id;
-3. `Coordinator.apply` each value of `soft`, in order;
-4. `timers`: arm and disarm, in order;
-5. count `marks`;
-6. send `response` (unless it is PARKED) and the `released` answers. Nothing of them may leave before step 1 has
-   succeeded.
+   fails, pass the cause and the error to `Coordinator.append_failed` and continue at step 3 with the result it returns
+   (which has no records); 2. `Coordinator.replay` each record, in order, with the transaction's producer id; 3.
+   `Coordinator.apply` each value of `soft`, in order; 4. `timers`: arm and disarm, in order; 5. count `marks`; 6. send
+   `response` (unless it is PARKED) and the `released` answers. Nothing of them may leave before step 1 has succeeded.
 
-What `lookups` ask for is found out or done afterwards, in the shell's own time, and is another operation.
+The driver does the `lookups` afterwards, asynchronously; their outcome is another operation.
 """
 
 from __future__ import annotations
@@ -32,7 +28,7 @@ Record: TypeAlias = Entry | Tombstone
 
 
 class ProducerEpoch(NamedTuple):
-    """A producer at one time of its life."""
+    """A producer id with an epoch."""
 
     producer_id: int
     producer_epoch: int
@@ -51,7 +47,7 @@ class Meter(Enum):
 
 
 class Call(NamedTuple):
-    """A request with what the coordinator may not find out by itself."""
+    """A request with its context, which the coordinator cannot get by itself."""
 
     call_id: int
     """Unique among the calls of one coordinator; names the caller when the answer is parked."""
@@ -112,7 +108,7 @@ class Result(NamedTuple):
     is_atomic: bool = True
     """False when the records stand for themselves and may be appended in several batches."""
     transaction: ProducerEpoch | None = None
-    """Whose transaction the records belong to; None outside transactions."""
+    """The producer of the transaction that the records belong to; None outside transactions."""
     soft: tuple[SoftChange, ...] = ()
     released: tuple[Released, ...] = ()
     timers: tuple[Arm | Disarm, ...] = ()

@@ -16,14 +16,14 @@ from groupkeeper.coordinator.kernel.soft import SoftChange
 
 
 class Declaration(NamedTuple):
-    """What is known of a setting beside its name and default.
+    """The attributes of a setting beside its name and default.
 
     Attributes:
         doc: one sentence for people.
         low, high: inclusive bounds of a number, in the setting's own unit; None means unbounded.
         is_of_group: whether a group may have its own, under the name without `group.`.
         is_dynamic: whether it changes while a broker runs.
-        is_listed: whether Kafka tells of it without being asked by name.
+        is_listed: whether Kafka describes it without a request by name.
         is_long: whether Kafka calls its type `long` and not `int`.
         given_as: the name under which it is given, where that has another unit; else None.
         unit: how much of the field's unit one of it is.
@@ -52,8 +52,8 @@ _MANY = 2_147_483_647
 class Settings:
     """Defaults are Kafka's. All times are milliseconds."""
 
-    group_min_session_timeout_ms: int = setting(6_000, "Smallest session timeout a classic member may ask for.")
-    group_max_session_timeout_ms: int = setting(1_800_000, "Largest session timeout a classic member may ask for.")
+    group_min_session_timeout_ms: int = setting(6_000, "Smallest session timeout a classic member may request.")
+    group_max_session_timeout_ms: int = setting(1_800_000, "Largest session timeout a classic member may request.")
     group_initial_rebalance_delay_ms: int = setting(
         3_000, "How long the first rebalance of an empty group waits for members."
     )

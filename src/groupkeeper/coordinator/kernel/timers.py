@@ -1,8 +1,7 @@
-"""Timers are values: a key says what runs out, the shell keeps one deadline per key and hands the key back when it
-passes.
+"""Timers are values: the shell keeps one deadline per key and returns the key when the deadline has passed.
 
-Keys are typed, so that two different timers never collide however groups and members are named. Tuples are equal
-whatever their class is, so only one type of key may be one: that of the timer which every commit and heartbeat of a
+Keys are typed, so that two different timers never collide however groups and members are named. Tuples of different
+classes can be equal, so only one type of key may be a tuple: that of the timer which every commit and heartbeat of a
 classic member renews, because a tuple is found in a table several times faster.
 """
 
@@ -133,6 +132,6 @@ class Arm(NamedTuple):
 
 
 class Disarm(NamedTuple):
-    """Forget `timer`; nothing happens when it is not armed."""
+    """Remove `timer`; nothing happens when it is not armed."""
 
     timer: TimerKey

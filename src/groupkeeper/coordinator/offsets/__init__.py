@@ -1,4 +1,4 @@
 """Committed offsets of all groups: commit, fetch, delete, expire, also in transactions.
 
-What a type of group lets its members commit is asked of the group.
+The checks of each group type are in its `OffsetRules`.
 """

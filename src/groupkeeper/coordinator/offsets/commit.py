@@ -85,7 +85,7 @@ def commit(state: StateView, settings: Settings, call: Call, request: OffsetComm
 def commit_transactional(state: StateView, settings: Settings, request: TxnOffsetCommitRequest, now_ms: int) -> Result:
     """Stores offsets that stay pending until the transaction ends.
 
-    Whether the producer may write to the transaction is not asked here: the shell has verified it.
+    Whether the producer may write to the transaction is not checked here: the shell has verified it.
     """
     _check_transaction(state, request)
     stored = _Stored(request.group_id, settings, now_ms)
@@ -187,7 +187,7 @@ def is_too_large(metadata: str, limit: int) -> bool:
 def fetch(state: StateView, request: OffsetFetchRequest) -> Result:
     """Answers an OffsetFetch in its version-8 form, with any number of groups of this coordinator.
 
-    Topics are asked for by name; with a topic id too, offsets of another topic of that name are not shown.
+    Topics are requested by name; with a topic id too, offsets of another topic of that name are not returned.
     """
     groups = []
     for group in request.groups:

@@ -1,4 +1,4 @@
-"""Who may commit, fetch and delete offsets of a group whose members have epochs, as consumer and streams groups
+"""Checks of commits, fetches and deletions of offsets of groups with member epochs: consumer and streams groups
 (`groupkeeper.coordinator.rows.OffsetRules`).
 """
 

@@ -36,7 +36,7 @@ class TopicPartitions(NamedTuple):
 
 
 PartitionsByTopic: TypeAlias = Mapping[bytes, TopicPartitions]
-"""By topic id; no topic has none."""
+"""By topic id; topics without partitions are absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class SharePartitions:
     """The life cycle of a group's share-partitions.
 
     Attributes:
-        initializing: the share coordinator is asked to make them.
-        initialized: it did; these can be assigned.
-        deleting: names by id of topics whose share-partitions it is asked to forget.
+        initializing: the share coordinator is to initialize them.
+        initialized: the share coordinator has initialized them; they can be assigned.
+        deleting: names by id of topics with share-partitions that it is to delete.
     """
 
     initializing: PartitionsByTopic = field(default_factory=dict)
@@ -55,7 +55,7 @@ class SharePartitions:
 
     @property
     def topic_ids(self) -> frozenset[bytes]:
-        """All topics that the group ever had to do with and that are not forgotten."""
+        """All topics of which the group has share-partitions in any phase."""
         return frozenset((*self.initializing, *self.initialized, *self.deleting))
 
 
@@ -80,12 +80,12 @@ def remove_partitions(known: PartitionsByTopic, removed: Mapping[bytes, Iterable
 
 @dataclass(frozen=True, slots=True)
 class ShareSoft:
-    """What is known beyond the log, and forgotten by a restart."""
+    """State that is not in the log, and lost by a restart."""
 
     checked_version: int = -2
     """Version of the topics with which the subscribed ones were last compared."""
     initializing_since: Mapping[bytes, int] = field(default_factory=dict)
-    """By topic id, when the share coordinator was last asked to initialize some of it, in milliseconds."""
+    """By topic id, the time of the last request to initialize share-partitions of it, in milliseconds."""
     settled: tuple[int, int, SharePartitions | None] | None = None
     """Version of the topics, group epoch, and share-partitions with which a heartbeat found nothing to do."""
 
@@ -105,7 +105,7 @@ class ShareGroup(EpochGroup[ShareMember, TargetAssignment]):
 
     Attributes:
         subscriber_counts: how many members name a topic.
-        partitions: None before there were any, which the log says, too.
+        partitions: None before there were any; the log then has no record of them either.
     """
 
     group_type: ClassVar = GroupType.SHARE

@@ -112,10 +112,10 @@ def _empty_group(state: StateView, group_id: str, *, is_created: bool) -> ShareG
 
 
 def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -> Result:
-    """Share-partitions were initialized, but for those with an error: these may be asked for again.
+    """Share-partitions were initialized, except for those with an error: these may be requested again.
 
-    They stay noted as initializing, though: an earlier attempt may have been stored without a word of it, and what a
-    group knows nothing of is left behind when the group is deleted.
+    They stay marked as initializing, though: an earlier attempt may have been stored without a reply, and state that is
+    not in the group's record would not be deleted with the group.
     """
     group = state.find(work.group_id, ShareGroup)
     written: tuple[Record, ...] = ()
@@ -184,7 +184,7 @@ def _without_errors(group_id: str, topic_id: bytes, partitions: Collection[int],
 
 
 def delete(state: StateView, call: Call, request: DeleteShareGroupOffsetsRequest) -> Result:
-    """Forgets all share-partitions of topics in an empty group.
+    """Deletes all share-partitions of topics in an empty group.
 
     Raises `InvalidGroupId`, `GroupIdNotFound`, `NonEmptyGroup`.
     """
@@ -201,7 +201,7 @@ def delete(state: StateView, call: Call, request: DeleteShareGroupOffsetsRequest
         return Result(_deleted(state.topics, request, partitions, {}))
     changed = replace(
         has,
-        # What is being initialized just now would be left without state.
+        # Share-partitions being initialized now would be left without state.
         initializing={topic_id: some for topic_id, some in has.initializing.items() if topic_id not in partitions},
         initialized={topic_id: some for topic_id, some in has.initialized.items() if topic_id not in partitions},
         deleting={**has.deleting, **{topic_id: _name(state.topics, topic_id) for topic_id in partitions}},
@@ -243,7 +243,7 @@ def _deleted(
 def offsets_deleted(
     state: StateView, call: Call, request: DeleteShareGroupOffsetsRequest, work: DeleteShares, errors: ShareErrors
 ) -> Result:
-    """Share-partitions were forgotten; topics with an error stay to be deleted."""
+    """The state of share-partitions was deleted; topics with an error stay marked as deleting."""
     partitions = work.partitions[request.group_id]
     failed = {key.topic_id: error for key, error in errors.items()}
     group = state.find(request.group_id, ShareGroup)
@@ -259,8 +259,8 @@ def offsets_deleted(
 
 
 def without_forgotten(has: SharePartitions, work: DeleteShares, group_id: str, errors: ShareErrors) -> SharePartitions:
-    """What a group has after share-partitions were forgotten. One that became initialized meanwhile was so before: of
-    two alterations at a time the second one took its topic out of deletion, and then the first one ended.
+    """A group's share-partitions after the state of some was deleted. One that became initialized meanwhile was so
+    before: of two alterations at a time the second one took its topic out of deletion, and then the first one ended.
     """
     gone = {
         topic_id: _without_errors(group_id, topic_id, partitions, errors)
@@ -270,8 +270,8 @@ def without_forgotten(has: SharePartitions, work: DeleteShares, group_id: str, e
 
 
 def begin_deletion(state: StateView, call: Call, request: DeleteGroupsRequest) -> Result | None:
-    """What to do before empty share groups go: their share-partitions are forgotten first. None when no group
-    of the request has any.
+    """Work to do before empty share groups are deleted: the state of their share-partitions is deleted first. None when
+    no group of the request has any.
     """
     partitions: dict[str, Mapping[bytes, frozenset[int]]] = {}
     written: list[Record] = []
@@ -292,7 +292,7 @@ def begin_deletion(state: StateView, call: Call, request: DeleteGroupsRequest) -
 def _all_partitions(has: SharePartitions, topics: TopicsImage) -> dict[bytes, frozenset[int]]:
     """Every partition that may be stored; of deleted topics the share coordinator has none any more.
 
-    Deleting what isn't stored does nothing, but what is left behind could never be initialized again: its state epoch
+    Deleting state that isn't stored does nothing, but remaining state could never be initialized again: its state epoch
     is higher than that of a new group.
     """
     partitions = {}
@@ -304,7 +304,7 @@ def _all_partitions(has: SharePartitions, topics: TopicsImage) -> dict[bytes, fr
 
 
 def remove_topics(state: StateView, topic_ids: Collection[bytes]) -> list[Record]:
-    """Topics were deleted: groups forget their share-partitions."""
+    """Topics were deleted: their share-partitions are removed from the groups."""
     return [
         records.partitions_record(
             group.group_id,

@@ -1,4 +1,4 @@
-"""Records of a share group (key types 10 to 15) become its state, and go when it goes."""
+"""Records of a share group (key types 10 to 15) become its state, and are removed with it."""
 
 from __future__ import annotations
 

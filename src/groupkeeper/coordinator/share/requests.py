@@ -55,9 +55,8 @@ def work_done(state: StateView, work: Work, errors: ShareErrors) -> Result:
 
 
 def _groups_cleared(state: StateView, work: DeleteShares, request: DeleteGroupsRequest, errors: ShareErrors) -> Result:
-    """Groups whose share-partitions are forgotten go now; one with an error stays, and may be deleted again.
-
-    So does one whose offsets were altered meanwhile: without it its share-partitions would be unknown.
+    """Deletes groups after the state of their share-partitions was deleted. A group with an error stays, and may be
+    deleted again; so does one with offsets altered meanwhile, as the state of its share-partitions would be orphaned.
     """
     codes = {key.group_id: error.code for key, error in errors.items()}
     written: list[Record] = []

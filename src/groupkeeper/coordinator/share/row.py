@@ -1,4 +1,4 @@
-"""Share groups as the coordinator sees all groups."""
+"""The coordinator's interface to share groups."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class ShareStep(EpochStep[ShareGroup]):
     # --- share-partitions
 
     def initialize_subscribed(self) -> None:
-        """Asks for the share-partitions of subscribed topics that are not there yet."""
+        """Requests the initialization of missing share-partitions of subscribed topics."""
         group = self.group
         has = group.has
         added: dict[bytes, TopicPartitions] = {}
@@ -162,7 +162,9 @@ class ShareStep(EpochStep[ShareGroup]):
     def initialize(
         self, added: Mapping[bytes, TopicPartitions], start_offsets: Mapping[bytes, Mapping[int, int]]
     ) -> InitializeShares:
-        """Notes share-partitions as being initialized, and asks for it; topics that were being deleted come back."""
+        """Marks share-partitions as initializing, and requests their initialization; their topics are no longer marked
+        as deleting.
+        """
         group = self.group
         has = group.has
         deleting = {topic_id: name for topic_id, name in has.deleting.items() if topic_id not in added}

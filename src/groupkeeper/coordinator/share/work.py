@@ -37,7 +37,7 @@ class InitializeShares(Work):
 
 @dataclass(frozen=True, slots=True)
 class DeleteShares(Work):
-    """Forget share-partitions. `call` is the DeleteShareGroupOffsets or DeleteGroups that waits for it."""
+    """Delete the state of share-partitions. `call` is the DeleteShareGroupOffsets or DeleteGroups that waits for it."""
 
     partitions: Mapping[str, Mapping[bytes, frozenset[int]]]
     """By group id and topic id."""

@@ -1,8 +1,8 @@
-"""Which records of a share-partition a member gets, out of those that were read from the log for it (KIP-932).
+"""Selects the records of a share-partition that a member acquires, from the batches read for its fetch (KIP-932).
 
-Limits are soft unless the member wants exactly as many records as it says: batches as producers wrote them are not
-torn apart. Records that were delivered often already are handed out in ever smaller portions, and one by one the last
-time, so that a record that crashes its consumers is archived alone. [Kafka 4.3.1 SharePartition]
+Limits are soft unless the acquire mode is strict: batches as producers wrote them are not split. Records that were
+delivered often already are handed out in ever smaller portions, and one by one the last time, so that a record that
+crashes its consumers is archived alone. [Kafka 4.3.1 SharePartition]
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Limits(NamedTuple):
     """What bounds an acquisition.
 
     Attributes:
-        max_records: how many records the member wants.
-        is_strict: whether more than that are too many.
+        max_records: the most records that the member requests.
+        is_strict: whether `max_records` must not be exceeded.
         batch_size: a larger range is cut at the borders of the log's batches.
         max_in_flight: `group.share.partition.max.record.locks`.
         max_delivery_count: `group.share.delivery.count.limit`.
@@ -172,7 +172,7 @@ class _Acquisition:
         for begin, end in self._portions(first, last):
             batch = Batch([Run(begin, end, RecordState.AVAILABLE, 0)])
             partition.batches.insert(partition.index_of(begin), batch)
-            # A member that wants no more gets the first part of a batch; the rest is there for others.
+            # In strict mode the member gets the first part of a batch; the rest is there for others.
             for run in batch.split(begin, min(end, last_wanted) if self._limits.is_strict else end):
                 run.acquire(self._member_id, self._limits.deadline_ms)
                 self._add(run)
@@ -256,7 +256,7 @@ class _Acquisition:
 
 
 def _append(parts: list[Acquired], part: Acquired) -> None:
-    """Adds a part; one that goes on where the last one ended, and is like it, extends that."""
+    """Adds a part; one that continues the last one with equal fields extends it."""
     if parts and (parts[-1].last_offset, parts[-1].delivery_count) == (part.first_offset - 1, part.delivery_count):
         parts[-1] = parts[-1]._replace(last_offset=part.last_offset)
     else:

@@ -93,7 +93,7 @@ class Batch:
     Attributes:
         runs: in order, without holes.
         is_split: whether the records ever had different states; they are acquired one run at a time from then on.
-        first_size: how many records there were in the beginning: those at the start are forgotten once they are done.
+        first_size: the initial number of records: records at the start are removed once they are done.
     """
 
     runs: list[Run]
@@ -133,12 +133,12 @@ class Batch:
                 left = Run(
                     run.first, offset - 1, run.state, run.delivery_count, run.member_id, run.deadline_ms, run.before
                 )
-                assert run.before is None, "a run whose change is not stored yet is never cut"
+                assert run.before is None, "a run with a change that is not stored yet is never cut"
                 run.first = offset
                 self.runs.insert(index, left)
                 return
 
     def drop_before(self, offset: int) -> None:
-        """Forgets the records before an offset; some are left."""
+        """Removes the records before an offset; some are left."""
         self.runs = [run for run in self.runs if run.last >= offset]
         self.runs[0].first = max(self.runs[0].first, offset)

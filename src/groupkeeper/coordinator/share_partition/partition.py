@@ -10,9 +10,8 @@ could store anything about them: they are available, and never counted as delive
 
 A change that must survive the leader is a `Transition`: its records have their new state at once; no other member gets
 them before it is stored. The caller writes its batches, with the start offset and the count of deliveries that are
-complete as they are at that moment (changes may overtake each other), says so (`stored`), then calls `complete`, or
-`roll_back` when that failed. Time is a parameter, locks end when the caller says so (`expire`).
-[Kafka 4.3.1 SharePartition]
+complete as they are at that moment (changes may overtake each other), calls `stored`, then `complete`, or `roll_back`
+when writing failed. Time is a parameter; locks expire when the caller calls `expire`. [Kafka 4.3.1 SharePartition]
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from groupkeeper.protocol.errors import InvalidRecordState, InvalidRequest
 
 
 class Acknowledgement(NamedTuple):
-    """What a member says of the records of a range, last offset inclusive.
+    """A member's acknowledgement of the records of a range, last offset inclusive.
 
     `types` has one entry for all records, or one for each.
     """
@@ -51,7 +50,7 @@ class Transition(NamedTuple):
         runs: the records that wait for it.
         batches: what changed.
         is_owed: whether the start offset has to be stored in any case: locks ended before it, that isn't stored yet,
-            and a member acknowledges such records: the reply says that they are done.
+            and a member acknowledges such records: the reply reports them as done.
     """
 
     runs: tuple[Run, ...]
@@ -101,7 +100,7 @@ class SharePartition:
 
     @property
     def in_flight(self) -> int:
-        """Offsets from the start offset to the end offset, whatever their state."""
+        """Offsets from the start offset to the end offset, in any state."""
         return self.end_offset - self.start_offset
 
     @property
@@ -155,7 +154,7 @@ class SharePartition:
         max_delivery_count: int,
         renewed_until_ms: int | None = None,
     ) -> Transition:
-        """All or nothing: what a member says of records that it acquired. What is before the start offset is ignored.
+        """Acknowledges acquired records of a member, all or none. Records before the start offset are ignored.
 
         Renewing is not a change to be stored: the lock then lasts until `renewed_until_ms`; None forbids it.
         Raises `InvalidRequest` for offsets that were never acquired, unordered or unknown types; `InvalidRecordState`
@@ -222,7 +221,9 @@ class SharePartition:
         return self._transition(owned)
 
     def expire(self, now_ms: int, *, max_delivery_count: int) -> Transition:
-        """Ends the locks whose time has come. It is done even when it cannot be stored: the next leader does it too."""
+        """Releases expired acquisition locks. The release holds even when it cannot be stored: the next leader makes it
+        too.
+        """
         expired = [
             run
             for run in self.runs()
@@ -253,7 +254,7 @@ class SharePartition:
     # ------------------------------------------------------------------ what storing and the log do
 
     def stored(self, start_offset: int) -> None:
-        """A start offset is stored, and what was done before it with it."""
+        """A start offset is stored, and with it the completion of the records before it."""
         self._stored_start = max(self._stored_start, start_offset)
 
     def complete(self, transition: Transition) -> None:
@@ -264,7 +265,9 @@ class SharePartition:
         self.advance_start()
 
     def roll_back(self, transition: Transition, now_ms: int, *, max_delivery_count: int) -> None:
-        """The change could not be stored: records are as before it, or given back if their lock ended meanwhile."""
+        """The change could not be stored: records return to their earlier state, or are released if their lock expired
+        meanwhile.
+        """
         for run in transition.runs:
             assert run.before is not None
             run.state, run.member_id = run.before
@@ -275,7 +278,7 @@ class SharePartition:
         self.advance_start()
 
     def advance_start(self) -> None:
-        """Forgets the records at the start that are done, and that is known to be stored."""
+        """Removes records at the start that are done and stored as done."""
         done = 0
         for batch in self.batches:
             if batch.first > self.start_offset:

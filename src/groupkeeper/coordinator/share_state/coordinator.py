@@ -1,8 +1,9 @@
-"""The share coordinator of one partition of `__share_group_state`: how far share groups are in their partitions.
+"""The share coordinator of one partition of `__share_group_state`: the persisted state of share groups in their
+partitions.
 
-A state machine without I/O like the group coordinator: its operations read the state and give records; `replay` is the
-only thing that changes it, so live state equals what the log gives after a restart. Its driver appends the
-records of an operation, replays them, and only then answers.
+A state machine without I/O like the group coordinator: its operations read the state and return records; only `replay`
+changes it, so live state equals the state replayed after a restart. Its driver appends the records of an operation,
+replays them, and only then answers.
 
 `partition_count` of an operation is the number of partitions that the topic has now, 0 for one that does not exist.
 """
@@ -67,7 +68,7 @@ class ShareStateWrite(NamedTuple):
 
 
 class ShareStateCoordinator:
-    """One per partition, for the share-partitions whose key hashes to it."""
+    """The coordinator of one partition, for the share-partitions with a key that hashes to it."""
 
     def __init__(self, settings: ShareStateSettings) -> None:
         self._settings = settings
@@ -146,13 +147,13 @@ class ShareStateCoordinator:
         return self._states.get(key, ShareState())
 
     def delete(self, key: SharePartitionKey, partition_count: int) -> ShareStateResult:
-        """Forgets a share-partition, known or not. Raises `InvalidRequest`, `UnknownTopicOrPartition`."""
+        """Deletes a share-partition, known or not. Raises `InvalidRequest`, `UnknownTopicOrPartition`."""
         _require_partition(key)
         _require_existence(key, partition_count)
         return ShareStateResult(() if key not in self._states else (_tombstone(key),))
 
     def remove_topics(self, topic_ids: Collection[bytes]) -> ShareStateResult:
-        """Forgets all share-partitions of topics that were deleted."""
+        """Deletes all share-partitions of topics that were deleted."""
         return ShareStateResult(
             tuple(_tombstone(key) for key in self._states if key.topic_id in topic_ids), is_atomic=False
         )

@@ -64,8 +64,8 @@ class ShareState:
 def combine_batches(
     stored: tuple[StateBatch, ...], added: Iterable[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """`stored`, which is the outcome of this, with other batches over it; what lies below the start offset goes, unless
-    that is −1.
+    """`stored`, an earlier outcome of this function, merged with `added`; offsets below the start offset are removed,
+    unless that is −1.
 
     Of two batches with an offset the one counts that was delivered more often, and of those the one with the higher
     state. Neighbours that are alike become one. [Kafka 4.3.1 PersisterStateBatchCombiner]

@@ -1,4 +1,4 @@
-"""What a StreamsGroupHeartbeat may say, whatever its group is like; and the topology in it (Kafka 4.3.1)."""
+"""Checks of a StreamsGroupHeartbeat that don't depend on its group, and of the topology in it (Kafka 4.3.1)."""
 
 from __future__ import annotations
 

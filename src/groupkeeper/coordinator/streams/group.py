@@ -1,4 +1,4 @@
-"""A streams group (KIP-1071): members run tasks of a topology. What it is, is in the log, but for `StreamsSoft`."""
+"""A streams group (KIP-1071): members run tasks of a topology. Its state is in the log, except for `StreamsSoft`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 STREAMS_PROTOCOL_TYPE: Final = "streams"
 """StreamsGroupHeartbeat and StreamsGroupDescribe."""
 NOT_VALIDATED: Final = -1
-"""The validated topology epoch of a group whose topics are not all there, or don't fit together."""
+"""The validated topology epoch of a group with missing or incorrectly partitioned topics."""
 
 STABLE: Final = 1
 UNREVOKED_TASKS: Final = 2
@@ -27,7 +27,9 @@ UNRELEASED_TASKS: Final = 3
 
 
 class Role(IntEnum):
-    """What a member does with a task: run it, or keep its state near at hand. Kafka 4.3.1 gives no warm-up tasks."""
+    """The role of a member in a task: to process it, or to keep a copy of its state. Kafka 4.3.1 assigns no warm-up
+    tasks.
+    """
 
     ACTIVE = 0
     STANDBY = 1
@@ -88,15 +90,15 @@ class StreamsMember:
 
 @dataclass(frozen=True, slots=True)
 class StreamsSoft:
-    """What is known beyond the log, and forgotten by a restart.
+    """State that is not in the log, and lost by a restart.
 
     Attributes:
         checked_version: version of the topics with which those of the topology were last compared.
         metadata_hash: fingerprint of the topology's topics in that version.
         configured: the topology with the numbers of partitions that the topics have; None until a heartbeat needs it.
         is_delayed: whether the first assignment waits for more members.
-        shutdown_member_id: the member that asked for the end of the whole application; None for none.
-        endpoint_epoch: grows with what is known of endpoints.
+        shutdown_member_id: the member that requested the shutdown of the whole application; None for none.
+        endpoint_epoch: incremented when the known endpoints change.
     """
 
     checked_version: int = -2
@@ -122,8 +124,8 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
 
     Attributes:
         topology: None only while its log is being read.
-        validated_topology_epoch: of the topology whose topics were all there when the group epoch was raised.
-        assignment_configs: the settings for which the group epoch was raised, as texts by name.
+        validated_topology_epoch: epoch of the topology that had all its topics when the group epoch was bumped.
+        assignment_configs: the settings at the last bump of the group epoch, as texts by name.
     """
 
     group_type: ClassVar = GroupType.STREAMS
@@ -145,8 +147,8 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
     def since(
         self, member: StreamsMember, topics: TopicsImage, topic: str, topic_id: bytes, partition: int
     ) -> int | None:
-        """The epoch in which a member got the task that reads a partition; None when it does not have it. Topics go by
-        name.
+        """The epoch in which a member got the task that reads a partition; None when it does not have it. Topics are
+        compared by name.
         """
         if self.topology is None or topic not in self.topology.subtopology_by_source:
             return None

@@ -103,7 +103,7 @@ def _check_tasks(configured: ConfiguredTopology, reported: Tasks | None) -> None
 
 
 def _reported(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
-    """What the member says it has; None when it doesn't say."""
+    """The member's owned tasks; None when it doesn't report them."""
     if request.active_tasks is None or request.standby_tasks is None or request.warmup_tasks is None:
         return None
     return tasks_of(request.active_tasks, request.standby_tasks, request.warmup_tasks)
@@ -126,7 +126,7 @@ def _go_on(step: StreamsStep, settings: Settings, call: Call, request: StreamsGr
     reconciled = step.reconcile(member.member_id, reported)
     step.arm_session(member)
     if configured.trouble is not None:
-        step.told.append(configured.trouble)
+        step.statuses.append(configured.trouble)
     _tell_shutdown(step, request)
     tells_tasks = request.member_epoch == 0 or member.assigned != reconciled.assigned
     endpoint_epoch = step.soft.endpoint_epoch + (tells_tasks and reconciled.endpoint is not None)
@@ -140,7 +140,7 @@ def _go_on(step: StreamsStep, settings: Settings, call: Call, request: StreamsGr
             member_id=reconciled.member_id,
             member_epoch=reconciled.member_epoch,
             heartbeat_interval_ms=settings.group_streams_heartbeat_interval_ms,
-            status=[response_message.Status(code, detail) for code, detail in step.told],
+            status=[response_message.Status(code, detail) for code, detail in step.statuses],
             active_tasks=active,
             standby_tasks=standby,
             warmup_tasks=warmup,
@@ -195,7 +195,7 @@ def _take_topology(step: StreamsStep, member: StreamsMember, request: StreamsGro
         detail = (
             f"The member's topology epoch {member.topology_epoch} is behind the group's topology epoch {known.epoch}."
         )
-        step.told.append(Trouble(StatusCode.STALE_TOPOLOGY, detail))
+        step.statuses.append(Trouble(StatusCode.STALE_TOPOLOGY, detail))
 
 
 def _tell_shutdown(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> None:
@@ -205,7 +205,7 @@ def _tell_shutdown(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> 
             f"Streams group member {step.soft.shutdown_member_id} encountered a fatal error and requested a shutdown "
             "for the entire application."
         )
-        step.told.append(Trouble(StatusCode.SHUTDOWN_APPLICATION, detail))
+        step.statuses.append(Trouble(StatusCode.SHUTDOWN_APPLICATION, detail))
 
 
 def _note_shutdown(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> None:

@@ -1,4 +1,4 @@
-"""A member of a streams group on its way to its target: it gives up tasks first, then takes those that are free.
+"""Reconciles a member of a streams group with its target: first it revokes tasks, then it gets released ones.
 
 As `reconcile` for consumer groups, but a task has a role, and what counts is the process: the state of a task lies
 there, so a task waits until no other member of the same process has it in any role, and an active task also until
@@ -31,9 +31,9 @@ class TaskGoal:
 
     Attributes:
         assignment_epoch: of the target.
-        target: what it is to have.
+        target: the member's target assignment.
         members: all of the group.
-        reported: what the member says it has; None when it doesn't say.
+        reported: the owned tasks in the heartbeat; None when it has none of these fields.
     """
 
     assignment_epoch: int
@@ -43,9 +43,9 @@ class TaskGoal:
 
 
 def reconcile_tasks(member: StreamsMember, goal: TaskGoal) -> StreamsMember:
-    """The member as it is after one step; the same when it has to wait.
+    """The member after one step; unchanged when it has to wait.
 
-    Raises `FencedMemberEpoch` for a member in a state that this version does not know and that still has tasks.
+    Raises `FencedMemberEpoch` for a member in an unknown state that still has tasks.
     """
     match member.state:
         case state if state == STABLE:
@@ -62,7 +62,7 @@ def reconcile_tasks(member: StreamsMember, goal: TaskGoal) -> StreamsMember:
 
 
 def _still_has(tasks: Iterable[Task], goal: TaskGoal) -> bool:
-    """Whether the member says that it has some of the tasks, or says nothing."""
+    """Whether the member reports some of the tasks as owned, or doesn't report its tasks."""
     return goal.reported is None or not goal.reported.isdisjoint(tasks)
 
 

@@ -1,4 +1,4 @@
-"""Records of a streams group (key types 17, 19 to 23) become its state, and go when it goes."""
+"""Records of a streams group (key types 17, 19 to 23) become its state, and are removed with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams groups as the coordinator sees all groups."""
+"""The coordinator's interface to streams groups."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusC
 
 class StreamsStep(EpochStep[StreamsGroup]):
     """Attributes:
-    told: the statuses of the reply beside the tasks.
+    statuses: of the reply, with their texts.
     """
 
     log = LOG
@@ -41,7 +41,7 @@ class StreamsStep(EpochStep[StreamsGroup]):
 
     def __init__(self, group: StreamsGroup, settings: Settings, topics: TopicsImage, now_ms: int) -> None:
         super().__init__(group, settings, topics, now_ms)
-        self.told: list[Trouble] = []
+        self.statuses: list[Trouble] = []
 
     @property
     def interval_ms(self) -> int:
@@ -100,13 +100,13 @@ class StreamsStep(EpochStep[StreamsGroup]):
         """Computes a new target assignment when one is due."""
         if self.soft.is_delayed:
             detail = "Assignment delayed due to the configured initial rebalance delay."
-            self.told.append(Trouble(StatusCode.ASSIGNMENT_DELAYED, detail))
+            self.statuses.append(Trouble(StatusCode.ASSIGNMENT_DELAYED, detail))
             return
         if not self.is_behind:
             return
         if self.is_too_early:
             detail = "Assignment delayed due to the configured assignment interval."
-            self.told.append(Trouble(StatusCode.ASSIGNMENT_DELAYED, detail))
+            self.statuses.append(Trouble(StatusCode.ASSIGNMENT_DELAYED, detail))
             return
         self.write_targets(compute_targets(self.group, configured))
 

@@ -1,8 +1,8 @@
 """A topology over the topics that exist: how many partitions each topic between its parts needs, and what is missing.
 
-A subtopology has as many tasks as the largest topic it reads has partitions. A repartition topic that doesn't say how
-many it has gets as many as the largest topic read by those who write it; topics that are copartitioned have equally
-many; a changelog has one for each task (Kafka 4.3.1 InternalTopicManager).
+A subtopology has as many tasks as the largest topic it reads has partitions. A repartition topic without a given number
+of partitions gets as many as the largest topic read by the subtopologies that write it; topics that are copartitioned
+have equally many; a changelog has one for each task (Kafka 4.3.1 InternalTopicManager).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StatusCode(IntEnum):
 
 
 class Trouble(NamedTuple):
-    """A status code, and what it is about."""
+    """A status code, and its detail text."""
 
     code: StatusCode
     detail: str
@@ -197,7 +197,9 @@ class _Counting:
             open_names -= found.keys()
 
     def _largest_upstream(self, name: str, open_names: set[str]) -> int:
-        """Of all that is read by those who write the topic; 0 while nothing of it is known."""
+        """The largest partition count of the topics read by the subtopologies that write this topic; 0 while none is
+        known.
+        """
         read = {
             source
             for one in self._subtopologies
@@ -212,7 +214,7 @@ class _Counting:
     def _repartition_topics(self) -> Iterable[TopicInfo]:
         return (topic for one in self._subtopologies for topic in one.repartition_source_topics)
 
-    # --- topics whose partitions belong together
+    # --- copartitioned topics
 
     def _copartition(self, names: Sequence[str]) -> None:
         fixed = {topic.name for topic in self._repartition_topics() if topic.partitions}

@@ -1,7 +1,7 @@
 """The coordinator of the transactional ids of one partition of `__transaction_state`.
 
-A state machine like the group coordinator: it computes results, and changes its state only by what it has to replay
-and apply. `groupkeeper.coordinator.transactions.result` says how it is driven.
+A state machine like the group coordinator: it computes results, and changes its state only in `replay` and `apply`.
+`groupkeeper.coordinator.transactions.result` describes how to drive it.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class TransactionCoordinator:
         return moved(known.completed(now_ms))
 
     def resume(self) -> Iterator[TransactionResult]:
-        """What to do once the log is replayed: transactions whose outcome was decided are completed."""
+        """What to do once the log is replayed: transactions with a decided outcome are completed."""
         for known in list(self._transactions.values()):
             if known.status.is_ending:
                 yield TransactionResult(ending=known)

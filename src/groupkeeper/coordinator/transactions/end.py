@@ -71,7 +71,7 @@ def _end_with_epoch_bump(
         return TransactionResult(EndTxnResponse(producer_id=known.producer_id, producer_epoch=known.producer_epoch))
     if is_repeated or request.committed:
         raise InvalidTxnState
-    # Nothing was written, but the producer may not know that: aborting is always possible.
+    # Nothing was written, but the producer cannot tell: aborting is always allowed.
     return _decide(known, call, request, now_ms)
 
 

@@ -37,7 +37,7 @@ def init_producer_id(
 ) -> TransactionResult:
     """Gives the caller the next epoch of its transactional id.
 
-    A producer that names the id and epoch it had goes on after an error; it is fenced when another producer took over.
+    A producer that sends its id and epoch continues after an error; it is fenced when another producer has taken over.
     """
     if (request.producer_id < 0) != (request.producer_epoch < 0) or not request.transactional_id:
         raise InvalidRequest
@@ -83,7 +83,9 @@ def init_producer_id(
 
 
 def _is_known_producer(known: Transaction, request: InitProducerIdRequest) -> bool:
-    """Whether the caller is the present producer, or the one before whose epochs were used up and who repeats."""
+    """Whether the caller is the current producer, or a retry under the previous producer id, whose epochs are
+    exhausted.
+    """
     if request.producer_id == known.producer_id:
         return True
     return request.producer_id == known.previous_producer_id and is_used_up(request.producer_epoch)

@@ -1,4 +1,4 @@
-"""What the transaction coordinator takes and gives.
+"""The input and output of the transaction coordinator.
 
 Its driver does the same with every result, in this order, without running another operation of the same
 coordinator in between:
@@ -63,7 +63,7 @@ class TransactionResult:
     """False when the records stand for themselves and may be appended in several batches."""
     soft: tuple[LastEpoch, ...] = ()
     ending: Transaction | None = None
-    """A transaction whose outcome is decided and must be written to its partitions."""
+    """A transaction with a decided outcome, which must be written to its partitions."""
     takes_producer_id: bool = False
 
 

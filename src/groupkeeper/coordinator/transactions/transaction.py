@@ -55,13 +55,13 @@ class Transaction:
     """A transactional id and its current or last transaction.
 
     Attributes:
-        timeout_ms: how long a transaction may last, as the producer asked.
-        partitions: those that the ongoing or ending transaction may have written to.
+        timeout_ms: the transaction timeout that the producer requested.
+        partitions: the partitions that the ongoing or ending transaction may have written to.
         started_ms: when the transaction began; −1 before the first.
         updated_ms: when the last record was made.
         previous_producer_id: the id before the last record; −1 for none.
-        next_producer_id: the id to go on with after this transaction when the epochs are used up; −1 otherwise.
-        client_version: the transaction.version that the ending client spoke.
+        next_producer_id: the producer id after this transaction when the epochs are exhausted; −1 otherwise.
+        client_version: the transaction.version of the client that ended it.
         last_producer_epoch: the epoch that a producer may repeat its last request with; −1 for none. In memory only.
     """
 
@@ -121,7 +121,9 @@ class Transaction:
         )
 
     def fenced(self, now_ms: int, server_version: int) -> Transaction:
-        """Aborted under an epoch that its producer doesn't have. From transaction.version 2 on it may ask for it."""
+        """Aborted with a fencing epoch, which no producer has. From transaction.version 2 on its producer can request
+        the new epoch.
+        """
         aborted = self.ended(False, now_ms, server_version)
         if server_version >= EPOCH_BUMP_SINCE:
             return aborted

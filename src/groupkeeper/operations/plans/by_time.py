@@ -136,7 +136,7 @@ async def toured(
 async def _doubtful(
     admin: Admin, times: Mapping[TopicPartition, int], timeout_ms: int | None
 ) -> dict[TopicPartition, int]:
-    """Where the logs begin that do have a record of the time or later, or had one, says their largest time."""
+    """Log start offsets of the partitions whose largest timestamp is at or after the time."""
     largest = await listed(admin, times, OffsetSpec.max_timestamp(), timeout_ms=timeout_ms)
     some = [place for place, at in largest.done.items() if at.timestamp >= times[place]]
     oldest = await listed(admin, some, OffsetSpec.earliest(), timeout_ms=timeout_ms)

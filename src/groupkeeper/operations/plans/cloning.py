@@ -29,9 +29,9 @@ from groupkeeper.protocol.errors import GroupIdNotFound, TopicAuthorizationFaile
 
 
 class Source(NamedTuple):
-    """Whose offsets are copied. ``admin`` None: of the same cluster.
+    """The group to copy offsets from. ``admin`` None: in the same cluster.
 
-    ``topic_prefix``: what replication puts in front of the names of topics in the target cluster.
+    ``topic_prefix``: the prefix that replication adds to topic names in the target cluster.
     """
 
     group_id: str
@@ -54,9 +54,9 @@ async def make_clone(
 
     For the same topics of the same cluster, offsets are copied as they are, and may be outside of the log. Else an
     offset becomes that of the first record with the time of the source's next record; ``why``, ``skips`` and
-    ``replays`` say how exact that is. Partitions that the target lacks, or whose time cannot be known, are troubles, as
-    are those of topics that have another number of them there and are not named one by one. Raises what keeps a cluster
-    from being looked at.
+    ``replays`` describe how exact that is. Partitions that the target lacks, or whose time cannot be known, are
+    troubles, as are those of topics that have another number of them there and are not named one by one. Raises what
+    keeps a cluster from being looked at.
     """
     theirs = source.admin or admin
     cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
@@ -156,7 +156,7 @@ async def _is_here(source: Source, cluster_id: str | None, timeout_ms: int | Non
 
 
 def _remarks(groups: Groups, source: Source, *, has_translation: bool) -> list[str]:
-    """What is to be said of the group that is copied, and of where it is."""
+    """Remarks about the source group and its cluster."""
     remarks = []
     if source.admin is not None and not has_translation:
         how = "as they are" if not source.topic_prefix else "by time, to other topics"
@@ -178,7 +178,7 @@ def _unusable(target: str, places: Iterable[TopicPartition], logs: Logs) -> list
 
 
 def _fitted(change: Change) -> Change:
-    """The change, to the nearer end of the log where that doesn't hold the offset; ``why`` says so then."""
+    """The change, clamped to the nearer end of the log if the offset is outside of it; ``why`` then has the reason."""
     fitted = change.clamped
     if fitted == change:
         return change
@@ -250,7 +250,7 @@ def _of_an_empty_log(
     found: dict[TopicPartition, Facts | Found],
     failed: dict[TopicPartition, Failure],
 ) -> None:
-    """There is no record whose time could be looked up."""
+    """There is no record with a time to look up."""
     if there.oldest == there.latest and committed >= here.latest:
         found[place] = Found(there.latest, "all is read, and both logs are empty: the end of the log", 0, 0)
     elif here.latest == 0:

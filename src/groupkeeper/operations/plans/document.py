@@ -43,7 +43,7 @@ TOPIC_KEYS = frozenset(["id", "partitions"])
 
 
 class BadPlanFile(ValueError):
-    """Not a plan. The text says what is wrong, and where."""
+    """Not a plan. The text has the mistake and its place."""
 
 
 def write(plan: Plan) -> Iterator[str]:

@@ -73,7 +73,7 @@ def judge(plan: Plan, groups: Groups, logs: Logs, *, creates: bool = True, takes
 def _judge_group(
     plan: Plan, group: GroupPlan, groups: Groups, logs: Logs | None, stale_topics: dict[str, str]
 ) -> list[Trouble]:
-    """What keeps a group's part from being applied. ``logs`` None: whatever they hold."""
+    """What keeps a group's part from being applied. ``logs`` None: whatever offsets they have."""
     group_id = group.group_id
     if group_id in groups.failed:
         return [Trouble(group_id, None, groups.failed[group_id])]

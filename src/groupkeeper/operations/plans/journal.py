@@ -2,8 +2,8 @@
 
 A text file, one JSON object a line, only ever appended to. A *change* is what one command does: one line for each
 group, written and synced before anything about it is sent to a broker, and a line of the outcome afterwards. Lines of
-the same change have the same ``id``; a command that goes from group to group writes several outcomes, each of so many
-``groups``. A change that lacks the outcome of some groups was interrupted, or is under way.
+the same change have the same ``id``; a command that handles groups one by one writes several outcomes, each with its
+number of ``groups``. A change that lacks the outcome of some groups was interrupted, or is under way.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Result(StrEnum):
 
 
 class Head(NamedTuple):
-    """What all lines of a change have in common. ``undoes``: the id of the change that this one takes back.
-    ``principal``: who made it for the brokers, "" where that isn't known; ``user``: for the machine, or for the server
-    ``through`` which it was made, "" for none.
+    """The fields that all lines of a change share. ``undoes``: the id of the change that this one undoes.
+    ``principal``: the author's principal at the brokers, "" if unknown; ``user``: the author's user name on the
+    machine, or at the server ``through`` which it was made, "" for none.
     """
 
     id: str
@@ -66,7 +66,7 @@ class Head(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A place whose change did not come about, or it is not known whether. ``topic`` None: the whole group."""
+    """A group or partition whose change failed, or has an unknown outcome. ``topic`` None: the whole group."""
 
     group_id: str
     topic: str | None
@@ -202,7 +202,7 @@ class Journal:
             raise JournalUnwritable(f"{self.path}: {error.strerror or error}") from error
 
     def _mend(self, file: int) -> None:
-        """End a line whose writer was killed within it, so that it spoils no other."""
+        """Terminate an incomplete line of a killed writer, so that the next line stays readable."""
         if os.fstat(file).st_size:
             os.lseek(file, -1, os.SEEK_END)
             if os.read(file, 1) != _NEWLINE:
@@ -306,7 +306,7 @@ def maker_of(head: Head) -> str:
 def default_path() -> Path:
     """Where this platform keeps such files: ``$XDG_STATE_HOME``, by default ``~/.local/state``; Library on a Mac.
 
-    For a user without a home it is a place where nothing can be written, which then is said as of any other.
+    For a user without a home directory it is a path that cannot be written, so that the usual error names it.
     """
     given = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_STATE_HOME", "")
     if os.path.isabs(given):
@@ -338,9 +338,9 @@ def _commit(fields: list[Any] | None) -> OffsetAndMetadata | None:
 
 
 def _parsed(text: bytes) -> _Begun | _Ended | None:
-    """What a line says, None when it isn't one of ours: half written, edited, or of a later version.
+    """The content of a line, None when it is invalid: incomplete, edited, or of a later version.
 
-    Fields that this version doesn't know are passed over.
+    Unknown fields are ignored.
     """
     try:
         line = json.loads(text)

@@ -14,7 +14,7 @@ _LONG = range(-(2**63), 2**63)
 
 
 class BadResetPlan(ValueError):
-    """Not a plan. The text says what is wrong, and where."""
+    """Not a plan. The text has the mistake and its place."""
 
 
 class ResetPlan(NamedTuple):

@@ -1,4 +1,6 @@
-"""Make plans of resets for many groups: each broker is asked for all groups, and each log once."""
+"""Make plans of resets for many groups: each broker gets the requests for all its groups at once, and each log is
+looked up once.
+"""
 
 from __future__ import annotations
 
@@ -90,9 +92,9 @@ class Made(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What is asked for. ``from_file``: the scenario of each group is its part of a file, which names partitions.
+    """The requested reset. ``from_file``: the offsets of each group come from a file, which names partitions.
 
-    ``creates``: whether groups that don't exist are planned for; else they are only in ``absent`` of the outcome.
+    ``creates``: whether to plan for groups that don't exist; else they are only in ``absent`` of the outcome.
     """
 
     group_ids: Sequence[str]
@@ -109,7 +111,7 @@ class Request(NamedTuple):
 async def make_reset(admin: Admin, request: Request, *, timeout_ms: int | None = None) -> Made:
     """The plan of a reset. Nothing is changed; the groups may be active.
 
-    Whatever is wrong with one group or partition is a trouble beside the rest. Raises what keeps all of them.
+    A failure of one group or partition is a trouble in the result. Raises what makes all of them fail.
     """
     groups = await look_at_groups(admin, request.group_ids, timeout_ms=timeout_ms)
     committed_topics = {tp.topic for committed in groups.committed.values() for tp in committed}
@@ -314,7 +316,7 @@ def aim(scenario: Scenario) -> str:
 
 
 def because(note: Note) -> str:
-    """Why an offset isn't the one asked for, and which it is instead."""
+    """Why the planned offset differs from the requested one, and which it is."""
     if note.kind is NoteKind.NOTHING_LATER:
         return f"{_found_missing(note)}: the end of the log"
     instead = "the log end" if note.kind is NoteKind.ABOVE_LATEST else "the log start"

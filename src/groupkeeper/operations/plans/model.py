@@ -55,7 +55,7 @@ class Change(NamedTuple):
 
     @property
     def moved(self) -> int | None:
-        """From the offset before to the one after as far as the log goes, negative when it goes back."""
+        """The move in offsets, counted within the log; negative for a rewind."""
         before, after, oldest, latest = self.before, self.after, self.oldest, self.latest
         if before is None or after is None or oldest is None or latest is None:
             return None
@@ -66,7 +66,7 @@ class Change(NamedTuple):
 
     @property
     def clamped(self) -> Change:
-        """The same, to the nearer end of the log where that doesn't hold the planned offset."""
+        """The same, clamped to the nearer end of the log if the planned offset is outside of it."""
         after, oldest, latest = self.after, self.oldest, self.latest
         if after is None or oldest is None or latest is None or oldest <= after.offset <= latest:
             return self
@@ -75,7 +75,7 @@ class Change(NamedTuple):
 
 
 class NoteKind(StrEnum):
-    """Why a planned offset isn't the one that was asked for."""
+    """Why the planned offset differs from the requested one."""
 
     ABOVE_LATEST = "above the log end"
     BELOW_EARLIEST = "below the log start"
@@ -83,7 +83,7 @@ class NoteKind(StrEnum):
 
 
 class Note(NamedTuple):
-    """``asked`` is the offset, or the time in ms, that was asked for; ``used`` the offset that is planned instead."""
+    """``asked`` is the requested offset, or the requested time in ms; ``used`` the offset that is planned instead."""
 
     kind: NoteKind
     partition: TopicPartition
@@ -92,7 +92,7 @@ class Note(NamedTuple):
 
 
 class GroupPlan(NamedTuple):
-    """The changes of one group by partition, and what is remarkable about them. Making one changes nothing.
+    """The changes of one group by partition, with notes about them. Making one changes nothing.
 
     ``state`` of the group when the plan was made, "" when not looked at.
     """
@@ -104,7 +104,7 @@ class GroupPlan(NamedTuple):
 
     @property
     def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What is to be committed; partitions whose offset is deleted are not in it."""
+        """The offsets to commit; without partitions whose offset is deleted."""
         return {partition: change.after for partition, change in self.changes.items() if change.after is not None}
 
     @property
@@ -143,7 +143,7 @@ class Kind(StrEnum):
 
 
 class Plan(NamedTuple):
-    """Changes of groups of one cluster. In a sweep, an offset that stays what it is is committed once more.
+    """Changes of groups of one cluster. In a sweep, an unchanged offset is recommitted.
 
     ``made_ms``: when, since 1970. ``command``: how it was made, without secrets. ``topics``: what is known of the
     topics. ``undoes``: the id of the change in the journal that this takes back, None for all others.

@@ -14,7 +14,7 @@ TOOL = "kafka-consumer-groups"
 
 
 def commands(plan: Plan, connection: Sequence[str], scenario: Scenario | None = None) -> list[str]:
-    """A line for each command. ``connection``: the options that say where the cluster is.
+    """A line for each command. ``connection``: the options that select the cluster.
 
     ``scenario``: where all of the plan goes, so that one command does for a group; None: by offset. The official
     tool drops the metadata of the commits.

@@ -25,13 +25,13 @@ _SECRET = re.compile(r"password|passwd|secret|token|credential|jaas", re.IGNOREC
 HIDDEN = "***"
 
 UNANSWERED = (CallTimedOut, ConnectionFailed, RequestTimedOut)
-"""Failures after which it is not known whether the brokers did what was asked."""
+"""Failures after which it is unknown whether the brokers made the change."""
 
 _GROUPS_PER_CALL = 1000
 
 
 class Begun(NamedTuple):
-    """A part of a change that is written down: of so many groups."""
+    """A part of a change in the journal, with its number of groups."""
 
     id: str
     groups: int
@@ -40,7 +40,7 @@ class Begun(NamedTuple):
 class Recorder:
     """Journals what one command does: one change, in as many parts as it has.
 
-    ``on_failure`` is called, once, when the journal cannot be written, and the command goes on without; None: then
+    ``on_failure`` is called, once, when the journal cannot be written, and the command continues without it; None: then
     ``begin`` raises JournalUnwritable, and the command must not go on. ``command`` are its words, as they were given.
     ``made_by``: the user of a server that makes the change; None: the user who runs the program. ``through``: that
     server.
@@ -118,7 +118,7 @@ async def commit(
     tell: Callable[[int], None] | None = None,
     timeout_ms: int | None = None,
 ) -> Batch[str, Outcome]:
-    """Commit and delete as the plan says, without looking at anything first. ``recorder`` None: unjournalled.
+    """Commit and delete according to the plan, without any check before. ``recorder`` None: unjournalled.
 
     A partition that the coordinator refuses is in its group's ``failed``. ``tell`` is called with the number of answers
     so far: one for each group, two for one with commits and deletions. Raises JournalUnwritable, and then nothing is
@@ -177,7 +177,7 @@ async def _answered(
 
 
 async def cluster_id_of(admin: Admin, *, timeout_ms: int | None = None) -> str | None:
-    """The cluster's id, None when the brokers don't tell. Raises ClientError when they cannot be asked."""
+    """The cluster's id, None when the brokers don't tell. Raises ClientError when the brokers don't reply."""
     try:
         return (await admin.describe_cluster(timeout_ms=timeout_ms)).cluster_id
     except KafkaError:
@@ -193,7 +193,7 @@ async def known_cluster_id(admin: Admin, *, timeout_ms: int | None = None) -> st
 
 
 def judged(outcome: Batch[str, Outcome]) -> tuple[Result, list[Lost]]:
-    """What the journal says of an outcome."""
+    """The result of an outcome for the journal, with what failed."""
     lost = [_lost(group_id, None, failure) for group_id, failure in outcome.failed.items()]
     done = 0
     for group_id, batch in outcome.done.items():
@@ -234,7 +234,7 @@ def _pairs(group: GroupPlan) -> dict[TopicPartition, Pair]:
 def deletions(
     committed: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata | None]], cluster_id: str | None, kind: Kind
 ) -> Plan:
-    """The plan by which offsets go, as the journal keeps it: of places where nothing is committed nothing goes."""
+    """The plan that deletes offsets, as the journal stores it; partitions without a committed offset are left out."""
     groups = (
         GroupPlan(group_id, {tp: Change(commit, None) for tp, commit in offsets.items() if commit is not None})
         for group_id, offsets in committed.items()
@@ -245,7 +245,9 @@ def deletions(
 async def committed_now(
     admin: Admin, wanted: Mapping[str, Collection[TopicPartition] | None], *, timeout_ms: int | None = None
 ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None]]:
-    """What is committed, as far as it can be had, for the journal of an operation that doesn't need to know."""
+    """The committed offsets, as far as they can be fetched, for the journal of an operation that doesn't need them
+    itself.
+    """
     outcome = await _answered(wanted, lambda some: admin.list_consumer_group_offsets(some, timeout_ms=timeout_ms))
     return {group_id: batch.done for group_id, batch in outcome.done.items()}
 
@@ -262,7 +264,7 @@ def new_id(now_ms: int) -> str:
 
 
 def user() -> str:
-    """Who runs the command, by the system's opinion; "" when it has none."""
+    """The system's name of the user who runs the command; "" when there is none."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -270,7 +272,9 @@ def user() -> str:
 
 
 def without_secrets(words: Sequence[str]) -> tuple[str, ...]:
-    """The words of a command with what may be a secret hidden: the value of anything named like one."""
+    """The words of a command with what may be a secret hidden: the value of each option and property with a name for a
+    secret.
+    """
     kept: list[str] = []
     hides_next = False
     for word in words:

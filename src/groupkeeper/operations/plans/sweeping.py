@@ -41,11 +41,12 @@ RETENTION = "offsets.retention.minutes"
 
 
 class Criteria(NamedTuple):
-    """What is swept. ``idle_ms``: what has not been committed for so long, None: whatever its age.
+    """The offsets to sweep. ``idle_ms``: offsets not committed for this time, None: the age doesn't matter.
 
     ``finds_missing``: offsets of topics and partitions that don't exist. ``expiring_ms``: offsets that the brokers
-    remove within so long. ``retention_ms``: after how long they do, None: as a broker says. ``by_records``: the age of
-    an offset is that of the record before it, for those who may not read `__consumer_offsets`.
+    expire within this time. ``retention_ms``: the brokers' retention of offsets, None: from a broker's config.
+    ``by_records``: the age of an offset is that of the record before it, for users without READ on
+    `__consumer_offsets`.
     """
 
     idle_ms: int | None = None
@@ -125,8 +126,8 @@ def _different(failures: Iterable[Failure]) -> list[Failure]:
 async def _times_of_records(
     admin: Admin, groups: Groups, logs: Logs, timeout_ms: int | None
 ) -> tuple[Times, list[str]]:
-    """The times of the records that were the last to be read: a commit is never older than that. The texts say why
-    others are not known.
+    """The times of the records that were the last to be read: a commit is never older than that. The texts are the
+    reasons why others are unknown.
     """
     ends = {
         Position(*tp, commit.offset): logs.oldest[tp]
@@ -148,7 +149,7 @@ async def _times_of_records(
 
 
 class _Sweep:
-    """What becomes of the offsets of each group, and what is to be said."""
+    """The changes of the offsets of each group, and the remarks."""
 
     def __init__(
         self,
@@ -233,7 +234,7 @@ class _Sweep:
         return idle
 
     def _expiring(self, group_id: str, committed: Committed, group: Group | None) -> dict[TopicPartition, str]:
-        """The partitions whose offsets the brokers remove soon: with the rules of their own expiration."""
+        """The partitions whose offsets the brokers expire soon: with the rules of their own expiration."""
         criteria = self._criteria
         if criteria.expiring_ms is None or criteria.retention_ms is None or self._times.failure(group_id) is not None:
             return {}

@@ -43,7 +43,7 @@ _WRITABLE = range(253_402_300_800_000)
 
 
 class Group(NamedTuple):
-    """A group that exists. Who the members of a streams group are isn't known here."""
+    """A group that exists; without members if it is a streams group."""
 
     group_id: str
     group_type: GroupType
@@ -52,7 +52,9 @@ class Group(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """``described`` has groups that exist; ``committed`` every group that could be asked; ``failed`` the others."""
+    """``described`` has groups that exist; ``committed`` the groups whose committed offsets are known; ``failed`` the
+    others.
+    """
 
     described: dict[str, Group]
     committed: dict[str, Committed]
@@ -80,7 +82,7 @@ class Groups(NamedTuple):
         return tuple(key for key in self.committed if self.state(key) is GroupState.DEAD and key not in self.failed)
 
     def remarks(self, group_ids: Iterable[str]) -> list[str]:
-        """What is to be said before offsets of these groups are committed."""
+        """Remarks to show before offsets of these groups are committed."""
         return [
             f"{group_id} is a streams group: its offsets are set, its state stores and internal topics are left as "
             "they are; kafka-streams-groups of Apache Kafka can reset those, too"
@@ -98,7 +100,7 @@ class Logs(NamedTuple):
     failed: dict[TopicPartition, Failure]
 
     def facts(self, topic: str, *, is_whole: bool) -> TopicFacts | None:
-        """What a plan remembers of a topic, None when it cannot be described."""
+        """The facts about a topic that a plan stores, None when it cannot be described."""
         described = self.topics.done.get(topic)
         if described is None:
             return None
@@ -106,7 +108,7 @@ class Logs(NamedTuple):
         return TopicFacts(topic_id, len(described.partitions) if is_whole else None)
 
     def facts_of(self, topics: Iterable[str]) -> dict[str, TopicFacts]:
-        """The facts of topics whose partitions are meant one by one."""
+        """The facts of topics for which single partitions are planned."""
         found = ((topic, self.facts(topic, is_whole=False)) for topic in dict.fromkeys(topics))
         return {topic: facts for topic, facts in found if facts is not None}
 
@@ -124,12 +126,12 @@ class Logs(NamedTuple):
 
 
 def will_be_made(group_id: str) -> str:
-    """What is to be said of a group that doesn't exist and gets offsets."""
+    """The remark about a group that doesn't exist and gets offsets."""
     return f"there is no group {group_id}: it is made when the plan is applied with --create"
 
 
 def read_topics(group: Group | None) -> frozenset[str] | None:
-    """The topics that members of a group read or mean to, None when one of them doesn't say."""
+    """The topics that members of a group read or subscribe to, None when that is unknown for one of them."""
     if group is not None and group.group_type is GroupType.STREAMS:
         return None
     topics: set[str] = set()
@@ -233,8 +235,8 @@ async def listed(
 async def record_times(
     admin: Admin, positions: Collection[Position], *, timeout_ms: int | None = None
 ) -> tuple[dict[Position, int], list[str]]:
-    """Timestamps of records, those that can be had: without them a plan is still right. The texts say why others are
-    not known.
+    """Timestamps of records, those that can be had: without them a plan is still right. The texts are the reasons why
+    others are unknown.
     """
     if not positions:
         return {}, []

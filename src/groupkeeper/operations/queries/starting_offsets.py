@@ -1,6 +1,6 @@
 """Where a reader that takes offsets by itself is to start: Spark's `startingOffsets`, of a group's commits or a time.
 
-Spark asks for an offset of every partition of a topic, and fails of one that the log does not have.
+Spark requires an offset for every partition of a topic, and fails for an offset that the log does not have.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LATEST = -1
 
 
 class Start(NamedTuple):
-    """Where to start in a partition: EARLIEST, LATEST or an offset. ``note``: why it is not the one asked for."""
+    """Where to start in a partition: EARLIEST, LATEST or an offset. ``note``: why it is not the requested one."""
 
     offset: int
     note: str | None = None
@@ -94,7 +94,7 @@ def _within(offset: int | None, earliest: int, latest: int, otherwise: int) -> S
 async def _partitions(
     admin: Admin, topics: Iterable[str], offsets: Iterable[TopicPartition]
 ) -> tuple[list[TopicPartition], dict[TopicPartition, Failure]]:
-    """Every partition of the topics that has a leader, and why others cannot be asked."""
+    """Every partition of the topics that has a leader, and the reasons why the others cannot be queried."""
     described = await describe_topics(admin, sorted(topics))
     every = {
         TopicPartition(topic.name, each.partition) for topic in described.done.values() for each in topic.partitions

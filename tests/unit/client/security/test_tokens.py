@@ -146,7 +146,7 @@ async def test_refusals_are_not_tried_again(server: TokenServer, status: int, bo
 
 async def test_a_server_that_is_away(server: TokenServer) -> None:
     away = endpoint(server)._replace(url="http://127.0.0.1:1/token")
-    with pytest.raises(AuthenticationFailed, match="it cannot be asked"):
+    with pytest.raises(AuthenticationFailed, match="it cannot be reached"):
         await away.fetch()
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class AccessCalls:
-    """What Admin can ask about who may do what, and how much of it."""
+    """Calls of Admin about ACLs, quotas, users and delegation tokens."""
 
     _cluster: Cluster
 
@@ -115,7 +115,7 @@ class AccessCalls:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Batch[QuotaEntity, None]:
-        """Set quotas by name, None takes one away; those that aren't named stay as they are.
+        """Set quotas by name, None takes one away; quotas that aren't named are unchanged.
 
         ``{QuotaEntity(user="alice"): {"producer_byte_rate": 1e6, "consumer_byte_rate": None}}``. Fails per entity:
         InvalidRequest (an unknown name, or a value that can't be), ClusterAuthorizationFailed (this needs ALTER_CONFIGS

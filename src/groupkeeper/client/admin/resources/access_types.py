@@ -48,7 +48,7 @@ class AclOperation(StrEnum):
 
 
 class AclPermission(StrEnum):
-    """Whether it may be done. What is denied stays so whatever else allows it."""
+    """Whether an ACL allows or denies. DENY takes precedence over ALLOW."""
 
     UNKNOWN = "UNKNOWN"
     DENY = "DENY"
@@ -56,7 +56,7 @@ class AclPermission(StrEnum):
 
 
 class Acl(NamedTuple):
-    """Who may, or may not, do an operation on a resource.
+    """An ACL: a principal may, or may not, do an operation on a resource.
 
     ``principal`` is "User:alice", "User:*" for every principal. ``name`` is that of the resource, "*" for all of the
     type,
@@ -130,8 +130,8 @@ class EntityName(Enum):
 class QuotaEntity(NamedTuple):
     """The entity of a quota: a user, a client id, both together, or an address. None: it isn't by that.
 
-    ``EntityName.DEFAULT`` stands for all who have none of their own. ``EntityName.ANY`` is for describing only: it fits
-    every name, and the default.
+    ``EntityName.DEFAULT`` applies to all without a quota of their own. ``EntityName.ANY`` is for describing only: it
+    fits every name, and the default.
     """
 
     user: str | EntityName | None = None

@@ -68,7 +68,7 @@ async def ask_broker(
     build: Callable[[int], R],
     deadline: Deadline,
 ) -> A:
-    """Ask one broker by its id, until it answers. Raises IllegalArgument when the cluster has no such broker."""
+    """Send a request to a broker by its id, with retries. Raises IllegalArgument when there is no such broker."""
     backoff = cluster.backoff()
     while True:
         await cluster.refresh(deadline)
@@ -90,7 +90,7 @@ async def ask_every_broker(
     deadline: Deadline,
     error_code: Callable[[A], int],
 ) -> dict[Node, A | Failure]:
-    """Ask each broker, all at the same time: its answer, or why there is none.
+    """Send a request to each broker, all at the same time: its answer, or why there is none.
 
     Retriable errors are retried until the deadline. Raises BrokersNotFound when no broker is known for the request.
     """

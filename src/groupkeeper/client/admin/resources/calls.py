@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ResourceCalls:
-    """What Admin can ask of topics, brokers and transactions, beside groups."""
+    """Calls of Admin on topics, brokers and transactions, beside groups."""
 
     _cluster: Cluster
 
@@ -43,9 +43,9 @@ class ResourceCalls:
         """Configs by name of topics, brokers, groups …, defaults included.
 
         ``names`` None: all of them; a name that the broker doesn't have is left out. Of sensitive ones the value is
-        None. A broker's configs are asked of the broker itself. Fails per resource: UnknownTopicOrPartition,
+        None. A broker's configs are requested from that broker. Fails per resource: UnknownTopicOrPartition,
         TopicAuthorizationFailed, GroupAuthorizationFailed, ClusterAuthorizationFailed (this needs DESCRIBE_CONFIGS),
-        InvalidRequest for a type that the broker doesn't know, IllegalArgument for a broker that isn't there.
+        InvalidRequest for a type that the broker doesn't support, IllegalArgument for a broker that doesn't exist.
         """
         from groupkeeper.client.admin.resources import configs
         from groupkeeper.client.admin.resources.types import ConfigResource
@@ -64,13 +64,13 @@ class ResourceCalls:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Batch[ConfigResource, None]:
-        """Change configs by name (KIP-339); those that aren't named stay as they are.
+        """Change configs by name (KIP-339); configs that aren't named are unchanged.
 
         A text sets the value, None takes back what was set, so that the default holds again, and a ``ListChange`` adds
         items to a list or takes some out. All changes of a resource are made, or none; brokers follow within moments.
-        ``validate_only``: nothing is changed, the broker only says whether it would. Fails per resource:
-        InvalidConfig, UnknownTopicOrPartition, TopicAuthorizationFailed, ClusterAuthorizationFailed (this needs
-        ALTER_CONFIGS) … Raises UnsupportedVersion when the brokers are older than 2.3.
+        ``validate_only``: the broker only validates the changes and makes none. Fails per resource: InvalidConfig,
+        UnknownTopicOrPartition, TopicAuthorizationFailed, ClusterAuthorizationFailed (this needs ALTER_CONFIGS) …
+        Raises UnsupportedVersion when the brokers are older than 2.3.
         """
         from groupkeeper.client.admin.resources import configs
         from groupkeeper.client.admin.resources.types import ConfigResource
@@ -79,7 +79,7 @@ class ResourceCalls:
         return await configs.alter_configs(self._cluster, changes, validate_only, timeout_ms)
 
     async def broker_settings(self, names: Iterable[str], *, timeout_ms: int | None = None) -> dict[str, str]:
-        """Values of configs of one broker by name; those that it doesn't tell are left out.
+        """Values of configs of one broker by name; configs that are not in its response are left out.
 
         For more of them, or of all brokers, see ``describe_configs``. Raises ClusterAuthorizationFailed without
         DESCRIBE_CONFIGS on the cluster.
@@ -91,7 +91,7 @@ class ResourceCalls:
     async def topic_settings(
         self, topics: Iterable[str], names: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, dict[str, str]]:
-        """Values of configs of topics by name, defaults included; those that the broker doesn't tell are left out.
+        """Values of configs of topics by name, defaults included; configs that are not in the response are left out.
 
         Fails per topic: UnknownTopicOrPartition, TopicAuthorizationFailed (this needs DESCRIBE_CONFIGS on it).
         """
@@ -177,7 +177,7 @@ class ResourceCalls:
     async def describe_transactions(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, TransactionDescription]:
-        """The state of transactional ids, asked of their coordinators, with the partitions written to.
+        """The state of transactional ids, from their coordinators, with the partitions written to.
 
         Fails per id: TransactionalIdNotFound, TransactionalIdAuthorizationFailed, UnsupportedVersion before 3.0.
         """
@@ -189,7 +189,7 @@ class ResourceCalls:
     async def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, FencedProducer]:
-        """Abort the open transaction of each id, and shut out the producer that has it now.
+        """Abort the open transaction of each id, and fence its current producer.
 
         Fails per id: TransactionalIdAuthorizationFailed (this needs WRITE on it), ClusterAuthorizationFailed.
         """
@@ -201,7 +201,7 @@ class ResourceCalls:
     async def describe_producers(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, tuple[ProducerState, ...]]:
-        """The idempotent producers that partitions remember, with the starts of open transactions.
+        """The producer state of partitions, with the start offsets of open transactions.
 
         Fails per partition: UnknownTopicOrPartition, TopicAuthorizationFailed (this needs READ on the topic),
         UnsupportedVersion before 2.8.
@@ -215,10 +215,11 @@ class ResourceCalls:
     async def abort_transaction(
         self, partition: TopicPartition, producer: ProducerState, *, timeout_ms: int | None = None
     ) -> None:
-        """Abort a transaction in one partition, past its coordinator: for one that hangs, which no coordinator ends.
+        """Abort a transaction in one partition without its coordinator: for a hanging transaction, which no coordinator
+        ends.
 
-        ``producer`` is as ``describe_producers`` tells it. For a transaction that its coordinator knows
-        see ``fence_producers``. Raises InvalidProducerEpoch, TransactionCoordinatorFenced, InvalidTxnState,
+        ``producer`` comes from ``describe_producers``. For a transaction that its coordinator has, see
+        ``fence_producers``. Raises InvalidProducerEpoch, TransactionCoordinatorFenced, InvalidTxnState,
         UnknownTopicOrPartition, ClusterAuthorizationFailed (this needs CLUSTER_ACTION), UnsupportedVersion.
         """
         from groupkeeper.client.admin.resources import transactions

@@ -128,7 +128,7 @@ def _operation(name: str, change: str | ListChange | None) -> tuple[int, str | N
 
 
 class _Parts(Generic[R, A]):
-    """A call on resources: each broker is asked for its own configs, any broker for all others."""
+    """A call on resources: a broker's configs are requested from that broker, all others from any broker."""
 
     def __init__(self, cluster: Cluster, deadline: Deadline, request_type: type[R], answer_type: type[A]) -> None:
         self._cluster = cluster
@@ -141,7 +141,7 @@ class _Parts(Generic[R, A]):
         build: Callable[[Sequence[ConfigResource]], Callable[[int], R]],
         read: Callable[[A], dict[ConfigResource, V | Failure]],
     ) -> Batch[ConfigResource, V]:
-        """Every resource's result or failure. A broker that can't be asked fails its own resources only."""
+        """Every resource's result or failure. The failure of a broker fails its own resources only."""
         wanted = list(dict.fromkeys(resources))
         by_broker: dict[int | None, list[ConfigResource]] = {}
         for each in wanted:

@@ -192,7 +192,7 @@ async def abort_transaction(
         producer_epoch=producer.producer_epoch,
         transaction_result=False,
         topics=[WritableTxnMarkerTopic(partition.topic, [partition.partition])],
-        # Of a first transaction the partition knows no coordinator: 0 is no later than any.
+        # For a first transaction the partition has no coordinator epoch: 0 is no later than any.
         coordinator_epoch=max(0, producer.coordinator_epoch),
     )
 

@@ -58,7 +58,7 @@ class ConfigResource(NamedTuple):
 
     @property
     def broker_id(self) -> int | None:
-        """The broker that has to be asked; None: any. Raises IllegalArgument when the name is no broker's id."""
+        """The broker to send the request to; None: any. Raises IllegalArgument when the name is no broker's id."""
         if self.type not in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
             return None
         if not self.name and self.type is ConfigResourceType.BROKER:
@@ -108,8 +108,8 @@ class ConfigSynonym(NamedTuple):
 class Config(NamedTuple):
     """One config of a resource. ``value`` None: it is sensitive, or not set.
 
-    ``synonyms`` are () and ``documentation`` None unless asked for, and on brokers that are too old to tell
-    (documentation: before 2.6).
+    ``synonyms`` are () and ``documentation`` None unless requested, and with brokers that are too old (documentation:
+    before 2.6).
     """
 
     name: str
@@ -210,9 +210,9 @@ class TransactionListing(NamedTuple):
 
 
 class TransactionListings(NamedTuple):
-    """The transactional ids of all brokers, and the brokers that could not be asked.
+    """The transactional ids of all brokers, and the brokers that failed.
 
-    ``transactions`` may be used when some brokers failed: it then lacks those that these coordinate.
+    ``transactions`` may be used when some brokers failed: it then lacks the ids that these coordinate.
     """
 
     transactions: dict[str, TransactionListing]
@@ -242,7 +242,7 @@ class TransactionDescription(NamedTuple):
 
 
 class ProducerState(NamedTuple):
-    """An idempotent producer that a partition remembers.
+    """The state of an idempotent producer in a partition.
 
     ``transaction_start``: the first offset of its open transaction, None when it has none open. ``coordinator_epoch``
     −1: no transaction of it has ended yet here. ``last_timestamp`` in ms; it and ``last_sequence`` −1: not known.
