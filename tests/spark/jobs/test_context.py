@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
+from tests.docs.questions import preparation, questions
 from tests.spark.kafka.test_source import commit
 from tools.apache_kafka import ApacheKafka, why_unavailable
 
@@ -29,7 +30,6 @@ from groupkeeper.pipeline.kafka.transactions import OpenTransaction
 from groupkeeper.pipeline.owners import owner_of, parse_owners
 from groupkeeper.testing.background import BackgroundBroker
 
-GUIDE = Path(__file__).resolve().parents[3] / "docs/pipeline.md"
 OWNERS = """\
 # the last that matches counts
 *            nobody
@@ -143,16 +143,33 @@ def test_owners_of_groups_and_topics(spark: SparkSession, tables: Path) -> None:
     assert owners["topic", "orders"] == "orders-team"
     assert owners["topic", "audit"] == "auditors"
     assert len(owners) == len(rows_of(tables, "topics")) + len(rows_of(tables, "groups"))
-    for name in ("topics", "edges", "owners"):
+    for name in ("topics", "edges", "owners", "freshness"):
         spark.read.parquet(str(tables / name)).createOrReplaceTempView(name)
-    block = re.findall(r"^```sql\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)[1]
-    readers_of_orders, teams = (spark.sql(query).collect() for query in block.split(";") if query.strip())
+    printed = {question.title: question.sql for question in questions()}
+    readers_of_orders = spark.sql(printed["Who read this topic last month?"]).collect()
+    teams = spark.sql(printed["What does each team read and keep?"]).collect()
     assert {(row.group_id, row.client_id) for row in readers_of_orders} == {
         (row["group_id"], row["client_id"]) for row in rows_of(tables, "edges") if row["topic"] == "orders"
     }
     disk = {row.owner: row.disk_bytes for row in teams}
     sizes = {row["topic"]: row["disk_bytes"] for row in rows_of(tables, "topics")}
     assert (disk["orders-team"], disk["billing-team"]) == (sizes["orders"], None)
+
+
+@pytest.mark.long
+def test_all_questions_can_be_asked_of_what_a_run_wrote(tables: Path) -> None:
+    with duckdb.connect() as database:
+        database.execute(preparation("sql").replace("'tables/", f"'{tables}/"))
+        found = {question.title: database.sql(question.sql).fetchall() for question in questions()}
+    assert len(found["How fresh are the answers?"]) == 1
+    (waiting,) = found["Which transactions hold readers back?"]
+    assert (waiting[1:3], waiting[4:6]) == (("audit", 0), ("slow", 2))
+    lag = {row["group_id"]: 0 for row in rows_of(tables, "lag")}
+    for row in rows_of(tables, "lag"):
+        lag[row["group_id"]] += row["lag"]
+    assert {row[1]: row[2] for row in found["Which groups are furthest behind?"]} == {
+        group: records for group, records in lag.items() if records
+    }
 
 
 @pytest.mark.long

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +22,8 @@ from groupkeeper.pipeline.present.trends import lag_history, log_ends, with_tren
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import Tables
 from groupkeeper.pipeline.storage.output import THIN_DAYS, Output, open_output
-from groupkeeper.pipeline.tables import FRESHNESS, LAG, LAG_HISTORY, LOG_ENDS, LOG_OFFSETS, RATES
+from groupkeeper.pipeline.tables import FRESHNESS, LAG, LAG_HISTORY, LOG_ENDS, LOG_OFFSETS
 from groupkeeper.pipeline.transforms.thinning import hourly_ends, hourly_lag
-
-GUIDE = Path(__file__).resolve().parents[3] / "docs/pipeline.md"
 
 Measured = dict[str, Any]
 
@@ -275,51 +271,3 @@ def test_of_an_hour_the_last_ends_are_left(spark: SparkSession) -> None:
     place = {"cluster": "c", "topic": "t", "partition": 0}
     given = [{**place, "measured_time": at(seconds), "log_end_offset": seconds} for seconds in (0, 60, HOUR, HOUR + 60)]
     assert sorted(row.log_end_offset for row in hourly_ends(frame(spark, LOG_ENDS, given)).collect()) == [60, HOUR + 60]
-
-
-@pytest.mark.long
-def test_questions_of_the_guide(spark: SparkSession) -> None:
-    now = datetime.now(UTC)
-    hour = now.replace(minute=0, second=0, microsecond=0)
-
-    def place(topic: str, partition: int, minutes: float) -> Measured:
-        where = {"cluster": "c", "group_id": "g", "topic": topic, "partition": partition}
-        return where | {"measured_time": hour + timedelta(minutes=minutes)}
-
-    late = {"lag": 5, "trend": "growing", "retention_margin_ms": 7_200_000}
-    lags = [
-        place("t", 0, 0) | late,  # it never catches up
-        place("t", 1, 0) | late | {"catch_up_ms": 7_100_000},
-        place("t", 2, 0) | late | {"catch_up_ms": 7_300_000},
-        place("t", 3, 0) | late | {"retention_margin_ms": None},
-        place("t", 4, 0) | late | {"lag": 0, "catch_up_ms": 0},
-    ]
-    # In time for 10 minutes, then for 30 s of 10 minutes, then unknown for as long, then in time again.
-    waits = zip((-40, -30, -20, -10, 0), (0, 30_000, None, 0, 0), strict=True)
-    told = [place("t", 0, minutes) | {"lag_ms": lag_ms} for minutes, lag_ms in waits]
-    logs = [("t", 0, -100, 10), ("t", 0, -65, 40), ("t", 0, 0, 100)]
-    ends = [place(topic, partition, minutes) | {"log_end_offset": end} for topic, partition, minutes, end in logs]
-    offsets = [(7, 200, 1), (7, 20, 5), (7, 10, 25), (8, 10, 3)]
-    ends += [
-        place("__consumer_offsets", number, 0) | {"measured_time": now - timedelta(minutes=ago), "log_end_offset": end}
-        for number, ago, end in offsets
-    ]
-    counts = [("g", 5, 4), ("g", 50, 7), ("g", 60, 9), (None, 5, 40)]
-    minutes = [
-        {"cluster": "c", "group_id": group, "minute": hour + timedelta(minutes=minute), "completed_rebalances": count}
-        for group, minute, count in counts
-    ]
-    for table, given in ((LAG, lags), (LAG_HISTORY, told), (LOG_ENDS, ends), (RATES, minutes)):
-        frame(spark, table, given).createOrReplaceTempView(table.name)
-    block, *_ = re.findall(r"^```sql\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
-    losing, in_time, came, hot, storms = (spark.sql(query).collect() for query in block.split(";") if query.strip())
-    assert [(row.partition, row.hours_left) for row in losing] == [(0, 2.0), (2, 2.0)]
-    assert [row.percent_in_time for row in in_time] == [pytest.approx((20 * 60 + 30) / (30 * 60) * 100, abs=0.01)]
-    hours = {
-        (row.topic, row.partition, row.hour.timestamp() - hour.timestamp()): row.records
-        for row in came
-        if row.topic == "t"
-    }
-    assert hours == {("t", 0, -2 * HOUR): 30, ("t", 0, 0): 60}
-    assert [(row.partition, row.records) for row in hot] == [(7, 20), (8, 0)]
-    assert [(row.hour.timestamp(), row.rebalances) for row in storms] == [(hour.timestamp(), 11)]
