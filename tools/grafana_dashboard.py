@@ -62,7 +62,7 @@ _OF_CLUSTER = "{{cluster}}"
 
 def _behind() -> list[dict[str, Any]]:
     return [
-        _panel("Clusters that cannot be asked", "stat", "none",
+        _panel("Clusters that cannot be reached", "stat", "none",
                [("count(groupkeeper_cluster_up == 0) or vector(0)", "")], (0, 0, 4, 4)),
         _panel("Groups", "stat", "none",
                [('sum by (cluster) (groupkeeper_cluster_groups{cluster=~"$cluster"})', _OF_CLUSTER)], (4, 0, 6, 4)),

@@ -351,7 +351,7 @@ async def test_the_journal_has_what_commands_did_and_takes_it_back(broker: Backg
     assert (await alice.get("/plans")).words.count("applied") == 2
     assert (await alice.get("/journal/change?id=nothing")).status == 404
     assert (await alice.get("/topic?cluster=prod&topic=nothing")).status == 404
-    assert "Who reads it" in (await alice.get("/topic?cluster=prod&topic=orders")).words
+    assert "Readers" in (await alice.get("/topic?cluster=prod&topic=orders")).words
     assert "2 topics" in (await alice.get("/topics?cluster=prod")).words
 
 

@@ -91,7 +91,7 @@ def test_pages(served: Served) -> None:
     fleet = served.get("/")
     assert fleet.headers["content-type"] == "text/html; charset=utf-8"
     assert "script-src 'self'; connect-src 'self'" in fleet.headers["content-security-policy"]  # nothing inline
-    assert "1 cluster cannot be asked: dr" in fleet.text
+    assert "1 cluster cannot be reached: dr" in fleet.text
     listed = served.get("/cluster?cluster=prod&q=bill&sort=lag")
     assert (">billing<" in listed.text, ">search<" in listed.text) == (True, False)
     group = served.get("/group?cluster=prod&group=search")

@@ -36,7 +36,7 @@ class Api:
         self._request: type[RootMessage] | None = None
 
     def highest_of(self, config: Config) -> int:
-        """The highest version served: one more where Kafka has an unstable one and the configuration wants it."""
+        """The highest version served: one more where Kafka has an unstable one and the configuration enables it."""
         return self.highest + (self.key in _UNSTABLE and config.unstable_api_versions_enable)
 
     @property

@@ -45,7 +45,7 @@ class ResourceType(IntEnum):
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 CLUSTER_NAME = "kafka-cluster"
 NOT_REQUESTED = -(2**31)
-"""Authorized operations in responses to requests that didn't ask for them."""
+"""Authorized operations in responses to requests without the flag for them."""
 _ANY = "*"
 _OPERATIONS = {
     ResourceType.TOPIC: (
@@ -79,15 +79,15 @@ IMPLIED_BY: dict[int, tuple[Operation, ...]] = {
     Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
     Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
 }
-"""By operation: those whose permission allows it, too."""
+"""By operation: other operations with a permission that implies it."""
 
 
 class Authorizer:
-    """Allows everything. A subclass decides otherwise; it is given to a `Broker`, and asked with every request."""
+    """Allows everything. A subclass decides otherwise; it is passed to a `Broker`, and called for every request."""
 
     @property
     def decisive(self) -> Authorizer:
-        """The one that decides, where this one only looks on."""
+        """The authorizer that decides, if this one only observes it."""
         return self
 
     def allows(self, call: Call, operation: Operation, resource_type: ResourceType, name: str) -> bool:
@@ -123,11 +123,11 @@ class Rule(NamedTuple):
     client_id: str = _ANY
 
     def is_about(self, resource_type: ResourceType, name: str) -> bool:
-        """Whether it says something of a resource, for any principal."""
+        """Whether it applies to a resource, for any principal."""
         return self.resource_type == resource_type and _matches(self.name, name)
 
     def is_for(self, call: Call) -> bool:
-        """Whether it says something of the sender of a request."""
+        """Whether it applies to the sender of a request."""
         return (
             self.principal in (_ANY, call.principal)
             and self.host in (_ANY, call.client_host.removeprefix("/"))

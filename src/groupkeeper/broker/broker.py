@@ -63,21 +63,13 @@ class Broker(Node):
 
     Attributes (all but the first two from `start` on):
         config: the settings.
-        authorizer: who may do what.
-        topics: the topics and their logs.
-        features: the levels of features that were changed while the broker ran.
-        dynamic_config: the settings that were changed while the broker ran.
-        group_configs: the settings of single groups: `group_configs.of(group_id)`.
-        client_metrics: the subscriptions to clients' metrics.
-        groups: the group coordinators.
-        share_states: the share coordinators.
-        transactions: the transaction coordinators.
-        cleaner: retention and compaction of the logs.
-        advertised: where clients of the first listener reach it (node_id, host, port).
-        cluster_id: as Kafka writes it.
-        server: the sockets.
-        loop: where it runs; None while it doesn't.
-        active_faults: `faults` while there are any.
+        authorizer: decides which principals may do what. topics: the topics and their logs. features: the levels of
+        features that were changed while the broker ran. dynamic_config: the settings that were changed while the broker
+        ran. group_configs: the settings of single groups: `group_configs.of(group_id)`. client_metrics: the
+        subscriptions to clients' metrics. groups: the group coordinators. share_states: the share coordinators.
+        transactions: the transaction coordinators. cleaner: retention and compaction of the logs. advertised: where
+        clients of the first listener reach it (node_id, host, port). cluster_id: as Kafka writes it. server: the
+        sockets. loop: where it runs; None while it doesn't. active_faults: `faults` while there are any.
     """
 
     features: FeatureLevels
@@ -355,7 +347,7 @@ class Broker(Node):
 
     @property
     def security(self) -> Security:
-        """What listeners ask of clients, and the credentials; made on first use."""
+        """The security of listeners, and the credentials; made on first use."""
         if self._security is None:
             from groupkeeper.broker.security.security import Security
 
@@ -411,7 +403,7 @@ class Broker(Node):
         return not self.topics.was_deleted_since(name, self.now_ms() - self.config.groupkeeper_auto_create_grace_ms)
 
     def create_automatically(self, name: str, mutations: Mutations) -> None:
-        """Makes a topic with the broker's default number of partitions, or says in the log why it can't."""
+        """Creates a topic with the broker's default number of partitions, or logs why it can't."""
         hosts: dict[str, GroupRuntime | TransactionRuntime | ShareStateRuntime] = {
             OFFSETS_TOPIC: self.groups,
             TRANSACTIONS_TOPIC: self.transactions,

@@ -210,8 +210,8 @@ class Faults:
     def error(
         self, api: str | int | None, error: ErrorName, *, executes: bool = False, **which: Unpack[Which]
     ) -> Fault:
-        """The answer is an error: Kafka's name of it, its code, or the exception. Where an answer has no error of its
-        own, everything the request asks for is refused with it. With `executes` it was carried out all the same.
+        """The answer is an error: Kafka's name of it, its code, or the exception. Where a response has no top-level
+        error, each item of the request is refused with it. With `executes` it was carried out all the same.
         """
         return self._install(api, _Effect(error=_error_of(error), executes=executes), which)
 
@@ -250,8 +250,8 @@ class Faults:
         return self.in_loop(lambda: self._move(self._broker.transactions, transactional_id, away_ms))
 
     def expire_session(self, group_id: str, member: str | None = None) -> list[str]:
-        """Expires the session of a member as if it had sent nothing for its session timeout; returns the ids of
-        those that were removed.
+        """Expires the session of a member as if it had sent nothing for its session timeout; returns the ids of the
+        removed members.
 
         `member` is a member id, a group instance id or a client id; None is every member. A member whose JoinGroup or
         SyncGroup waits for others keeps its session. Raises `GroupIdNotFound`, `UnknownMemberId`.

@@ -39,7 +39,7 @@ def supported_features(config: Config) -> list[tuple[str, int, int]]:
 
 
 def finalized_features(config: Config) -> dict[str, int]:
-    """The level of each feature that is on: the highest, unless a `feature.<name>` key says otherwise."""
+    """The level of each feature that is on: the highest, unless a `feature.<name>` key sets another one."""
     levels = {
         name: config.features.get(name, 0 if name == _KRAFT else highest)
         for name, _, highest in supported_features(config)

@@ -1,4 +1,4 @@
-"""What the parts of a broker know of it: its settings, its topics, its clock. They know nothing of the parts above."""
+"""The part of a broker that its parts use: settings, topics, clock. They do not depend on the parts above."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ class Node:
 
     Attributes (all but the first two from `start` on):
         config: the settings.
-        authorizer: who may do what.
-        audit: where logins and decisions of the authorizer are written; None: nowhere.
-        quotas: how much clients may send and get.
-        topics: the topics and their logs.
+        authorizer: decides which principals may do what. audit: where logins and decisions of the authorizer are
+        written; None: nowhere. quotas: how much clients may send and get. topics: the topics and their logs.
         group_configs: the settings of single groups: `group_configs.of(group_id)`.
     """
 
@@ -34,7 +32,7 @@ class Node:
 
     @property
     def security(self) -> Security:
-        """What listeners ask of clients, and the credentials; made on first use."""
+        """The security of listeners, and the credentials; made on first use."""
         raise NotImplementedError
 
     @property

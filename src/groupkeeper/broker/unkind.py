@@ -1,7 +1,7 @@
 """Replies that Apache Kafka may send but rarely does: a client that cannot handle them has a bug (docs/testing.md).
 
-Everything here is legal. Nothing is refused that a client must not ask again, and no two requests of the same API are
-hit one after the other, so that a client with one retry gets on.
+Everything here is legal. All refusals are retriable, and no two consecutive requests of the same API are affected, so
+that a client with one retry succeeds.
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ class Unkindness:
         return shuffled
 
     def _shorten(self, response: FetchResponse) -> None:
-        """Leaves partitions out for want of room, cuts others off, and denies that some are led here."""
+        """Omits some partitions as if the response were full, truncates others, and replies NOT_LEADER_OR_FOLLOWER for
+        some.
+        """
         is_empty = self._chance.random() < 0.2  # as of a client that is throttled
         topics = []
         for topic in response.responses:

@@ -1,7 +1,7 @@
 """From snapshots to notices: an alert fires once, is repeated rarely, is resolved, and is never sent twice. Pure: no
 clock here.
 
-What isn't known changes nothing: an alert that fires goes on, one that is about to waits.
+Unknown values change nothing: a firing alert keeps firing, a pending one stays pending.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 
 class Key(NamedTuple):
-    """What an alert is of; the group is "" when it is of a cluster."""
+    """The subject of an alert; the group is "" when it is a cluster."""
 
     rule: str
     cluster: str
@@ -35,8 +35,8 @@ class Key(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """What webhooks are sent. ``since_ms``: when the limit was broken first; ``at_ms``: of this notice. ``texts`` say
-    what is broken, or why it is resolved. ``command``: what would help. ``to``: whom it is for.
+    """A message for webhooks. ``since_ms``: when the limit was broken first; ``at_ms``: of this notice. ``texts``: the
+    exceeded limits, or why the alert is resolved. ``command``: a command that helps. ``to``: names of webhooks.
     """
 
     kind: Kind
@@ -133,7 +133,7 @@ class Alerts:
             yield from self._end(rule, key, ("the group is not there any more",), now_ms)
 
     def _on_hold(self, rule: Rule, cluster: str, now_ms: int) -> Iterator[Notice]:
-        """Nothing is known of the groups: what fires goes on, and is repeated."""
+        """Nothing is known of the groups: firing alerts keep firing, and are repeated."""
         for key in [key for key in self._alerts if key[:2] == (rule.name, cluster)]:
             yield from self._step(rule, key, Verdict.UNKNOWN, (), now_ms)
 

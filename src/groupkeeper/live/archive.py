@@ -15,11 +15,12 @@ T = TypeVar("T")
 
 
 class Archive:
-    """Takes what collectors find. Where that fails, collecting goes on, and the next poll is noted again.
+    """Writes the results of collectors to the history. After a failure collecting continues, and the next poll is
+    written again.
 
     Attributes:
-        problem: why the last poll could not be noted; None: it was, or there is no history.
-        failed: polls that could not be noted.
+        problem: why the last poll could not be written; None: it was written, or there is no history.
+        failed: number of polls that could not be written.
     """
 
     def __init__(self, history: History | None) -> None:
@@ -34,12 +35,12 @@ class Archive:
         return self._history is not None
 
     async def known(self, cluster: str) -> Mapping[str, Known]:
-        """What was known last of the groups of a cluster; nothing without a history."""
+        """The last known state of a cluster's groups; nothing without a history."""
         history = self._history
         return {} if history is None else await self.ask(lambda: history.known(cluster))
 
     async def add(self, found: Found, at_ms: int) -> None:
-        """Note what a poll found."""
+        """Store the result of a poll."""
         history = self._history
         if history is None:
             return
@@ -51,7 +52,7 @@ class Archive:
             self.failed += 1
 
     async def of_group(self, cluster: str, group_id: str, since_ms: int) -> tuple[list[Sample], list[Noted]]:
-        """What was noted of a group since then; nothing without a history, or where it can't be read."""
+        """The samples and changes of a group since then; none without a history, or if it can't be read."""
         history = self._history
         if history is None:
             return [], []
@@ -63,7 +64,7 @@ class Archive:
             return [], []
 
     async def keep(self, name: str, content: str) -> None:
-        """Keep a text for after a restart; without a history it is forgotten."""
+        """Store a text that survives a restart; without a history it is lost."""
         history = self._history
         if history is not None:
             try:
@@ -72,8 +73,9 @@ class Archive:
                 self.problem = str(failure)
 
     async def ask(self, question: Callable[[], T]) -> T:
-        """The answer to a question to the history, asked in its thread."""
-        # Cancelled before the thread takes it up, it would never be answered: what the last poll found would be lost.
+        """The result of a call on the history, made in its thread."""
+        # A call that is cancelled before the thread starts it would never run: the result of the last poll would be
+        # lost.
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, question))
 
     def close(self) -> None:

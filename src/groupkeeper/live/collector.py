@@ -50,7 +50,7 @@ class Collector:
         self._waits = Waits(reads_records=schedule.wanted.reads_records)
 
     async def poll(self) -> ClusterSnapshot:
-        """Look at the cluster now. A cluster that cannot be asked has a snapshot, too, with the problem."""
+        """Look at the cluster now. A cluster that cannot be polled has a snapshot, too, with the problem."""
         if self._following is None:
             self._following = Following(await self._archive.known(self.cluster))
         began, began_ms, polls = time.monotonic(), time.time_ns() // 1_000_000, self.snapshot.polls

@@ -41,6 +41,6 @@ class EndsSeen:
         return times[after - 1] + (times[after] - times[after - 1]) * (offset - first) // (last - first)
 
     def keep(self, places: Collection[TopicPartition]) -> None:
-        """Forget all others."""
+        """Remove all others."""
         if len(self._points) > len(places):
             self._points = {place: points for place, points in self._points.items() if place in places}

@@ -12,7 +12,7 @@ from groupkeeper.operations.watch import Change, What, changes
 
 _MOVES = frozenset({What.JOINED, What.LEFT, What.ASSIGNMENT})
 _NEWEST = 0.3
-"""Of a trend: what the latest poll says counts so much."""
+"""Of a trend: the weight of the latest poll."""
 
 _REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 

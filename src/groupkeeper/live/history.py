@@ -43,11 +43,11 @@ _BUSY_S = 5.0
 
 
 class HistoryFailed(Exception):
-    """The history cannot be opened, read or written now. The text says why."""
+    """The history cannot be opened, read or written. The text has the reason."""
 
 
 class Bounds(NamedTuple):
-    """How much is kept: of each kind so many rows, none older than so long. ``step_ms``: see the module."""
+    """The bounds of the history: the number of rows of each kind, and their age. ``step_ms``: see the module."""
 
     rows: int = 2_000_000
     age_ms: int = 7 * 24 * 3600 * 1000
@@ -136,7 +136,7 @@ class History:
         self._file.close()
 
     def add(self, snapshot: ClusterSnapshot, changes: Iterable[Change], at_ms: int) -> None:
-        """Note what a poll found that began or measured then, and forget what is too much or too old."""
+        """Store the result of a poll that began or measured then, and prune rows beyond the bounds."""
         problem = snapshot.problems[0].message[:_LONGEST_TEXT] if snapshot.problems else None
         last: dict[int, Sample] = {}
         try:
@@ -161,7 +161,7 @@ class History:
                 self._prune(at_ms)
         except HistoryFailed:
             with self._telling():
-                self._check_ids()  # those that were given in the transaction are not there
+                self._check_ids()  # ids given in the transaction were rolled back
             raise
         self._last.update(last)
         if snapshot.is_up:
@@ -189,13 +189,13 @@ class History:
         return key
 
     def _leave_in_file(self, snapshot: ClusterSnapshot) -> None:
-        """Forget groups that are not there any more: some clusters have thousands of new names every day."""
+        """Drop deleted groups from memory: some clusters have thousands of new names every day."""
         gone = [pair for pair in self._ids if pair[0] == snapshot.cluster and pair[1] not in snapshot.groups]
         for pair in gone:
             self._last.pop(self._ids.pop(pair), None)
 
     def _prune(self, at_ms: int) -> None:
-        """Rows are in order of time, so that what goes is always at the beginning, a bounded part of it at a time."""
+        """Delete the oldest rows, a bounded number at a time. Rows are in order of time."""
         oldest_ms = at_ms - self._bounds.age_ms
         for table in _BOUNDED:
             first, newest = self._file.execute(f"SELECT min(id), max(id) FROM {table}").fetchone()
@@ -206,7 +206,7 @@ class History:
             self._file.execute(f"DELETE FROM {table} WHERE id < ?", (too_many,))
             self._file.execute(f"DELETE FROM {table} WHERE id < ? AND at_ms < ?", (most, oldest_ms))
         [kept_ms] = self._file.execute("SELECT at_ms FROM samples ORDER BY id LIMIT 1").fetchone() or (0,)
-        # A group whose last sample is gone has nothing that holds: it is noted again.
+        # A group without samples in the file must get a new one with the next poll.
         self._last = {key: sample for key, sample in self._last.items() if sample.at_ms >= kept_ms}
         self._writes += 1
         if self._writes % _WRITES_PER_SWEEP == 0:

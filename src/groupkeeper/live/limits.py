@@ -1,4 +1,4 @@
-"""Limits that groups are to keep, and what is said of a group that breaks one. Pure: a snapshot in, findings out."""
+"""Limits for groups, and the findings for a group that exceeds one. Pure: a snapshot in, findings out."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Measure(StrEnum):
 
 TIMES = frozenset({Measure.TIME_LAG, Measure.MARGIN, Measure.IDLE})
 LOWEST = frozenset({Measure.MARGIN, Measure.MEMBERS})
-"""Of these the limit is the least that is well."""
+"""Measures with a lower limit: smaller values exceed it."""
 
 Value = int | str | None
 
 
 class Limits(NamedTuple):
-    """None: not limited. ``max_idle_ms``: how long commits may stand still while records wait. ``states``: those that
-    are well; empty: all. ``max_rebalances``: since the first look.
+    """None: not limited. ``max_idle_ms``: how long a group may commit nothing while it has lag. ``states``: the allowed
+    ones; empty: all. ``max_rebalances``: since the first poll.
     """
 
     max_lag: int | None = None

@@ -1,4 +1,4 @@
-"""What a collector found at one instant: immutable, and all that metrics, checks and pages are made of."""
+"""Snapshots of clusters at one instant: immutable, and the only source of metrics, checks and pages."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Wait(NamedTuple):
     """How long the oldest record that a group has still to read of a partition has waited, at the snapshot's instant.
 
     ``lag_ms``: by the record's own time, never negative; 0: no record waits; None: not known. ``is_estimated``: it is
-    interpolated between the ends of the log at earlier looks. ``margin_ms``: until the topic's ``retention.ms`` lets
-    the record be removed, negative when it is overdue; None: nothing waits, or records are kept whatever their age, or
+    interpolated between the log ends of earlier polls. ``margin_ms``: until the topic's ``retention.ms`` lets the
+    record be removed, negative when it is overdue; None: nothing waits, or the topic has no time retention, or
     (``is_margin_known`` False) it isn't known.
     """
 
@@ -28,9 +28,8 @@ class Wait(NamedTuple):
 class WaitSum(NamedTuple):
     """The longest wait of several partitions, and the shortest margin.
 
-    ``lag_ms``: at least so long where it isn't known of all of them; None: it is known of none, or nothing waits in
-    those of which it is known. ``estimated`` and ``unknown`` count partitions; those without a commit have no lag, and
-    aren't counted.
+    ``lag_ms``: a lower bound if some waits are unknown; None: all are unknown, or nothing waits in the partitions with
+    known waits. ``estimated`` and ``unknown`` count partitions; those without a commit have no lag, and aren't counted.
     """
 
     lag_ms: int | None
@@ -42,7 +41,8 @@ class WaitSum(NamedTuple):
 class TopicView(NamedTuple):
     """A group's partitions of one topic together. ``assigned``: to how many members some are assigned.
 
-    ``progress_ms``: when a look first found what is committed now; None: nothing is committed, or it isn't known.
+    ``progress_ms``: time of the first poll that found the current commit; None: nothing is committed, or it isn't
+    known.
     """
 
     lag: LagSum
@@ -55,8 +55,9 @@ class GroupView(NamedTuple):
     """A group at the snapshot's instant.
 
     ``group_type`` and ``group_state`` are as the coordinator describes the group, else as the cluster lists it; None:
-    not known. ``description`` None: it can't be described, and ``problems`` say why. ``rows`` are in order of topics
-    and partitions, ``waits`` those of the same rows. ``topics`` are sums of them by name, ``lag`` and ``wait`` of all.
+    not known. ``description`` None: it can't be described, and ``problems`` has the reason. ``rows`` are in order of
+    topics and partitions, ``waits`` those of the same rows. ``topics`` are sums of them by name, ``lag`` and ``wait``
+    of all.
 
     ``rebalances``: as many as were seen since the collector began; of a classic group looks that found other members or
     assignments, of the others new epochs. ``committed``: the sum of what is committed, by which it is seen to change;
@@ -88,7 +89,9 @@ class GroupView(NamedTuple):
 
 
 class Polls(NamedTuple):
-    """How collecting goes: all polls so far, those that failed as a whole, and when the last one that didn't began."""
+    """The polls of a cluster: how many so far, how many failed as a whole, and the start time of the last successful
+    one.
+    """
 
     done: int = 0
     failed: int = 0
@@ -98,9 +101,9 @@ class Polls(NamedTuple):
 class ClusterSnapshot(NamedTuple):
     """A cluster at one instant.
 
-    ``measured_ms``: when the ends of all its logs were asked for, all else having been asked before; None: it could not
-    be asked, and ``groups`` is empty. ``problems``: why not, or which brokers did not tell their groups. ``seconds``:
-    what the poll took. ``listed``: groups that the cluster lists, also those that aren't looked at.
+    ``measured_ms``: when all log ends were requested, after all other requests; None: the poll failed, and ``groups``
+    is empty. ``problems``: why it failed, or which brokers did not list their groups. ``seconds``: what the poll took.
+    ``listed``: groups that the cluster lists, also unselected ones.
     """
 
     cluster: str
@@ -115,7 +118,7 @@ class ClusterSnapshot(NamedTuple):
 
     @property
     def is_up(self) -> bool:
-        """Whether the last poll could ask the cluster."""
+        """Whether the last poll succeeded."""
         return self.measured_ms is not None
 
 

@@ -1,5 +1,6 @@
-"""One poll of a whole cluster. What fails of it is in the answer; it raises only when the cluster could not be asked
-at all."""
+"""One poll of a whole cluster. What fails of it is in the answer; it raises only when the whole cluster cannot be
+polled.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +103,7 @@ async def poll(
 
 
 def unreached(cluster: str, failure: Failure, polls: Polls, seconds: float) -> ClusterSnapshot:
-    """The snapshot of a cluster that could not be asked, and why."""
+    """The snapshot of a cluster after a failed poll, with the problem."""
     return ClusterSnapshot(cluster, None, seconds, {}, (problem_of(failure),), polls)
 
 

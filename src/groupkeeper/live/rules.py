@@ -25,7 +25,7 @@ class Template(StrEnum):
 
 
 class Webhook(NamedTuple):
-    """A webhook. ``repeat_ms``: after how long an alert that goes on is sent again; None: never."""
+    """A webhook. ``repeat_ms``: the interval at which a firing alert is sent again; None: never."""
 
     name: str
     url: str
@@ -36,8 +36,8 @@ class Webhook(NamedTuple):
 class Rule(NamedTuple):
     """``for_ms``: how long a limit is broken before an alert fires; ``resolve_ms``: how long it is kept before the
     alert is resolved.
-    ``is_of_cluster``: no limit of groups, but that the cluster can be asked. ``within_ms``: for limits of rebalances.
-    ``to``: names of webhooks.
+    ``is_of_cluster``: the rule is broken when the cluster cannot be polled, and has no limits of groups. ``within_ms``:
+    for limits of rebalances. ``to``: names of webhooks.
     """
 
     name: str

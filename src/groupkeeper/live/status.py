@@ -14,7 +14,7 @@ _LAGGING_MS = 5 * 60 * 1000
 _PATIENCE_MS = 10 * 60 * 1000
 _EMPTY_PATIENCE_MS = 60 * 1000
 _LEFT_MS = 24 * 3600 * 1000
-"""A group without members whose commits stand still for so long has been left, and loses nothing."""
+"""A group without members and without commits for this time counts as abandoned, and its records as not lost."""
 
 
 class Status(StrEnum):

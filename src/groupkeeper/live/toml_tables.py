@@ -11,7 +11,7 @@ from groupkeeper.operations.times import BadDuration
 
 
 class BadTable(ValueError):
-    """The file is not what it is to be. The text says where and why."""
+    """The file is invalid. The text has the place and the reason."""
 
 
 T = TypeVar("T")

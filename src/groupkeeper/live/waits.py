@@ -19,7 +19,7 @@ from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed
 
 _READ_TOGETHER = 200
 _TRY_AGAIN_MS = 300_000
-"""After so long what may not be read, and settings, are asked for again."""
+"""The interval between attempts to read refused topics, and between requests for settings."""
 
 NOTHING_WAITS = Wait(0)
 _UNKNOWN = Wait(None, is_margin_known=False)
@@ -29,7 +29,7 @@ Rows = Mapping[str, Sequence[PartitionLag]]
 
 
 class Waits:
-    """What is remembered of one cluster's records from poll to poll: bounded by the number of its partitions."""
+    """The state about one cluster's records between polls: bounded by the number of its partitions."""
 
     def __init__(self, *, reads_records: bool = True) -> None:
         """``reads_records`` False: records are never read, and times are always interpolated."""
@@ -41,7 +41,7 @@ class Waits:
         self._retention = _Retention()
 
     async def look(self, admin: Admin, rows_by_group: Rows, at_ms: int, *, within_s: float) -> None:
-        """Read what is needed to know the waits at that instant, as far as it takes no longer than ``within_s``."""
+        """Read the records and settings that the waits at that instant need, for at most ``within_s``."""
         wanted: dict[Position, None] = {}
         places: set[TopicPartition] = set()
         for row in _each(rows_by_group):
@@ -62,7 +62,7 @@ class Waits:
             for topic, refusal in self._refused.items()
             if topic in topics and not _is_due(refusal[0], at_ms)
         }
-        # What is not asked or read in time is so the next time, and what is known of records stays known.
+        # The rest is read by the next poll; times of records that are already known are kept.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 with contextlib.suppress(ClientError, KafkaError):
@@ -107,7 +107,7 @@ class Waits:
         return Wait(max(0, at_ms - written_ms), is_estimated, margin_ms, kept_ms is not None)
 
     def refusals(self, topics: Iterable[str]) -> Iterator[tuple[str, Deed, Failure]]:
-        """Of the topics those whose records or settings may not be read, and why."""
+        """The topics with records or settings that may not be read, with the failure."""
         for topic in topics:
             if topic in self._refused:
                 yield topic, Deed.READ_RECORDS, self._refused[topic][1]

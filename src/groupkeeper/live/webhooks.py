@@ -72,7 +72,7 @@ def _slack(notice: Notice) -> Any:
 
 
 def _escaped(text: str) -> str:
-    """As Slack wants it: otherwise a group's name could notify all members of a channel."""
+    """In Slack's format: otherwise a group's name could notify all members of a channel."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -101,7 +101,7 @@ class Refused(Exception):
 
 
 def post(url: str, document: Any) -> None:
-    """Send it. Raises Refused, whose text doesn't have the address: that may be a secret."""
+    """Post the document. Raises Refused; its text doesn't have the address, which may be a secret."""
     content = json.dumps(document).encode()
     headers = {"Content-Type": "application/json", "User-Agent": "groupkeeper"}
     try:
@@ -125,7 +125,7 @@ class Courier:
     """
 
     def __init__(self, webhooks: Mapping[str, Webhook], tell: Callable[[str], None]) -> None:
-        """``tell`` is called with what goes wrong."""
+        """``tell`` is called with failures."""
         self.counts: Counter[tuple[str, str]] = Counter()
         self._webhooks = webhooks
         self._tell = tell

@@ -43,7 +43,7 @@ class Streamed(Response):
 
 
 class Chunked(Streamed):
-    """A long answer whose length is known; what isn't sent yet is held once for all readers."""
+    """A long response with a known length; what isn't sent yet is held once for all readers."""
 
     def __init__(self, body: bytes, status: int = 200, headers: Mapping[str, str] = {}) -> None:
         whole = memoryview(body)

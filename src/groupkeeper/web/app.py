@@ -1,4 +1,4 @@
-"""What is answered over HTTP. Everything is there before it is asked for: no look at a page makes a cluster be asked.
+"""The HTTP routes. Pages are made from the last snapshots: viewing a page sends no request to a cluster.
 
 Pages have one script, which brings them up to date, and their policy lets no other run.
 """
@@ -70,7 +70,7 @@ class Site:
         self._changes = Changes(access, snapshots, desk, record)
 
     def routes(self) -> list[Route]:
-        """All of them; most are for those only who may see something."""
+        """All routes; most of them require a role."""
         pages = {
             "/": self.fleet,
             "/cluster": self.cluster,
@@ -102,7 +102,7 @@ class Site:
                 return await answer(request)
             headers = {"WWW-Authenticate": "Bearer"}
             if not self._access.has_login:
-                said = "The proxy in front of this server did not say who you are."
+                said = "The proxy in front of this server did not name a user."
                 return html_answer(parts.refusal_page(said), 401, headers)
             target = f"{request.url.path}?{request.url.query}" if request.method == "GET" else "/"
             return html_answer(parts.login_page("", target), 401, headers)
@@ -144,7 +144,7 @@ class Site:
     async def metrics(self, request: Request) -> Response:
         person = self._access.person(request)
         if person is None or not person.rights.sees_all:
-            said = "All metrics are for those only who may see all groups of all clusters.\n"
+            said = "Metrics require the right to see all groups of all clusters.\n"
             return PlainTextResponse(said, 403, HEADERS)
         form = wanted_format(request.headers.get("accept", ""))
         headers = {**HEADERS, "Content-Type": form.value, "Vary": "Accept, Accept-Encoding"}
@@ -177,7 +177,7 @@ class Site:
         return Response(content, media_type="text/javascript", headers=HEADERS)
 
     async def events(self, request: Request) -> Response:
-        """The polls of a cluster, or of all, as long as it is looked at by somebody who may see them."""
+        """The polls of a cluster, or of all, as long as the viewer may see them."""
         only = request.query_params.get("cluster")
 
         def seen() -> list[str]:
@@ -189,7 +189,7 @@ class Site:
         return self._news.stream(seen)
 
     def _shared(self, request: Request, snapshots: Sequence[ClusterSnapshot], write: Callable[[], str]) -> Response:
-        """A page of snapshots. Many may look at the same one, and all ask for it when there is news."""
+        """A page of snapshots. Many viewers may have the same page open, and all request it after a poll."""
         now_s = time.monotonic()
         key = (str(request.url), self._viewer(request), *((each.cluster, each.polls.done) for each in snapshots))
         kept = self._kept.get(key)
@@ -226,7 +226,7 @@ class Site:
         snapshot = self._asked_for(request)
         group = None if snapshot is None else snapshot.groups.get(request.query_params.get("group", ""))
         if snapshot is None or group is None:
-            return self._nowhere(request, "There is no such group now, or its cluster cannot be asked.")
+            return self._nowhere(request, "There is no such group now, or its cluster cannot be reached.")
         now_ms = _now_ms()
         samples, changes = await self._archive.of_group(snapshot.cluster, group.group_id, now_ms - _HISTORY_MS)
         viewer = self._viewer(request)
@@ -260,8 +260,8 @@ class Site:
 
 
 def application(site: Site, hosts: frozenset[str] | None = None) -> ASGIApp:
-    """The application, for any server. ``hosts``: names by which it may be asked for; None: any. A page in somebody's
-    browser could otherwise reach a server on the same machine by a name of its own.
+    """The application, for any server. ``hosts``: host names that requests may have; None: any. Without this check a
+    web page could reach a local server through a DNS name of its own.
     """
     routed = Starlette(routes=site.routes())
     if hosts is None:

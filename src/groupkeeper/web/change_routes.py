@@ -1,4 +1,4 @@
-"""What is answered about changes. Only here, and only when a form is sent, is a cluster asked because of a request."""
+"""The routes for changes. Only these send requests to a cluster, and only when a form is sent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 
 class Refused(Exception):
-    """What is asked for is not done. ``said``: why, for a page."""
+    """The request is refused. ``said``: the reason, for a page."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)
@@ -44,7 +44,7 @@ class Refused(Exception):
 
 
 class Changes:
-    """The routes. ``desk`` None: nothing can be changed here, and pages say so. ``record`` None: no journal."""
+    """The routes. ``desk`` None: the server is read-only, and pages show that. ``record`` None: no journal."""
 
     def __init__(self, access: Access, snapshots: Snapshots, desk: Desk | None, record: Record | None) -> None:
         self._access = access
@@ -87,7 +87,7 @@ class Changes:
         return answered
 
     def viewer(self, request: Request) -> Viewer:
-        """Who looks at a page, and what the page has for that."""
+        """The viewer of a page, with the rights that the page depends on."""
         person = self._access.person(request)
         seal = "" if person is None or not person.is_known else self._access.seal(person)
         return Viewer(
@@ -235,7 +235,7 @@ class Changes:
         return self._record
 
     async def _posted(self, request: Request) -> tuple[Desk, Person, Form]:
-        """Who sent a form, and what is in it. Raises Refused unless it is from one of their own pages."""
+        """The sender and the fields of a form. Raises Refused unless it is from one of the sender's own pages."""
         if self._desk is None:
             raise Refused(403, "This server is read-only: it was started without --allow-changes.")
         form = await read_form(request)
@@ -257,7 +257,7 @@ class Changes:
         for snapshot in viewer.seen(self._snapshots()):
             if snapshot.cluster == cluster and group_id in snapshot.groups:
                 return snapshot, snapshot.groups[group_id]
-        raise Refused(404, "There is no such group now, or its cluster cannot be asked.")
+        raise Refused(404, "There is no such group now, or its cluster cannot be reached.")
 
     def _entry(self, entry_id: str, request: Request) -> Entry:
         entry = None if self._desk is None else self._desk.entry(entry_id)
@@ -268,7 +268,7 @@ class Changes:
 
     @staticmethod
     def _sees(person: Person, entry: Entry) -> bool:
-        """A plan of no group may still say something of some."""
+        """A plan without groups may still name some in its problems."""
         may = all(person.rights.may(Role.VIEW, entry.cluster, group_id) for group_id in entry.group_ids)
         return may and (bool(entry.group_ids) or entry.made_by == person.name)
 
@@ -282,7 +282,7 @@ class Changes:
 
 
 def _known(viewer: Viewer) -> Person:
-    """Who looks: these routes are for those only who may see something."""
+    """The viewer: these routes require the right to see something."""
     assert viewer.person is not None
     return viewer.person
 

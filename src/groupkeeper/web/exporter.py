@@ -1,4 +1,4 @@
-"""The exporter: writes a snapshot's series once, when it comes, and gives the text of all whenever it is asked for."""
+"""The exporter: writes a snapshot's series once, when it arrives, and returns the text of all series to each scrape."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _METRICS = {
 
 
 class Names(NamedTuple):
-    """Metrics that go by the names of another exporter."""
+    """Metrics with the names of another exporter."""
 
     metrics: Sequence[Metric]
     of_cluster: Callable[[ClusterSnapshot], Iterator[Sample]]
@@ -58,7 +58,7 @@ PROGRAM_METRICS = (
     Metric("groupkeeper_history_failed_polls_total", "Polls that could not be noted in the history.", (), True),
     Metric(
         "groupkeeper_alert_firing",
-        "1; a rule of --rules that a group doesn't keep, or whose cluster cannot be asked; silenced ones, too.",
+        "1; a rule of --rules that a group breaks, or that the cluster cannot be polled; silenced ones, too.",
         ("rule", "severity", "cluster", "group"),
     ),
     Metric(
@@ -114,7 +114,7 @@ class Exporter:
         self._show(snapshot.cluster, writing.block())
 
     async def take_aside(self, snapshot: ClusterSnapshot) -> None:
-        """The same beside other work in this loop, which goes on meanwhile."""
+        """The same, yielding to other tasks of this loop."""
         writing = Writing()
         for number, sample in enumerate(self._of(snapshot)):
             writing.add(sample)
@@ -155,7 +155,7 @@ class Exporter:
         return map(unpacked, parts)
 
     def gzipped(self, form: Format) -> bytes:
-        """The same with gzip. Made once for all who ask until the next snapshot, in any thread: it takes a moment."""
+        """The same with gzip. Made once for all scrapes until the next snapshot, in any thread: it takes a moment."""
         with self._lock:
             if form not in self._gzipped:
                 self._gzipped[form] = gzipped(self._parts(form))

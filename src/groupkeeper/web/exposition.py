@@ -107,7 +107,7 @@ class Writing:
 
 
 def segments(metrics: Iterable[Metric], blocks: Iterable[Block], form: Format) -> Iterator[bytes]:
-    """All samples, each metric's together whatever the source; a metric without samples is left out."""
+    """All samples, those of a metric together, from all sources; a metric without samples is left out."""
     sources = list(blocks)
     for metric in metrics:
         found = [block[metric.name] for block in sources if metric.name in block]
@@ -128,7 +128,7 @@ def gzipped(parts: Sequence[bytes]) -> bytes:
 
 
 def wanted_format(accept: str) -> Format:
-    """The format that a client likes best; Prometheus' own when it likes both as well."""
+    """The format that a client prefers; Prometheus' own when both have the same quality."""
     liked = {Format.PROMETHEUS: -1.0, Format.OPENMETRICS: -1.0}
     for part in accept.split(","):
         kind, *parameters = (each.strip() for each in part.lower().split(";"))

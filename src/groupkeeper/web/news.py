@@ -1,4 +1,5 @@
-"""News of polls for open pages: a stream of events for each (Server-Sent Events). What they show they then ask for.
+"""News of polls for open pages: a stream of events for each (Server-Sent Events). The pages then request their
+new content.
 
 A stream holds nothing that its reader hasn't taken: it has one number for each cluster, and tells the latest only.
 """
@@ -17,10 +18,10 @@ from groupkeeper.web.answers import HEADERS
 
 MOST_STREAMS = 256
 _PING_S = 15.0
-"""So often something is sent: a peer that is gone is noticed by that, and a proxy between does not hang up."""
+"""The interval of pings, by which a lost peer is detected, and which keep proxies from closing the connection."""
 
 _LONGEST_S = 20.0
-"""A reader that takes nothing for so long is hung up on."""
+"""The connection of a reader that reads nothing for this time is closed."""
 
 
 class News:
@@ -54,7 +55,9 @@ class News:
             self._wake()
 
     def stream(self, clusters: Callable[[], Collection[str]]) -> Response:
-        """A stream of the polls of clusters. ``clusters``: which of them its reader may know of, none when it ends."""
+        """A stream of the polls of clusters. ``clusters``: the clusters that its reader may see, none to end the
+        stream.
+        """
         if self.streams >= MOST_STREAMS:
             return PlainTextResponse("Too many pages are open.\n", 503, HEADERS)
         return _Stream(self, clusters)

@@ -26,7 +26,7 @@ class Level(Enum):
 
 
 CLUSTER_METRICS = (
-    Metric("groupkeeper_cluster_up", "Whether the last poll could ask the cluster.", _CLUSTER),
+    Metric("groupkeeper_cluster_up", "Whether the last poll of the cluster succeeded.", _CLUSTER),
     Metric(
         "groupkeeper_cluster_info",
         "1; the cluster's own id.",
@@ -45,19 +45,19 @@ CLUSTER_METRICS = (
         ("cluster", "error", "broker"),
     ),
     Metric("groupkeeper_collector_polls_total", "Polls of the cluster.", _CLUSTER, True),
-    Metric("groupkeeper_collector_failed_polls_total", "Polls that could not ask the cluster at all.", _CLUSTER, True),
+    Metric("groupkeeper_collector_failed_polls_total", "Polls of the cluster that failed as a whole.", _CLUSTER, True),
     Metric("groupkeeper_collector_poll_seconds", "How long the last poll took.", _CLUSTER),
     Metric(
         "groupkeeper_collector_measured_timestamp_seconds",
-        "The instant of all numbers of the cluster: when the ends of its logs were asked for.",
+        "The instant of all numbers of the cluster: when the ends of its logs were requested.",
         _CLUSTER,
     ),
     Metric(
         "groupkeeper_collector_succeeded_timestamp_seconds",
-        "When the last poll that could ask the cluster began.",
+        "When the last successful poll of the cluster began.",
         _CLUSTER,
     ),
-    Metric("groupkeeper_collector_groups_with_problems", "Groups of which something could not be asked.", _CLUSTER),
+    Metric("groupkeeper_collector_groups_with_problems", "Groups with a failed request.", _CLUSTER),
     Metric("groupkeeper_exporter_series", "Series of the cluster's groups.", _CLUSTER),
     Metric(
         "groupkeeper_exporter_left_out_series",
@@ -203,7 +203,7 @@ def cluster_samples(snapshot: ClusterSnapshot) -> Iterator[Sample]:
 
 
 def group_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sample]:
-    """What is of a group as a whole."""
+    """The samples of a group as a whole."""
     own = labels(cluster=snapshot.cluster, group=group.group_id)
     kind, state = group.group_type or "", group.group_state or ""
     description = group.description
@@ -234,7 +234,7 @@ _NOTEWORTHY = frozenset(LagStatus) - {LagStatus.OK}
 
 
 def topic_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sample]:
-    """What is of a group's topics."""
+    """The samples of a group's topics."""
     group_labels = labels(cluster=snapshot.cluster, group=group.group_id)
     at_ms = snapshot.measured_ms or 0
     statuses: dict[str, Counter[LagStatus]] = {}
@@ -269,7 +269,7 @@ def topic_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
 
 
 def partition_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sample]:
-    """What is of a group's partitions, by choice."""
+    """The samples of a group's partitions, if enabled."""
     group_labels = labels(cluster=snapshot.cluster, group=group.group_id)
     for row, wait in zip(group.rows, group.waits, strict=True):
         own = f'{group_labels},topic="{label(row.topic)}",partition="{row.partition}"'
@@ -282,7 +282,7 @@ def partition_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[S
 
 
 def member_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sample]:
-    """What is of a group's members, by choice."""
+    """The samples of a group's members, if enabled."""
     group_labels = labels(cluster=snapshot.cluster, group=group.group_id)
     for member in () if group.description is None else group.description.members:
         own = (
@@ -303,7 +303,7 @@ def log_ends(groups: Iterable[GroupView]) -> Mapping[tuple[str, int], tuple[int 
 
 
 def log_samples(snapshot: ClusterSnapshot) -> Iterator[Sample]:
-    """What is of partitions, whichever groups have them."""
+    """The samples of partitions, independent of groups."""
     for (topic, partition), (start, end) in sorted(log_ends(snapshot.groups.values()).items()):
         own = f'{labels(cluster=snapshot.cluster, topic=topic)},partition="{partition}"'
         if start is not None:

@@ -30,7 +30,7 @@ class _Server(uvicorn.Server):
         yield
 
     async def hang_up(self) -> None:
-        """Without end, drop connections that are to close, and whose readers don't take what was sent to them."""
+        """Run forever, and abort closing connections with readers that don't read the rest of their response."""
         closing: set[Any] = set()
         while True:
             await asyncio.sleep(_GRACE_S)
@@ -41,7 +41,7 @@ class _Server(uvicorn.Server):
 
 
 class _Known(logging.Filter):
-    """Leaves out what uvicorn says of answers that were ended on purpose."""
+    """Filters uvicorn's messages about responses that were ended on purpose."""
 
     _TEXTS = ("ASGI callable returned without completing response.", "Cancel %s running task(s), timeout graceful")
 
@@ -72,7 +72,7 @@ async def serve(
         lifespan="off",
         ws="none",
         server_header=False,
-        proxy_headers=False,  # whose address a peer has is decided by nothing that it sends
+        proxy_headers=False,  # a peer's address is never taken from its headers
         limit_concurrency=_MOST_CONNECTIONS,
         h11_max_incomplete_event_size=_LARGEST_HEADER,
         timeout_graceful_shutdown=_GRACE_S,

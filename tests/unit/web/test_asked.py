@@ -28,7 +28,7 @@ RESET = {"deed": ["reset"], "scope": ["all"]}
         ({"to": ["latest"], "scope": ["some"], "more": [" , "]}, "no topic is chosen"),
         ({"to": ["latest"], "scope": ["some"], "more": ["orders:x"]}, "Invalid partition 'x'"),
         ({"to": ["latest"], "scope": ["some"], "more": ["a:b:c"]}, "Invalid topic arg"),
-        ({"to": ["latest"], "if-no-record": ["clamp"]}, "that is no choice"),
+        ({"to": ["latest"], "if-no-record": ["clamp"]}, "not one of the choices"),
     ],
 )
 def test_what_cannot_be_done_is_said(fields: dict[str, list[str]], said: str) -> None:

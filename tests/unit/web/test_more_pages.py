@@ -139,4 +139,4 @@ def test_a_streams_group_has_its_topology_and_tasks() -> None:
     assert "warm-up 0_5" in text
     assert "store-changelog" in text
     silent = shown._replace(streams=group._replace(members=(), subtopologies=(), topology_epoch=None))
-    assert "No member has told it yet" in Page(group_page(snapshot(silent), silent, [], [], NOW_MS)).text
+    assert "No member has sent it yet" in Page(group_page(snapshot(silent), silent, [], [], NOW_MS)).text

@@ -85,7 +85,7 @@ def fleet() -> ClusterSnapshot:
 def test_the_fleet() -> None:
     down = snapshot(cluster="dr", at_ms=None, problems=(Problem("CALL_TIMED_OUT", "no answer"),))
     page = Page(fleet_page([fleet(), down, not_polled("lab")], NOW_MS))
-    assert "1 cluster cannot be asked: dr; not asked yet: lab; 3 of 5 groups need attention." in page.text
+    assert "1 cluster cannot be reached: dr; not polled yet: lab; 3 of 5 groups need attention." in page.text
     assert "no answer" in page.text
     urgent = page.text[page.text.index("attention.") : page.text.index("Clusters")]
     assert [name for name in urgent.split() if name in ("lossy", "later", "late", "calm")] == ["lossy", "later", "late"]

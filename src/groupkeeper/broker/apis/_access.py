@@ -1,4 +1,4 @@
-"""What the APIs of topics and of the cluster ask before they do anything (section 6.12 of the requirements)."""
+"""The authorization checks of the APIs of topics and of the cluster (section 6.12 of the requirements)."""
 
 from __future__ import annotations
 

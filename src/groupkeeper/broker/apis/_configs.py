@@ -1,4 +1,6 @@
-"""The resources whose settings clients may change: topics, groups, the broker, subscriptions to clients' metrics."""
+"""The resources with settings that clients may change: topics, groups, the broker, subscriptions to clients'
+metrics.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ class Resource:
 
 
 def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> Resource:
-    """The resource whose settings are to be changed.
+    """The resource with the settings to change.
 
     Raises `InvalidRequest`, `UnknownTopicOrPartition`, `TopicAuthorizationFailed`, `GroupAuthorizationFailed`.
     """

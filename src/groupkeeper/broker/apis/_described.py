@@ -1,4 +1,4 @@
-"""What describing consumer, share and streams groups has in common: rights, and who is asked."""
+"""The common part of describing consumer, share and streams groups: authorization, and the requests to coordinators."""
 
 from __future__ import annotations
 
@@ -35,12 +35,11 @@ async def describe_visible(
     failure_of: Callable[[str, KafkaError], Group],
     topics_of: Callable[[Group], Iterable[str]],
 ) -> Sequence[Group]:
-    """The groups that the call asks for, in its order, as its caller may see them.
+    """The requested groups, in the call's order, as its caller may see them.
 
     Args:
-        request_of: what the coordinator of some of the groups is asked.
-        failure_of: a group that is not described, with the reason.
-        topics_of: the topics that a described group tells of.
+        request_of: the request to the coordinator of some of the groups. failure_of: a group that is not described,
+        with the reason. topics_of: the topics in the description of a group.
     """
     asked = call.message
     described: dict[str, Group] = {}

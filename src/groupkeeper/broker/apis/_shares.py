@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge share: who may ask, and what their acknowledgements must look like."""
+"""What ShareFetch and ShareAcknowledge share: the checks of the sender and of its acknowledgements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LONGEST_MEMBER_ID = 36
 
 
 def check_member(broker: Broker, call: Call, request: ShareFetchRequest | ShareAcknowledgeRequest) -> tuple[str, str]:
-    """The group and the member that ask.
+    """The group and the member of the request.
 
     Raises `UnsupportedVersion` when share groups are off, `InvalidRequest`, `GroupAuthorizationFailed`.
     """

@@ -17,7 +17,7 @@ def may_use(broker: Broker, call: Call, transactional_id: str, operation: Operat
 
 
 def told_before(since_version: int, version: int, code: int) -> int:
-    """PRODUCER_FENCED as INVALID_PRODUCER_EPOCH for clients from before `since_version`, which don't know it."""
+    """PRODUCER_FENCED as INVALID_PRODUCER_EPOCH for clients from before `since_version`, which don't support it."""
     is_unknown = code == ProducerFenced.code and version < since_version
     return InvalidProducerEpoch.code if is_unknown else code
 

@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (91): where an empty share group goes on (KIP-932)."""
+"""AlterShareGroupOffsets (91): sets the start offsets of an empty share group (KIP-932)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (92): an empty share group forgets topics (KIP-932)."""
+"""DeleteShareGroupOffsets (92): deletes topics' offsets of an empty share group (KIP-932)."""
 
 from __future__ import annotations
 

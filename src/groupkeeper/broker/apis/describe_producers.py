@@ -1,4 +1,4 @@
-"""DescribeProducers (61): the idempotent producers that a partition remembers."""
+"""DescribeProducers (61): the state of idempotent producers in a partition."""
 
 from __future__ import annotations
 

@@ -120,8 +120,8 @@ class _Reading:
     partition that has records, and alone; partitions that come later have none.
 
     Attributes:
-        answers: what is said of each partition. Those that may not be read, or do not exist, come last.
-        refused: these; those that go while the request waits stay where they are.
+        answers: the response for each partition. Unauthorized and missing partitions come last.
+        refused: the unauthorized and missing ones; partitions deleted while the request waits keep their place.
         logs: partitions to wait for.
         is_due: whether the answer need not wait: enough bytes, an error of a log, or nothing to wait for.
     """

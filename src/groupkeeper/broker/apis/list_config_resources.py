@@ -1,4 +1,6 @@
-"""ListConfigResources (74): whose settings can be described. Version 0 asked for client metrics only (KIP-1142)."""
+"""ListConfigResources (74): resources with settings that can be described. Version 0 lists client metrics only
+(KIP-1142).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ KEY = 74
 VERSIONS = (0, 1)
 
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
-"""The types that may be asked for, in the response's order."""
+"""The types that may be requested, in the response's order."""
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

@@ -116,7 +116,7 @@ def _position(log: PartitionLog, timestamp: int, committed: bool) -> tuple[int, 
 
 
 def check_leader_epoch(current: int) -> None:
-    """Raises `FencedLeaderEpoch` or `UnknownLeaderEpoch` for a client that believes in another epoch; −1 is none."""
+    """Raises `FencedLeaderEpoch` or `UnknownLeaderEpoch` for a client with another leader epoch; −1 is none."""
     if current == -1 or current == LEADER_EPOCH:
         return
     raise FencedLeaderEpoch if current < LEADER_EPOCH else UnknownLeaderEpoch

@@ -1,4 +1,4 @@
-"""Metadata (3): the node, and topics with their partitions; makes topics that are asked for where that is allowed."""
+"""Metadata (3): the node, and topics with their partitions; creates requested topics where that is allowed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _topics(broker: Broker, call: Call, request: MetadataRequest) -> list[Metada
         names = (name for name in broker.topics.names() if may_topic(broker, call, Operation.DESCRIBE, name))
         known = (broker.topics.get(name) for name in names)
         return [_describe(broker, call, request, topic) for topic in known if topic is not None]
-    # Each once, however often it was asked for; a request that names any topic by id is about ids only.
+    # Each topic once; a request that names any topic by id uses ids only.
     ids = [topic_id for topic_id in dict.fromkeys(topic.topic_id for topic in wanted) if topic_id != ZERO_UUID]
     if ids:
         answers = [_by_id(broker, call, request, topic_id) for topic_id in ids]
@@ -85,7 +85,7 @@ def _topics(broker: Broker, call: Call, request: MetadataRequest) -> list[Metada
 
 
 def _rank(answer: MetadataResponseTopic) -> int:
-    """Unknown ids come first, then topics, then those that are not there, and at last those that may not be seen."""
+    """Unknown ids come first, then existing topics, then missing ones, and last the unauthorized ones."""
     ranks = {UnknownTopicId.code: 0, 0: 1, TopicAuthorizationFailed.code: 3}
     return ranks.get(answer.error_code, 2)
 
@@ -112,7 +112,7 @@ def _by_name(broker: Broker, call: Call, request: MetadataRequest, name: str) ->
         if not may_cluster(broker, call, Operation.CREATE):
             require_topic(broker, call, Operation.CREATE, name)
         broker.create_automatically(name, broker.quotas.mutations(call, strict_since=0))
-        raise UnknownTopicOrPartition  # as Kafka says it this once; the next request finds the topic
+        raise UnknownTopicOrPartition  # as in Kafka, once; the next request finds the topic
     except TopicAuthorizationFailed as error:
         return MetadataResponseTopic(error.code, name, is_internal=broker.is_internal(name))
     except KafkaError as error:

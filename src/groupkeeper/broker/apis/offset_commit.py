@@ -97,7 +97,7 @@ def _with_topics(request: OffsetCommitRequest, topics: Sequence[OffsetCommitRequ
 
 
 class _Refused(dict[tuple[str, bytes], list[OffsetCommitResponsePartition]]):
-    """What was refused before the coordinator was asked, by name and id of the topic."""
+    """Partitions refused before the request to the coordinator, by name and id of the topic."""
 
     def add(self, name: str, topic_id: bytes, code_by_partition: Mapping[int, int]) -> None:
         answers = [OffsetCommitResponsePartition(index, code) for index, code in code_by_partition.items()]
@@ -105,7 +105,9 @@ class _Refused(dict[tuple[str, bytes], list[OffsetCommitResponsePartition]]):
             self.setdefault((name, topic_id), []).extend(answers)
 
     def topics(self, others: Iterable[OffsetCommitResponseTopic] = ()) -> list[OffsetCommitResponseTopic]:
-        """The answer as Apache Kafka orders it: what was refused here by topic, then what the coordinator says."""
+        """The answer as Apache Kafka orders it: partitions refused here by topic, then those of the coordinator's
+        response.
+        """
         for topic in others:
             self.setdefault((topic.name, topic.topic_id), []).extend(topic.partitions)
         return [OffsetCommitResponseTopic(*topic, partitions) for topic, partitions in self.items()]

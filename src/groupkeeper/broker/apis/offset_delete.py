@@ -49,7 +49,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             answers.setdefault(topic.name, []).append(refusal)
         if known:
             accepted.append(OffsetDeleteRequestTopic(topic.name, known))
-    # Asked even with nothing left: the group's own error wins.
+    # The coordinator is called even with nothing left: the group's own error wins.
     response = await ask(
         broker, call, Operation.DELETE, request.group_id, OffsetDeleteRequest(request.group_id, accepted)
     )
@@ -64,7 +64,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
 
 
 def _check_topic(broker: Broker, call: Call, topic: str) -> int:
-    """The error of a topic that the coordinator isn't asked for, or 0."""
+    """The error of a topic that isn't sent to the coordinator, or 0."""
     if not may_topic(broker, call, Operation.READ, topic):
         return TopicAuthorizationFailed.code
     return NONE if broker.topics.get(topic) is not None else UnknownTopicOrPartition.code

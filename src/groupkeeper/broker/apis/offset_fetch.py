@@ -86,7 +86,7 @@ async def _fetch_group(
 def _sort_topics(
     broker: Broker, call: Call, topics: Sequence[OffsetFetchRequestTopics]
 ) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
-    """The topics to ask the coordinator for, and the answers for the others."""
+    """The topics to request from the coordinator, and the responses for the others."""
     allowed: list[OffsetFetchRequestTopics] = []
     refused: list[OffsetFetchResponseTopics] = []
     for topic in topics:

@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummary (87): how far share-partitions are, for those who only look."""
+"""ReadShareGroupStateSummary (87): the start offsets of share-partitions, without fencing their leader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ShareAcknowledge (79): what a member of a share group says of the records that it acquired (KIP-932)."""
+"""ShareAcknowledge (79): acknowledges records that a member of a share group has acquired (KIP-932)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""ShareFetch (78): acquires records for a member of a share group, and takes what it says of earlier ones (KIP-932)."""
+"""ShareFetch (78): acquires records for a member of a share group, and takes its acknowledgements of earlier ones
+(KIP-932).
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ KEY = 78
 VERSIONS = (1, 2)
 
 _RECORD_LIMIT = 1
-"""The acquire mode in which a member gets no more records than it asks for."""
+"""The acquire mode in which a member gets no more records than it requests."""
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -91,7 +93,7 @@ async def _session(broker: Broker, request: ShareFetchRequest) -> ShareSession:
         try:
             session = sessions.begin(request.group_id, request.member_id)
         except ShareSessionLimitReached:
-            # A member that is refused asks again at once: it has to be slowed down, and there may be room by then.
+            # A refused member retries at once: it has to be slowed down, and there may be room by then.
             await asyncio.sleep(max(request.max_wait_ms, 0) / 1000)
             session = sessions.begin(request.group_id, request.member_id)
     else:
@@ -112,7 +114,7 @@ async def _session(broker: Broker, request: ShareFetchRequest) -> ShareSession:
 async def _fetch(
     broker: Broker, call: Call, request: ShareFetchRequest, session: ShareSession
 ) -> dict[Place, PartitionData]:
-    """What the answer has of each partition; those of which there is nothing new to say are left out."""
+    """The response for each partition; partitions without changes are left out."""
     answers: dict[Place, PartitionData] = {}
     topics: dict[Place, str | None] = {}
     for place, name in _rotated(session):

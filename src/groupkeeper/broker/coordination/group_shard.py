@@ -246,7 +246,7 @@ class Shard(HostedShard["Record"]):
         return result
 
     def _take(self, result: Result) -> None:
-        """All of a result but its records and the answer to who asked."""
+        """Applies all of a result except its records and its response."""
         for change in result.soft:
             self.coordinator.apply(change)
         for timer in result.timers:
@@ -272,7 +272,7 @@ class Shard(HostedShard["Record"]):
 
 
 def _first_pass(partition: int) -> float:
-    """What share of the interval goes by before the first expiration pass: another one for each partition, so that not
-    all of them work at the same time.
+    """The fraction of the interval before the first expiration pass: it differs between partitions, so that not all of
+    them work at the same time.
     """
     return 1 - partition * _GOLDEN_RATIO % 1 / 2

@@ -38,7 +38,7 @@ _log = getLogger("groupkeeper.broker")
 
 OFFSETS_TOPIC = "__consumer_offsets"
 _JOINING = (JoinGroupRequest, ConsumerGroupHeartbeatRequest)
-"""Requests for which the coordinator needs more than they say."""
+"""Requests for which the coordinator needs further context."""
 
 
 class GroupRuntime(ShardHost[Shard]):
@@ -52,7 +52,7 @@ class GroupRuntime(ShardHost[Shard]):
     topic_name = OFFSETS_TOPIC
 
     def __init__(self, broker: Node, do_share_work: DoShareWork) -> None:
-        """`do_share_work` does what coordinators of share groups ask of the share coordinator."""
+        """`do_share_work` sends the work of share groups' coordinators to the share coordinator."""
         super().__init__(broker.topics)
         self.meters = GroupMeters()
         self._broker = broker
@@ -99,7 +99,7 @@ class GroupRuntime(ShardHost[Shard]):
         )
 
     def split_by_shard(self, group_ids: Iterable[str]) -> list[list[str]]:
-        """Group ids that one coordinator can be asked for at once."""
+        """The group ids, split by coordinator."""
         count = len(self.shards) or 1
         parts: dict[int, list[str]] = {}
         for group_id in group_ids:

@@ -1,8 +1,8 @@
-"""What the shells of all coordinators share: loading from a partition's log, and stopping when that fails.
+"""The common part of all coordinators' shells: loading from a partition's log, and stopping when that fails.
 
-A coordinator whose memory may differ from its log must not go on. Whatever goes wrong while a log is replayed, or
-between an append and the change of the state, stops it: it answers NOT_COORDINATOR until another one takes its place,
-which answers COORDINATOR_LOAD_IN_PROGRESS while it loads, and goes on with what the log holds.
+A coordinator with a state that may differ from its log must stop. Any exception while a log is replayed, or between an
+append and the change of the state, stops it: it replies NOT_COORDINATOR until a new instance replaces it, which replies
+COORDINATOR_LOAD_IN_PROGRESS while it loads, and continues from the log.
 """
 
 from __future__ import annotations
@@ -93,10 +93,10 @@ class HostedShard(Generic[R]):
         """A batch was appended, which took since then."""
 
     def _resume(self) -> None:
-        """Goes on where the log ends."""
+        """Starts the coordinator after its log is replayed."""
 
     def _forget_topics(self, topic_ids: Mapping[str, bytes]) -> None:
-        """Drops what is known of deleted topics. Raises `KafkaError` when that can't be written."""
+        """Removes the state about deleted topics. Raises `KafkaError` when that can't be written."""
 
     # ------------------------------------------------------------------ life
 
@@ -242,7 +242,7 @@ def pause_s(first_s: float, failures: int, longest_s: float) -> float:
 
 
 class FailStop:
-    """Around what must happen as a whole: an exception stops the coordinator, and goes no further."""
+    """Context of an operation that must complete: an exception stops the coordinator, and is not raised further."""
 
     __slots__ = ("_shard",)
 
@@ -296,7 +296,7 @@ class ShardHost(Generic[S]):
     # ------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Loads what the log holds. A long log goes on loading in the background, and is refused meanwhile."""
+        """Replays the logs. A long log is replayed in the background, and its requests are refused meanwhile."""
         self._topics.on_created(self._topic_created)
         self._topics.on_changed(self._topic_changed)
         self._topics.on_deleted(self._topic_deleted)

@@ -52,7 +52,7 @@ class TimerTable:
             self._set_alarm(timer, at)
 
     def disarm(self, timer: TimerKey) -> None:
-        """Forgets a deadline if there is one."""
+        """Removes a deadline if there is one."""
         self._deadline_by_timer.pop(timer, None)
 
     def expire(self, timer: TimerKey) -> None:
@@ -61,7 +61,7 @@ class TimerTable:
             self._expire(timer)
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Removes all deadlines."""
         self._deadline_by_timer.clear()
         self._alarm_by_timer.clear()
         self._alarms.clear()

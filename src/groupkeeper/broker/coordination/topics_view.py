@@ -48,8 +48,8 @@ class TopicsWatch:
 def match_topics(
     regexes: Iterable[str], names: Iterable[str], may_describe: Callable[[str], bool]
 ) -> dict[str, frozenset[str]]:
-    """The topics whose whole name each regular expression matches, of those that may be described. One that
-    isn't valid matches nothing.
+    """The topics that each regular expression matches with their whole name, among those that may be described. One
+    that isn't valid matches nothing.
     """
     import re2
 

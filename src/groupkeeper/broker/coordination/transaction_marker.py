@@ -1,4 +1,4 @@
-"""The marker that ends a producer's transaction in a partition, as it goes into the log."""
+"""The marker that ends a producer's transaction in a partition, as it is written to the log."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ _NO_SPARE = -1
 class TransactionShard(HostedShard["TransactionRecord"]):
     """The coordinator of one partition of `__transaction_state`, driven as its `transaction_result` says.
 
-    Every operation is one plain call. Markers are written within the call that decides a transaction, so its answer
-    says that the outcome is visible; what can't be written then is tried again.
+    Every operation is one plain call. Markers are written within the call that decides a transaction, so the outcome is
+    visible when it replies; what can't be written then is tried again.
 
     Attributes:
         coordinator: the state machine.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def expired_count(log: PartitionLog, now_ms: int) -> int:
-    """How many of the oldest segments go by `retention.ms` and `retention.bytes`, the active one included."""
+    """The number of oldest segments to delete by `retention.ms` and `retention.bytes`, the active one included."""
     config = log.config
     if "delete" not in config.cleanup_policy:
         return 0
@@ -45,8 +45,8 @@ class Dirty(NamedTuple):
     """What a pass would compact.
 
     Attributes:
-        segments: those that it may rewrite, from the first on.
-        dirty_offset, end_offset: the part that no pass has read.
+        segments: the segments that it may rewrite, from the first on. dirty_offset, end_offset: the part that no pass
+        has read.
         ratio: that part's share of all their bytes.
         is_due: whether a record in it has waited for `max.compaction.lag.ms`.
     """

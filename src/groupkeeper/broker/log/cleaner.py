@@ -104,7 +104,7 @@ class LogCleaner:
     # ------------------------------------------------------------------ retention
 
     async def delete_old(self, now_ms: int) -> int:
-        """Lets segments go by `retention.ms` and `retention.bytes`; returns how many went."""
+        """Deletes segments by `retention.ms` and `retention.bytes`; returns how many went."""
         total = 0
         async for log in self._logs():
             if "delete" not in log.config.cleanup_policy or self._is_busy(log):
@@ -114,7 +114,7 @@ class LogCleaner:
             except OSError as error:
                 _log.warning("%r: cannot remove old segments: %s", log, error)
         if total:
-            with _logged("the log start offsets"):  # the segments that are left say the same
+            with _logged("the log start offsets"):  # else they follow from the remaining segments
                 self._broker.topics.write_start_offsets()
         return total
 

@@ -375,7 +375,7 @@ class PartitionLog:
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
         """Timestamp and offset of the first record whose timestamp is at least the given one, or None.
 
-        As in Apache Kafka only the first segment is searched whose largest timestamp is late enough. That may be of a
+        As in Apache Kafka only the first segment with a large enough maximum timestamp is searched. That may be of a
         record before the log start offset: then the answer is None, though there may be such records in later segments.
         Raises `KafkaStorageError`, and `CorruptMessage` for a batch whose records cannot be read.
         """
@@ -426,7 +426,7 @@ class PartitionLog:
         self._waiters.discard(waiter)
 
     async def wait_for_append(self, offset: int) -> None:
-        """Returns when the log ends behind `offset`. Raises `KafkaStorageError` when the partition goes away."""
+        """Returns when the log ends behind `offset`. Raises `KafkaStorageError` when the partition is deleted."""
         while self.log_end_offset <= offset:
             self._require_health()
             waiter = Waiter(1)
@@ -542,7 +542,7 @@ class PartitionLog:
 
 
 def topic_id_of(directory: str) -> bytes | None:
-    """The id of the topic that a partition's directory belongs to; None when the directory doesn't say."""
+    """The id of the topic that a partition's directory belongs to; None when the directory has no id."""
     try:
         with open(os.path.join(directory, PARTITION_METADATA), encoding="utf-8") as file:
             lines = dict(line.split(": ", 1) for line in file.read().splitlines() if ": " in line)

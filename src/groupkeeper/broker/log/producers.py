@@ -1,5 +1,5 @@
-"""What a partition remembers of idempotent and transactional producers: to drop repeated batches, to refuse those out
-of order, and to know which transactions are open.
+"""The state of idempotent and transactional producers in a partition: it serves to drop duplicate batches, to refuse
+batches out of order, and to track open transactions.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Producers:
         self._producer_by_id: dict[int, Producer] = {}
         # Start offset → producer id of open transactions; offsets only grow, so the first entry is the earliest.
         self._open_starts: dict[int, int] = {}
-        # Producer id → epoch and sequence number of the first batch of unknown producers that asked to write.
+        # Producer id → epoch and sequence number of the first batch that an unknown producer tried to write.
         self._expected: dict[int, tuple[int, int]] = {}
 
     def __len__(self) -> int:
@@ -157,7 +157,7 @@ class Producers:
         """Raises `InvalidProducerEpoch`, `OutOfOrderSequenceNumber` or `InvalidTxnState` (Kafka 4.3.1
         ProducerAppendInfo).
 
-        A producer that the partition doesn't know may begin with any sequence number (KIP-360); a batch without one
+        A producer without state in the partition may begin with any sequence number (KIP-360); a batch without one
         comes from the group coordinator.
         """
         producer = self._producer_by_id.get(header.producer_id)
@@ -174,7 +174,7 @@ class Producers:
             raise InvalidTxnState(f"Expected transactional write from producer {header.producer_id} at {self.where}")
 
     def expect(self, header: BatchHeader) -> None:
-        """A transactional batch wants to be written; should it have to be sent again, those behind it must wait."""
+        """Registers a transactional batch before it is written: if it has to be sent again, later batches must wait."""
         if header.producer_id in self._producer_by_id:
             return
         epoch, sequence = self._expected.get(header.producer_id, (-1, 0))
@@ -265,7 +265,7 @@ class Producers:
             self.aborted.append(Aborted(header.producer_id, start, header.base_offset, stable))
 
     def expire(self, now_ms: int) -> None:
-        """Forgets producers that were idle for too long and have no transaction open."""
+        """Removes the state of producers that were idle for too long and have no open transaction."""
         expired = []
         for producer_id, producer in self._producer_by_id.items():
             if producer.seen_ms + self.expiration_ms > now_ms:

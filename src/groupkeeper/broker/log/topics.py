@@ -222,7 +222,7 @@ class Topics:
             callback(topic)
 
     def take_defaults(self) -> None:
-        """The broker's settings changed, and with them those that topics have none of their own for."""
+        """The broker's settings changed, and with them the defaults of topics."""
         self._plain = TopicConfig({}, self._config)
         for topic in self._topic_by_name.values():
             self._set_config(topic, self.config_of(topic.configs))
@@ -253,7 +253,7 @@ class Topics:
         return self._directory.file(f"{name}-{index}")
 
     def _make_room(self, name: str, indexes: Iterable[int]) -> None:
-        """Moves away what deletions left where new partitions will be, and forgets the offsets that were noted of them.
+        """Moves away leftovers of deleted partitions at the paths of new ones, and removes their checkpointed offsets.
 
         Raises `KafkaStorageError`.
         """
@@ -269,7 +269,9 @@ class Topics:
             for checkpoint in (self._start_offsets, self._recovery_points):
                 checkpoint.forget(name, indexes)
         except OSError as error:
-            raise KafkaStorageError(f"cannot forget the offsets of a deleted topic {name}: {error.strerror}") from error
+            raise KafkaStorageError(
+                f"cannot remove the checkpointed offsets of the deleted topic {name}: {error.strerror}"
+            ) from error
 
     def _move_aside(self, directory: str) -> None:
         """Frees the name of a directory at once, and removes the directory in the background. Raises OSError."""
@@ -294,12 +296,12 @@ class Topics:
     def load(self) -> None:
         """Reads the registry and recovers every log.
 
-        Raises `InvalidSetting` when the registry is damaged, and when there are logs that it doesn't know: a topic of
-        that name would write over them.
+        Raises `InvalidSetting` when the registry is damaged, and when there are logs of topics that are not in it: a
+        topic of that name would write over them.
         """
         for entry in self._journal.read():
             self._replay(entry)
-        self._sort_out_directories()  # before the rewriting, which forgets what was deleted
+        self._sort_out_directories()  # before the registry is rewritten without deleted topics
         self._journal.begin(self._entries())
         existing = set(os.listdir(self._directory.path))
         for topic in self._topic_by_name.values():
@@ -311,10 +313,10 @@ class Topics:
         self._is_loaded = True
 
     def _sort_out_directories(self) -> None:
-        """Refuses logs that are not ours; removes what a deletion that was cut short left.
+        """Refuses logs of other brokers; removes leftovers of interrupted deletions.
 
-        A log is ours when the registry has or had its topic: a deletion is written down before the log goes. One that
-        does not say its topic's id, as the power failed early, is told by its name.
+        A log is ours when the registry has or had its topic: a deletion is journalled before the log is removed. A
+        directory without its topic's id, after an early power failure, is recognized by its name.
         """
         from groupkeeper.broker.settings.table import InvalidSetting
 
@@ -337,15 +339,15 @@ class Topics:
                 f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
             )
             raise InvalidSetting(
-                f"data directory {self._directory.path} has partition logs that its {JOURNAL} does not know: {shown}. "
-                "They may belong to another broker: use another directory, or move them away"
+                f"data directory {self._directory.path} has partition logs of topics that are not in its {JOURNAL}: "
+                f"{shown}. They may belong to another broker: use another directory, or move them away"
             )
         for path in leftovers:
             _log.warning("%s belongs to a topic that was deleted; removing it", path)
             shutil.rmtree(path, ignore_errors=True)
 
     def _is_registered(self, directory: str, topic_id: bytes | None) -> bool:
-        """Whether a partition's directory belongs to a topic of the registry; None is an id that it doesn't say."""
+        """Whether a partition's directory belongs to a topic of the registry; None: the directory has no topic id."""
         name, _, index = directory.rpartition("-")
         is_known = self.partition(name, int(index)) is not None
         return is_known and topic_id in (None, self._topic_by_name[name].topic_id)

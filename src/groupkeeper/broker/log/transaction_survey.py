@@ -1,4 +1,4 @@
-"""Which transactions still have records in a log that is read from its beginning: what compaction must know."""
+"""Which transactions still have records in a log that is read from its beginning: input for compaction."""
 
 from __future__ import annotations
 

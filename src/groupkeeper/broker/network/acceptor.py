@@ -1,7 +1,7 @@
 """Accepts the connections of one listening socket, as many and as fast as the limits allow.
 
-asyncio's servers take whatever comes, and keep the certificate that they began with; here a connection waits for its
-turn before anything is done for it, and gets the newest certificate.
+asyncio's servers accept connections without limits, and keep the certificate of their start; here a connection waits
+for the limits before any work is done for it, and gets the newest certificate.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Acceptor:
         context: Context | None,
         handshake_timeout_s: float,
     ) -> None:
-        """Accepts from now on. `protocol` is given what it must call when the connection is lost; `context` is asked
+        """Accepts from now on. `protocol` is given what it must call when the connection is lost; `context` is called
         for every connection, None without TLS.
         """
         self._listener = listener
@@ -72,7 +72,7 @@ class Acceptor:
                 _log.info("a connection from %s is closed: %s", address[0], refused)
                 next_step = self._refuse(accepted, refused.delay_s)
             except Exception:
-                # Others must still come in, whatever is wrong with this one or with the limits.
+                # Accepting must continue after any error of this connection or of the limits.
                 _log.exception("a connection from %s is closed, as it cannot be counted", address[0])
                 next_step = self._refuse(accepted, 0.0)
             except BaseException:

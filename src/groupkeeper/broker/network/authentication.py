@@ -1,6 +1,6 @@
 """A connection's way from unknown to authenticated (KIP-43, KIP-152), and again in time (KIP-368).
 
-Before it is through, a client may ask for ApiVersions once and then for a mechanism; what it sends next belongs to the
+Before it is authenticated, a client may send ApiVersions once and then SaslHandshake; what it sends next belongs to the
 mechanism: SaslAuthenticate requests after SaslHandshake version 1, bare frames after version 0. As Apache Kafka 4.3.1's
 SaslServerAuthenticator.
 """
@@ -43,7 +43,7 @@ _MIN_REAUTH_INTERVAL_MS = 1000
 
 
 class AuthenticationFailed(CloseConnection):
-    """Who the client is isn't known."""
+    """The client could not be authenticated."""
 
     def __init__(self, reason: str, answer: bytes | None = None) -> None:
         super().__init__(reason)
@@ -68,7 +68,7 @@ class Authentication:
     """Of one connection.
 
     Attributes:
-        identity: who the client is; None until it has proved it.
+        identity: the client's identity; None until it has proved it.
     """
 
     def __init__(self, connection: Connection, broker: Node, serve: Serve, refuse: Refuse) -> None:
@@ -144,7 +144,7 @@ class Authentication:
         if self._state is not _State.BEGINNING:
             raise AuthenticationFailed("ApiVersions is out of place here")
         answer = await self._serve(self._connection, frame)
-        # Behind size and correlation id is the error code: a client may ask in another version.
+        # Behind size and correlation id is the error code: after an error a client may retry with another version.
         if answer is not None and not any(answer[8:10]):
             self._state = _State.VERSIONS_TOLD
         return answer
@@ -154,13 +154,13 @@ class Authentication:
         if version not in _HANDSHAKE_VERSIONS:
             raise AuthenticationFailed(f"SaslHandshake version {version} is not supported")
         mechanism = decode(SaslHandshakeRequest, frame, version, position).mechanism
-        # A client that comes again proves what is asked for now: a password may have been taken away.
+        # Reauthentication uses the current configuration: a password may have been removed.
         self._sasl = self._broker.security.sasl(self._connection.listener)
         response = SaslHandshakeResponse(0, self._sasl.mechanisms)
         if mechanism not in self._sasl.mechanisms:
             response.error_code = UnsupportedSaslMechanism.code
             answer = encode_response(header.correlation_id, response, version)
-            raise AuthenticationFailed("the SASL mechanism that it asks for is not enabled", answer)
+            raise AuthenticationFailed("the requested SASL mechanism is not enabled", answer)
         if self._state is _State.AGAIN and mechanism != self._mechanism:
             self._state = _State.OTHER_MECHANISM
         else:
@@ -195,7 +195,7 @@ class Authentication:
         return len(said).to_bytes(4) + said
 
     async def _converse(self, token: bytes) -> tuple[bytes, int]:
-        """What to say, and after how many milliseconds the client must come again (0: never)."""
+        """The reply, and the time in milliseconds until the client must reauthenticate (0: never)."""
         conversation = self._conversation
         assert conversation is not None
         said = await conversation.answer(token)

@@ -53,10 +53,10 @@ class Admission(Protocol):
 
 
 class Serving(Protocol):
-    """Whose connections they are.
+    """The server of connections.
 
     Attributes:
-        connections: those that are open.
+        connections: the open ones.
         is_closing: whether new connections come too late.
         receive_buffer: where every connection's bytes arrive before they are copied out.
         max_request_bytes: larger requests close their connection.
@@ -71,7 +71,7 @@ class Serving(Protocol):
         """The answer's frame, or None when none is due. Raises `CloseConnection`."""
 
     def admit(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
-        """Sets who the peer of a listener with security is, or what it must pass."""
+        """Sets the identity of the peer of a listener with security, or its authentication."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -268,7 +268,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._server.connections.discard(self)
 
     def mute(self, seconds: float) -> None:
-        """What is asked from now on is served after so long; the request that is being served is answered at once."""
+        """Delays the following requests by this time; the current request is answered at once."""
         self._muted_until = self._loop.time() + seconds
 
     async def _rest(self) -> None:

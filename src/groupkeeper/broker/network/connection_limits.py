@@ -27,7 +27,7 @@ _LOOK_AGAIN_S = 1.0
 
 
 class Refused(Exception):
-    """The connection is to be closed after `delay_s`; the text says why."""
+    """The connection is to be closed after `delay_s`; the text has the reason."""
 
     def __init__(self, why: str, delay_s: float = 0.0) -> None:
         super().__init__(why)

@@ -1,8 +1,8 @@
 """Fetch sessions (KIP-227): clients of many partitions send and get only what changed.
 
 A request opens a session with epoch 0; its answer is whole and names the session. Later ones name the session with
-epochs 1, 2, ... and only the partitions that are new, changed or forgotten; their answers have only partitions with
-something to say. Epoch −1 wants no session, and closes the one that it names. As Apache Kafka 4.3.1's FetchSession.
+epochs 1, 2, ... and only the partitions that are new, changed or forgotten; their responses have only partitions with
+changes. Epoch −1 requests no session, and closes the one that it names. As Apache Kafka 4.3.1's FetchSession.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _wanted(request: FetchRequest) -> dict[PartitionKey, FetchPartition]:
 
 
 class _Cached:
-    """What the client wants of a partition, and what the last response said of it."""
+    """The client's fetch parameters of a partition, and the values of the last response."""
 
     __slots__ = ("high_watermark", "log_start_offset", "wanted")
 
@@ -57,7 +57,7 @@ class _Cached:
         self.log_start_offset = _UNKNOWN
 
     def has_news(self, told: PartitionData) -> bool:
-        """Whether the client must hear of it; takes over what it hears."""
+        """Whether the response must have the partition; stores the values that the client gets."""
         news = bool(
             told.error_code
             or told.records
@@ -72,14 +72,13 @@ class _Cached:
 
 
 class FetchSession:
-    """One client's partitions, in the order in which they are read: those that had records come last next time.
+    """One client's partitions, in the order in which they are read: partitions with records come last next time.
 
     Attributes:
         session_id: positive.
         epoch: what the next request must carry.
         by_id: whether topics are named by id, which never changes.
-        names: of the topics whose ids are known, kept when the topics are gone.
-        created_ms, used_ms: for eviction.
+        names: of the topics with known ids, kept when the topics are deleted. created_ms, used_ms: for eviction.
     """
 
     def __init__(self, session_id: int, now_ms: int, *, by_id: bool) -> None:
@@ -95,7 +94,7 @@ class FetchSession:
         return len(self._partitions)
 
     def take(self, request: FetchRequest) -> None:
-        """Takes over the partitions that are new, changed, forgotten."""
+        """Applies the new, changed and forgotten partitions of a request."""
         for key, part in _wanted(request).items():
             cached = self._partitions.get(key)
             if cached is None:
@@ -118,7 +117,7 @@ class FetchSession:
             cached.has_news(told)
 
     def news(self, answers: Answers) -> Answers:
-        """The part of a whole answer that the client doesn't know yet."""
+        """The part of a full response that has changed since the last one."""
         return {key: told for key, told in answers.items() if self._is_news(key, told)}
 
     def _is_news(self, key: PartitionKey, told: PartitionData) -> bool:

@@ -113,7 +113,7 @@ class Server:
         self._idle_sweep = loop.call_later(max(max_idle_s / 10, 0.01), self._sweep_idle, max_idle_s)
 
     def admit(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
-        """Sets who the peer of a listener with security is, or what it must pass."""
+        """Sets the identity of the peer of a listener with security, or its authentication."""
         if connection.security_protocol == "SSL":
             self._take_certificate(connection, transport)
         else:
@@ -155,7 +155,7 @@ class Server:
         return encode_response(header.correlation_id, refusal, header.request_api_version)
 
     async def serve(self, connection: Connection, frame: bytes, *, is_counted: bool = True) -> bytes | None:
-        """`answer` of a client that may ask. Not `is_counted`: quotas don't matter yet, as it is not known whose."""
+        """`answer` for an authenticated client. Not `is_counted`: without quotas, as the client is not known yet."""
         try:
             header, position = decode_request_header(frame)
         except (MalformedMessage, UnsupportedMessageVersion) as error:
@@ -218,7 +218,7 @@ class Server:
         key, version = header.request_api_key, header.request_api_version
         if key != API_VERSIONS:
             raise CloseConnection(f"{api_name(key)} version {version} is not supported")
-        # Any client can read version 0, whatever it asked for (KIP-511).
+        # Any client can read version 0, whatever version it sent (KIP-511).
         from groupkeeper.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 
         api = TABLE[API_VERSIONS]

@@ -1,4 +1,4 @@
-"""The broker's metrics under Kafka's names, read when they are asked for (docs/metrics.md)."""
+"""The broker's metrics under Kafka's names, computed at each scrape (docs/metrics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every metric of the broker: its name in Kafka, its labels, what it says (docs/metrics.md)."""
+"""Every metric of the broker: its name in Kafka, its labels, its meaning (docs/metrics.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHARE = "kafka.server:type=share-coordinator-metrics"
 
 
 class Metric(NamedTuple):
-    """A metric: its MBean, its attribute (or `name` tag, for MBeans of Kafka's older kind), and what it says."""
+    """A metric: its MBean, its attribute (or `name` tag, for MBeans of Kafka's older kind), and its meaning."""
 
     mbean: str
     name: str

@@ -1,1 +1,1 @@
-"""Client quotas: who may send and get how much per second. What is measured for people is `observing`'s."""
+"""Client quotas: the rates at which clients may send and receive. What is measured for people is `observing`'s."""

@@ -29,7 +29,7 @@ _PRODUCE, _FETCH = 0, 1
 
 
 class Mutations:
-    """The changes of topics that one request wants.
+    """The topic mutations of one request.
 
     Attributes:
         throttle_ms: for how long the client has to wait after it.
@@ -75,7 +75,7 @@ class ClientQuotas:
         )
 
     def alter(self, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool) -> None:
-        """Sets quotas of an entity, and takes away those that are None. Raises `InvalidRequest`,
+        """Sets quotas of an entity, and removes those with the value None. Raises `InvalidRequest`,
         `KafkaStorageError`.
         """
         check_entity(entity)

@@ -1,4 +1,4 @@
-"""Which quota is whose: the entities of KIP-546, what may be set, and the order in which quotas are looked for."""
+"""Quota entities (KIP-546): the quotas that may be set, and the order of their lookup."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LARGEST = {
 _LARGEST_OF_IP = {CONNECTED: _LARGEST_INT}
 _EXACT, _DEFAULT, _SPECIFIED = range(3)
 _KNOWN_CLIENTS = 10_000
-"""The limits of so many are remembered, until a quota changes."""
+"""The number of clients with cached limits; the cache is cleared when a quota changes."""
 
 Entity = frozenset[tuple[str, str | None]]
 """Type and name of each part; the name None is the default of the type."""
@@ -45,7 +45,7 @@ class Limit(NamedTuple):
 
     Attributes:
         per_second: bytes; percents of a second; partitions.
-        sharers: user and client id of those that share it; empty where it is for all of them.
+        sharers: user and client id of the clients that share it; empty: all of them.
     """
 
     per_second: float

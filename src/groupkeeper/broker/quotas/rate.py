@@ -55,7 +55,7 @@ class TokenBucket:
         self._at_ms = 0
 
     def take(self, count: float, per_second: float, now_ms: int) -> None:
-        """Takes tokens, those that are missing as well."""
+        """Takes tokens, also beyond the available ones."""
         self._refill(per_second, now_ms)
         self._used += count
 
@@ -77,7 +77,7 @@ def _waiting_ms(excess: float, per_second: float) -> int:
 
 
 class Recent(dict[K, V]):
-    """What the clients that came last used: so many of them; beyond, the one that was idle for longest is forgotten."""
+    """What the clients that came last used: so many of them; beyond, the one idle for longest is dropped."""
 
     def of(self, key: K, begin: Callable[[], V]) -> V:
         """What there is of a key, which is the one used last now; else what `begin` makes."""

@@ -17,7 +17,7 @@ JOURNAL = "acls.journal"
 _HARDCODED = "hardcode"
 """The name by which Kafka finds out whether a principal may do all, or there is no ACL."""
 _KNOWN_DECISIONS = 10_000
-"""So many are remembered, until an ACL comes or goes."""
+"""The number of cached decisions; the cache is cleared when an ACL is added or removed."""
 
 
 class AclAuthorizer(Authorizer):

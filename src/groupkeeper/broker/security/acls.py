@@ -36,7 +36,7 @@ class Permission(IntEnum):
 
 
 class Acl(NamedTuple):
-    """Who may, or may not, do an operation on the resources of a pattern. Types are codes of the wire.
+    """An ACL: a principal may, or may not, do an operation on the resources of a pattern. Types are codes of the wire.
 
     `name` is `*` for all resources of the type (as a literal name). `host` is an address, a network (`10.0.0.0/8`), or
     `*`. `principal` is `Type:name`, `User:*` is every principal.

@@ -1,4 +1,4 @@
-"""The audit log: who logged in, who asked for what from where, and whether it was allowed; a line of JSON each."""
+"""The audit log: logins and requests, with principal, host and decision; a line of JSON each."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class AuditLog:
         self._is_all = config.groupkeeper_audit_allowed
 
     def login(self, listener: str, client_host: str, how: str, principal: str | None, reason: str | None) -> None:
-        """`how` is the SASL mechanism, or SSL. `reason` says why a login failed, without secrets; None: it did not."""
+        """`how` is the SASL mechanism, or SSL. `reason`: why a login failed, without secrets; None: it did not."""
         if reason is None and not self._is_all:
             return
         line: dict[str, Any] = {"event": "login", "principal": principal, "host": _host(client_host)}
         self._write({**line, "listener": listener, "by": how, "allowed": reason is None, "reason": reason})
 
     def decision(self, call: Call, operation: Operation, kind: ResourceType, name: str, *, allowed: bool) -> None:
-        """What the authorizer said."""
+        """A decision of the authorizer."""
         if allowed and not self._is_all:
             return
         line: dict[str, Any] = {"event": "request", "principal": call.principal, "host": _host(call.client_host)}
@@ -60,12 +60,12 @@ class AuditLog:
 
     def close(self) -> None:
         """Closes the file."""
-        with suppress(OSError):  # it was said when it was written
+        with suppress(OSError):  # it was reported when it was written
             self._file.close()
 
 
 class _File(WatchedFileHandler):
-    """A broker with a full disk, or whose folder for logs is gone, still serves."""
+    """A broker with a full disk, or without its folder for logs, still serves requests."""
 
     _is_failing = _has_failed = False
 

@@ -1,4 +1,4 @@
-"""A login as the broker sees it: a conversation of bytes, without I/O, that ends in an identity or an exception."""
+"""A login at the broker: a conversation of bytes, without I/O, that ends in an identity or an exception."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class LoginRefused(Exception):
-    """The login fails, and the client may know the text. `reason` is for the log."""
+    """The login fails, and the text is sent to the client. `reason` is for the log."""
 
     def __init__(self, text: str, reason: str = "") -> None:
         super().__init__(text)
@@ -20,7 +20,7 @@ class LoginRefused(Exception):
 
 
 class LoginFailed(Exception):
-    """The login fails; the text is for the log, as it may say that a user exists. It holds no secret."""
+    """The login fails; the text is only logged, as it may reveal that a user exists. It holds no secret."""
 
     @property
     def reason(self) -> str:
@@ -38,7 +38,7 @@ class Conversation(Protocol):
     identity: Identity | None
 
     async def answer(self, message: bytes) -> bytes:
-        """What the broker says to the client's message. Raises `LoginRefused`, `LoginFailed`."""
+        """The broker's reply to the client's message. Raises `LoginRefused`, `LoginFailed`."""
 
 
 class Plain:

@@ -1,4 +1,4 @@
-"""The public keys of those who issue tokens: a JSON Web Key Set (RFC 7517) in a file, or at an address over HTTP."""
+"""The public keys of token issuers: a JSON Web Key Set (RFC 7517) in a file, or at an address over HTTP."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LONGEST_KEY_ID = 1000
 
 
 class KeysUnavailable(Exception):
-    """The keys cannot be read; the text says why."""
+    """The keys cannot be read; the text has the reason."""
 
 
 class Intervals(NamedTuple):

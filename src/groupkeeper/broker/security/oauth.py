@@ -1,4 +1,6 @@
-"""OAUTHBEARER (RFC 7628), and unsecured JSON web tokens, which Kafka takes unless its settings say more: for tests."""
+"""OAUTHBEARER (RFC 7628), and unsecured JSON web tokens, which Kafka accepts unless it is configured otherwise: for
+tests.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _OPTION = "unsecuredValidator"
 
 
 class BadToken(ValueError):
-    """The token is not good; the text says why. `scope` is the one that it lacks."""
+    """The token is invalid; the text has the reason. `scope` is the one that it lacks."""
 
     def __init__(self, why: str, scope: str = "") -> None:
         super().__init__(why)
@@ -35,14 +37,14 @@ class BadToken(ValueError):
 
 
 class Subject(NamedTuple):
-    """Whose a token is, and when it ends (milliseconds since the epoch)."""
+    """The subject of a token, and its expiry (milliseconds since the epoch)."""
 
     name: str
     expires_ms: int
 
 
 class Tokens(Protocol):
-    """Who judges tokens."""
+    """A validator of tokens."""
 
     async def subject_of(self, token: str) -> Subject:
         """Raises `BadToken`."""

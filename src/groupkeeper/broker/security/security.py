@@ -59,7 +59,7 @@ class Security:
     def __init__(
         self, config: Config, directory: StorageDirectory, users: Mapping[str, str], now_ms: Callable[[], int]
     ) -> None:
-        """`users` have passwords for PLAIN and SCRAM beside what the settings say. Raises `InvalidSetting`."""
+        """`users` have passwords for PLAIN and SCRAM beside those in the settings. Raises `InvalidSetting`."""
         self.credentials = ScramCredentials(directory)
         self.tokens = DelegationTokens(directory, config, now_ms)
         self._config = config
@@ -109,7 +109,9 @@ class Security:
         return self._tls_by_listener[listener].context
 
     def identity_of(self, listener: str, certificate: bytes | None) -> Identity:
-        """Who shows a certificate (DER); None shows none. Raises ValueError where its name has no principal."""
+        """The identity of the owner of a certificate (DER); None: no certificate. Raises ValueError when its name maps
+        to no principal.
+        """
         if certificate is None:
             return Identity(ANONYMOUS)
         from groupkeeper.broker.security.principals import subject_of

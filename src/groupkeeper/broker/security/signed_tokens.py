@@ -23,7 +23,7 @@ _OPTIONS: Any = {"enforce_minimum_key_length": True}
 
 
 class Expected(NamedTuple):
-    """What a token must say.
+    """The required claims of a token.
 
     Attributes:
         issuer: its `iss`; empty: any.
@@ -40,7 +40,7 @@ class Expected(NamedTuple):
 
 
 class SignedTokens:
-    """Judges tokens by the keys of those who issue them."""
+    """Validates tokens with the keys of their issuers."""
 
     def __init__(self, keys: KeySource, expected: Expected, now_ms: Callable[[], int]) -> None:
         self._keys = keys

@@ -39,8 +39,8 @@ class Token(NamedTuple):
 
     Attributes:
         owner: the principal of a login by the token.
-        requester: who asked for it.
-        renewers: who else may renew and expire it.
+        requester: the principal that created it.
+        renewers: other principals that may renew and expire it.
         max_ms: beyond that it cannot be renewed.
         expires_ms: until when it is good unless it is renewed.
     """
@@ -58,7 +58,7 @@ class Token(NamedTuple):
         return principal in (self.owner, *self.renewers)
 
     def is_seen_by(self, principal: str) -> bool:
-        """Whether a principal may renew it, or asked for it."""
+        """Whether a principal may renew it, or created it."""
         return principal == self.requester or self.may_be_renewed_by(principal)
 
     def has_expired(self, now_ms: int) -> bool:
@@ -129,7 +129,7 @@ class DelegationTokens:
         return self._end(token, _sum(now_ms, period_ms))
 
     def all(self) -> list[Token]:
-        """Those that were not removed. Raises `DelegationTokenAuthDisabled`, `KafkaStorageError`."""
+        """The tokens that were not removed. Raises `DelegationTokenAuthDisabled`, `KafkaStorageError`."""
         self._require_enabled()
         self._sweep()
         return list(self._by_id.values())
@@ -177,7 +177,7 @@ class DelegationTokens:
         return expires_ms
 
     def _sweep(self) -> None:
-        """Removes those that have expired, at most as often as the settings say."""
+        """Removes expired tokens, at most once per configured interval."""
         now_ms = self._now_ms()
         if now_ms - self._swept_ms < self._config.delegation_token_expiry_check_interval_ms:
             return

@@ -1,6 +1,6 @@
-"""Subscriptions to metrics that clients push (KIP-714): their settings are kept and told.
+"""Subscriptions to metrics that clients push (KIP-714): their settings are stored and described.
 
-No client is asked to push. With Apache Kafka, too, that begins with a metrics reporter that takes them; here is none.
+No client gets a subscription. Apache Kafka, too, needs a metrics reporter that receives the metrics; here is none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Subscription(SettingsTable):
     """One subscription's settings as typed attributes.
 
     Attributes:
-        overrides: those that were given, as texts by name.
+        overrides: the given settings, as texts by name.
     """
 
     interval_ms = whole(300000, doc="How often a client pushes its metrics.")

@@ -1,7 +1,7 @@
 """The broker's settings: Kafka's names, types, defaults and bounds (4.3.1); the documentation is made from this table.
 
-Three kinds of keys come in: settings of this table, names that Kafka knows but that mean nothing to one process without
-disks of its own to balance (accepted in silence), and unknown ones (kept in `Config.unknown`, for a warning).
+Three kinds of keys come in: settings of this table, names that Kafka has but that don't apply to a single process
+without disks of its own to balance (ignored silently), and unknown ones (kept in `Config.unknown`, for a warning).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Config(GroupSettings):
         changed: texts that were given while the broker ran (`DynamicConfig`), by broker (its id, "" is all) and name.
     """
 
-    # --- who and where
+    # --- identity and listeners
     node_id = whole(1, low=0, doc="The broker's id in answers to clients.")
     broker_rack = maybe_text(doc="The broker's rack, as clients see it.")
     listeners = names(
@@ -69,16 +69,16 @@ class Config(GroupSettings):
     num_partitions = whole(1, low=1, doc="Partitions of a topic that is created without a number.")
     default_replication_factor = whole(1, low=1, doc=_ONE_NODE)
     groupkeeper_lenient_replication = flag(
-        False, doc="Make topics with one replica when more are asked for, instead of refusing."
+        False, doc="Create topics with one replica when more are requested, instead of refusing."
     )
     min_insync_replicas = whole(
         1, low=1, doc="Default of the topic setting; one replica satisfies any value."
     ).in_kafka(ANY)
-    auto_create_topics_enable = flag(True, doc="Create a topic when a client asks for its metadata and allows it.")
+    auto_create_topics_enable = flag(True, doc="Create a topic when a client requests its metadata and allows that.")
     groupkeeper_auto_create_grace_ms = long(
         5000,
         low=0,
-        doc="How long a deleted topic isn't created automatically again by clients that still ask for it.",
+        doc="How long a deleted topic isn't created again by metadata requests of its old clients.",
     )
     groupkeeper_unkind_seed = long(
         -1,
@@ -258,7 +258,7 @@ class Config(GroupSettings):
     transaction_state_log_replication_factor = short(3, low=1, doc=_ONE_NODE)
     transaction_state_log_min_isr = whole(2, low=1, doc=_ONE_NODE)
     transaction_state_log_segment_bytes = whole(104857600, low=1, doc="Segment size of `__transaction_state`.")
-    transaction_max_timeout_ms = whole(900000, low=1, doc="Longest transaction a producer may ask for.")
+    transaction_max_timeout_ms = whole(900000, low=1, doc="Longest transaction timeout that a producer may request.")
     transactional_id_expiration_ms = whole(
         604800000, low=1, high=INT_MAX, doc="How long an idle transactional id is kept."
     )
@@ -293,7 +293,7 @@ class Config(GroupSettings):
 
     @property
     def storage_path(self) -> str:
-        """Where the logs live: the first of `log.dirs`, else `log.dir`."""
+        """The directory of the logs: the first of `log.dirs`, else `log.dir`."""
         return self.log_dirs[0] if self.log_dirs else self.log_dir
 
     @property

@@ -49,8 +49,8 @@ Synonym = tuple[str, str | None, int]
 
 
 class DescribedSetting(NamedTuple):
-    """One setting of a resource. `synonyms` are those that give it or could, the one that decides first. A secret isn't
-    told, nor the value of a setting that is unknown (`UNKNOWN_TYPE`), which may be one.
+    """One setting of a resource. `synonyms` are the settings that can give its value, in order of precedence. The value
+    of a secret is hidden, and that of an unknown setting (`UNKNOWN_TYPE`), which may be one.
     """
 
     name: str
@@ -71,7 +71,7 @@ def describe_topic(config: TopicConfig, broker: Config) -> Iterator[DescribedSet
     for setting in TopicConfig.settings():
         value = setting.format(getattr(config, setting.attribute))
         if value is None:
-            continue  # one of Kafka's internal settings, told only where it is given
+            continue  # one of Kafka's internal settings, described only if it is set
         synonyms = _synonyms(SYNONYM_BY_SETTING.get(setting.name), broker)
         if setting.name in config.overrides:
             synonyms.insert(0, (setting.name, value, TOPIC_SOURCE))

@@ -38,7 +38,7 @@ _LISTENERS = ("listeners", "listener.security.protocol.map")
 
 
 class DynamicConfig:
-    """Changes a `Config` in place; `Config.changed` says what was given."""
+    """Changes a `Config` in place; `Config.changed` has the given values."""
 
     def __init__(self, directory: StorageDirectory, config: Config) -> None:
         self._config = config

@@ -40,7 +40,7 @@ class OffsetReset(NamedTuple):
 
 
 def parse_offset_reset(text: str) -> OffsetReset:
-    """What a `share.auto.offset.reset` says. Raises ValueError."""
+    """A parsed `share.auto.offset.reset`. Raises ValueError."""
     if text in ("latest", "earliest"):
         return OffsetReset(text)
     strategy, _, duration = text.partition(":")
@@ -208,7 +208,7 @@ class GroupConfigs:
         return sorted(self._config_by_group)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
-        """`callback` is called with the id of a group whose settings changed."""
+        """`callback` is called with the id of a group after its settings changed."""
         self._on_changed.append(callback)
 
     def check(self, overrides: Mapping[str, str]) -> GroupConfig:

@@ -177,7 +177,7 @@ _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 
 
 def check_relations(config: GroupSettings) -> None:
-    """What one bound cannot say. Raises `InvalidSetting` naming both keys (Kafka 4.3.1 GroupCoordinatorConfig)."""
+    """Checks beyond single bounds. Raises `InvalidSetting` naming both keys (Kafka 4.3.1 GroupCoordinatorConfig)."""
     for family, suffix in BOUNDED:
         low, high, value = (f"group.{family}.{bound}{suffix}" for bound in ("min.", "max.", ""))
         _require(config, high, ">=", low)

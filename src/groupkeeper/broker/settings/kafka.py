@@ -1,6 +1,6 @@
 """Settings of Kafka 4.3.1's brokers that mean nothing to a single process: accepted, checked and described.
 
-Those that this broker acts on are declared in `groupkeeper.broker.settings.config`, and nowhere else.
+Settings that this broker uses are declared in `groupkeeper.broker.settings.config`, and nowhere else.
 """
 
 from __future__ import annotations

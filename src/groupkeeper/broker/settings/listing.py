@@ -24,7 +24,7 @@ _ALWAYS_GIVEN = ("node.id", "controller.listener.names")
 
 @cache
 def listed_names() -> tuple[str, ...]:
-    """The settings that Kafka tells of without being asked by name, in its order."""
+    """The settings that Kafka describes without a request by name, in its order."""
     own = (one.name for one in Config.settings() if one.is_listed and not one.is_ours)
     return tuple(in_kafkas_order([*own, *WITHOUT_EFFECT]))
 

@@ -46,7 +46,7 @@ def is_known(name: str) -> bool:
 
 
 def is_plug_in(name: str, text: str) -> bool:
-    """Whether a setting names Java code of one's own that Kafka would run: who clients are or what they may could
-    depend on it.
+    """Whether a setting names Java code of one's own that Kafka would run: authentication or authorization could depend
+    on it.
     """
     return name.endswith(_PLUG_INS) and bool(text) and not text.startswith("org.apache.kafka.")

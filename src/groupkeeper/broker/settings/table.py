@@ -32,7 +32,7 @@ LISTENER = "listener"
 
 
 class InvalidSetting(ValueError):
-    """A setting that cannot be used; the text names it and says what is allowed."""
+    """A setting that cannot be used; the text has its name and the allowed values."""
 
 
 class Setting(Generic[T]):
@@ -46,7 +46,7 @@ class Setting(Generic[T]):
         choices: allowed texts; empty means any.
         doc: one sentence for people.
         change: of a broker's: what may change it (FIXED, ANY, ONE or LISTENER).
-        is_listed: of a broker's: whether Kafka tells of it without being asked by name.
+        is_listed: of a broker's: whether Kafka describes it without a request by name.
         has_empty_default: whether Kafka has an empty text as the default, where the empty default here is else unset.
         broker_name: of a topic's: the broker's setting that gives its default; None is that there is none.
     """
@@ -83,7 +83,7 @@ class Setting(Generic[T]):
         is_listed: bool = True,
         has_empty_default: bool = False,
     ) -> Self:
-        """The same, with what Kafka says of it. `type_name` is Kafka's where it isn't that of the values here."""
+        """The same, with Kafka's documentation of it. `type_name` is Kafka's where it isn't that of the values here."""
         self.change = change
         self.type = type_name or self.type
         self.is_listed = is_listed

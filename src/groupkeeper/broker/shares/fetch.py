@@ -34,10 +34,10 @@ _READ_AHEAD = 1 << 20
 
 
 class Wanted(NamedTuple):
-    """What a member asks for.
+    """A member's fetch.
 
     Attributes:
-        session: whose fetch it is.
+        session: the member's session.
         topics: by topic id and partition, in the order in which they are served: the topic's name, None if unknown.
         is_strict: whether more records than `max_records` are too many.
     """
@@ -145,7 +145,7 @@ class _ShareFetch:
             offset = one.states.next_fetch_offset()
             try:
                 records = one.log.read(offset, share, at_least_one=not readings, end_offset=self._end_offset(one))
-            except OffsetOutOfRange:  # the log was cut off at its end, by a topic that was made again, say
+            except OffsetOutOfRange:  # the log was truncated, for example as its topic was recreated
                 continue
             except KafkaError as error:
                 self._refuse(place, error)

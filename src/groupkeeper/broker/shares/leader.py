@@ -1,7 +1,7 @@
 """Share-partitions led by this broker: their states in memory, stored by the share coordinator, and the locks' timers.
 
-A share-partition is loaded when a member first fetches from it, and forgotten with the last session of its group, so
-that offsets altered in between are seen. The rules are in `groupkeeper.coordinator.share_partition.partition`.
+A share-partition is loaded when a member first fetches from it, and unloaded with the last session of its group, so
+that offsets altered in between are loaded. The rules are in `groupkeeper.coordinator.share_partition.partition`.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class LedPartition:
     # ------------------------------------------------------------------ locks
 
     def _arm(self) -> None:
-        """Sees to it that the first lock's end isn't missed; a timer that is set already rings earlier."""
+        """Arms the timer for the first lock that expires; a timer that is armed already fires earlier."""
         deadline_ms = self.states.next_deadline_ms() if self._timer is None else None
         if deadline_ms is not None and not self.is_fenced:
             delay_s = max(deadline_ms - self._owner.lock_time_ms(), 0) / 1000
@@ -216,7 +216,7 @@ class SharePartitions:
     """The share-partitions that are led, by group, topic and partition.
 
     Attributes:
-        broker: whose they are.
+        broker: the leader.
         persister: where their states are stored.
         is_stopped: whether nothing may be begun any more.
     """
@@ -241,7 +241,7 @@ class SharePartitions:
         return self._led.get(SharePartitionKey(group_id, topic_id, index))
 
     async def load(self, group_id: str, topic_id: bytes, index: int) -> LedPartition:
-        """The share-partition, loaded if need be. Raises `KafkaError` as Apache Kafka's leader says it."""
+        """The share-partition, loaded if need be. Raises the `KafkaError` that Apache Kafka's leader returns."""
         key = SharePartitionKey(group_id, topic_id, index)
         led = self._led.get(key)
         if led is not None:
@@ -287,7 +287,7 @@ class SharePartitions:
             self.drop(key)
 
     def drop_group(self, group_id: str) -> None:
-        """Forgets a group's share-partitions."""
+        """Unloads a group's share-partitions."""
         for key in [key for key in self._led if key.group_id == group_id]:
             self.drop(key)
 

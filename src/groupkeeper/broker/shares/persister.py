@@ -1,4 +1,4 @@
-"""What the leader of share-partitions keeps durable, and what it may ask of their groups.
+"""The durable state of the leader of share-partitions.
 
 The interface between the leader of share-partitions and the coordinators: in a cluster these are requests to other
 brokers (Read- and WriteShareGroupState), here they are calls.
@@ -20,14 +20,14 @@ class SharePersister:
     Both raise `InvalidRequest` for a share-partition that its group has not initialized, or not any more;
     `FencedLeaderEpoch` when a newer leader was there; `UnknownTopicOrPartition` when the topic or partition is gone;
     `CoordinatorLoadInProgress` and `NotCoordinator` when there is no share coordinator yet or any more, after having
-    waited a few seconds for it: they may be asked again. They don't yield to other tasks but for that waiting.
+    waited a few seconds for it: the call may be retried. They don't yield to other tasks but for that waiting.
     """
 
     def __init__(self, states: ShareStateRuntime) -> None:
         self._states = states
 
     async def read_state(self, group_id: str, topic_id: bytes, partition: int, leader_epoch: int) -> ShareState:
-        """What a leader begins with; earlier leaders are fenced from then on. A start offset of −1 was never set:
+        """The initial state of a leader; earlier leaders are fenced from then on. A start offset of −1 was never set:
         `share.auto.offset.reset` decides.
         """
         from groupkeeper.coordinator.share_state.state import SharePartitionKey
@@ -52,11 +52,10 @@ class SharePersister:
 
         Args:
             state_epoch: as read. `FencedStateEpoch` is raised when the share-partition was reset since: its
-                offset was altered, or the group deleted and made again. What the leader knows is void then.
-            start_offset: −1 keeps the one that is stored.
-            delivery_complete_count: records from the start offset on that are acknowledged or archived.
-            batches: what changed; they are combined with those that are stored, where the one wins that was delivered
-                more often, then the higher state. What lies below the start offset is dropped.
+                offset was altered, or the group deleted and made again. The leader's state is then invalid.
+                start_offset: −1 keeps the one that is stored. delivery_complete_count: records from the start offset on
+                that are acknowledged or archived. batches: the changed batches; they are merged with the stored ones:
+                the higher delivery count wins, then the higher state. Offsets below the start offset are dropped.
         """
         from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
         from groupkeeper.coordinator.share_state.state import SharePartitionKey

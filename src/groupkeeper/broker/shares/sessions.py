@@ -1,6 +1,6 @@
 """Share sessions (KIP-932): which partitions a member of a share group fetches, and that it does so in order.
 
-A session ends when its member says so or its connection does; what the member has acquired is given back then.
+A session ends when its member closes it or its connection is lost; the member's acquired records are then released.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ShareSession:
     """A member's session.
 
     Attributes:
-        epoch: what the next request must say.
+        epoch: the epoch that the next request must have.
         topics: by topic id and partition: the topic's name when it was added, None if the id was unknown.
         unanswered: partitions that were added later, or had an error: the next answer has them, even without records.
         is_over: whether it has ended, or the member has begun another one.

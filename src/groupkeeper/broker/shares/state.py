@@ -81,10 +81,12 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
                 async with asyncio.timeout(_PATIENCE_S):
                     await shard.loaded.wait()
             except TimeoutError:
-                return  # the operation itself says so
+                return  # the operation itself raises the error
 
     def on_begun_anew(self, listener: Callable[[SharePartitionKey], None]) -> None:
-        """Registers for each share-partition whose state is replaced or forgotten: what leaders know is void then."""
+        """Registers a listener for share-partitions with replaced or deleted state: the state of their leaders is then
+        invalid.
+        """
         self._on_begun_anew.append(listener)
 
     # ------------------------------------------------------------------ operations
@@ -101,7 +103,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
         shard.settle(shard.coordinator.write(key, written, count, now_ms), now_ms)
 
     def read(self, key: SharePartitionKey, leader_epoch: int) -> ShareState:
-        """What a new leader begins with. Raises as `ShareStateCoordinator.read`."""
+        """The initial state of a new leader. Raises as `ShareStateCoordinator.read`."""
         shard, count, now_ms = self._at(key)
         result: ShareStateResult = shard.coordinator.read(key, leader_epoch, count, now_ms)
         shard.settle(result, now_ms)
@@ -109,12 +111,12 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
         return result.state
 
     def summary(self, key: SharePartitionKey) -> ShareState:
-        """The state for those who only look. Raises as `ShareStateCoordinator.summary`."""
+        """The state, without fencing the leader. Raises as `ShareStateCoordinator.summary`."""
         shard, count, _ = self._at(key)
         return shard.coordinator.summary(key, count)
 
     def delete(self, key: SharePartitionKey) -> None:
-        """Forgets a share-partition. Raises as `ShareStateCoordinator.delete`."""
+        """Deletes the state of a share-partition. Raises as `ShareStateCoordinator.delete`."""
         shard, count, now_ms = self._at(key)
         shard.settle(shard.coordinator.delete(key, count), now_ms)
         self._begun_anew(key)
@@ -161,5 +163,5 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
 
 
 def coordinator_key(key: SharePartitionKey) -> str:
-    """The key by which FindCoordinator asks: `group:topic id:partition`."""
+    """The key in FindCoordinator: `group:topic id:partition`."""
     return f"{key.group_id}:{uuid_text(key.topic_id)}:{key.partition}"

@@ -44,7 +44,7 @@ class Tokens:
         self._names = [(_digest(token), name) for token, name in names_by_token.items()]
 
     def owner(self, token: str) -> str | None:
-        """Whose token it is. Takes as long whichever it is."""
+        """The owner of a token. Takes the same time for every token."""
         given = _digest(token)
         found = [name for digest, name in self._names if hmac.compare_digest(digest, given)]
         return found[0] if found else None
@@ -81,7 +81,7 @@ def read_tokens(path: str) -> Tokens:
 
 
 class Proxy(NamedTuple):
-    """Proxies whose ``header`` names the user: peers of these networks."""
+    """Trusted proxies, which name the user in ``header``: peers in these networks."""
 
     header: str
     networks: Sequence[IPv4Network | IPv6Network]

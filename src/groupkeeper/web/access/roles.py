@@ -1,4 +1,4 @@
-"""Roles: who may see and who may change which groups of which clusters. A file of TOML, read once."""
+"""Roles: which users may see, and which may change, which groups of which clusters. A file of TOML, read once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EVERY = Names(())
 
 
 class Role(StrEnum):
-    """What one may do. Who may change may see."""
+    """What a user may do. CHANGE includes VIEW."""
 
     VIEW = "view"
     CHANGE = "change"

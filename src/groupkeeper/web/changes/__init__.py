@@ -1,1 +1,1 @@
-"""Changes from pages: asked for in forms, planned, compared, applied and undone."""
+"""Changes from pages: requested with forms, planned, compared, applied and undone."""

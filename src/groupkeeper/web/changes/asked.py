@@ -1,4 +1,4 @@
-"""What a form asks for: a change of one group, as it was typed, and the command that would do the same."""
+"""The change of one group that a form requests, and the command that does the same."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Form = Mapping[str, Sequence[str]]
 
 
 class BadForm(ValueError):
-    """A field has what cannot be done. The text says which and why."""
+    """A field is invalid. The text has the field and the reason."""
 
 
 class Deed(StrEnum):
@@ -79,7 +79,7 @@ def first(form: Form, name: str) -> str:
 
 
 def asked_of(form: Form, cluster: str, group_id: str) -> Asked:
-    """What a form asks for. Raises BadForm."""
+    """The change that a form requests. Raises BadForm."""
     deed = _one_of(Deed, "deed", first(form, "deed"))
     topics, names = (ALL_COMMITTED, []) if deed is Deed.DELETE else _topics(form, deed)
     scenario, where = (None, []) if deed is not Deed.RESET else _scenario(form)
@@ -95,7 +95,7 @@ def asked_of(form: Form, cluster: str, group_id: str) -> Asked:
 
 
 def _target(form: Form, cluster: str, group_id: str) -> tuple[Target, list[str]]:
-    """Who gets the offsets, and how the command says so."""
+    """The target group, and its arguments of the command."""
     target = Target(first(form, "to-cluster") or cluster, first(form, "to-group") or group_id, first(form, "prefix"))
     if target == Target(cluster, group_id):
         raise BadForm("which group: a group cannot be cloned to itself; name another one, or another cluster")
@@ -105,7 +105,7 @@ def _target(form: Form, cluster: str, group_id: str) -> tuple[Target, list[str]]
 
 
 def swept_of(form: Form, cluster: str) -> Swept:
-    """What a form asks to be cleared away. Raises BadForm."""
+    """The sweep that a form requests. Raises BadForm."""
     pattern = first(form, "groups").strip()
     try:
         groups = Names([pattern] if pattern else [])
@@ -144,7 +144,7 @@ def _one_of(known: type[Deed], name: str, text: str) -> Deed:
 
 
 def _topics(form: Form, deed: Deed) -> tuple[Topics, list[str]]:
-    """Which partitions, and how the command says so."""
+    """The partitions, and their arguments of the command."""
     more = (text.strip(",") for text in first(form, "more").split())
     typed = [*form.get("topic", ()), *(text for text in more if text)]
     if first(form, "scope") != "some":
@@ -168,7 +168,7 @@ def _topics(form: Form, deed: Deed) -> tuple[Topics, list[str]]:
 
 
 def _scenario(form: Form) -> tuple[Scenario, list[str]]:
-    """Where to, and how the command says so."""
+    """The scenario, and its arguments of the command."""
     to = first(form, "to")
     if to not in _SCENARIOS:
         raise BadForm("where to: nothing is chosen")
@@ -231,11 +231,11 @@ _SCENARIOS: Mapping[str, tuple[Callable[[str], tuple[Scenario, list[str]]], str]
 
 
 def _policies(form: Form) -> tuple[Policies, list[str]]:
-    """What to do where it cannot be done as asked, and how the command says so."""
+    """The policies for partitions where the scenario doesn't fit, and their arguments of the command."""
     no_record = first(form, "if-no-record") or "end"
     out_of_range = first(form, "if-out-of-range") or "clamp"
     if no_record not in ("end", "skip", "fail") or out_of_range not in ("clamp", "skip", "fail"):
-        raise BadForm("where it cannot be done as asked: that is no choice")
+        raise BadForm("where the offset does not fit: not one of the choices")
     said = ["--if-no-record", no_record] if no_record != "end" else []
     said += ["--if-out-of-range", out_of_range] if out_of_range != "clamp" else []
     return Policies(Otherwise(no_record), Otherwise(out_of_range)), said

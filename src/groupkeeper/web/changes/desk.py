@@ -1,7 +1,7 @@
-"""Plans that were made from pages, and what became of them. How plans are made and carried out is in `operations`.
+"""Plans that were made from pages, with their outcomes. How plans are made and carried out is in `operations`.
 
 Every one is of one cluster, and has a client of its own while it is made, compared or applied. Changes of a cluster are
-applied one after the other. What is here is forgotten with the program; the journal is not.
+applied one after the other. The plans are lost when the program ends; the journal is not.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class NotDone(Exception):
-    """The cluster or the journal could not be asked. The text says why."""
+    """The cluster did not reply, or the journal cannot be used. The text has the reason."""
 
 
 class Stage(StrEnum):
@@ -121,7 +121,7 @@ class Desk:
         return list(self._entries.values())[::-1]
 
     async def make(self, cluster: str, asked: Asked, person: Person) -> Entry:
-        """Plan what is asked for, and compare it. Nothing is changed. Raises NotDone."""
+        """Plan the requested change, and compare it. Nothing is changed. Raises NotDone."""
 
         async def work(admin: Admin) -> Entry:
             made = await _made(admin, asked)
@@ -190,7 +190,9 @@ class Desk:
             entry.verdict, entry.compared_ms = verdict, _now_ms()
 
     async def apply(self, entry: Entry, person: Person) -> None:
-        """Compare a plan, and carry it out if all of it fits; once, however often it is asked for. Raises NotDone."""
+        """Compare a plan, and carry it out if all of it fits; at most once, however often it is requested. Raises
+        NotDone.
+        """
         if entry.stage is not Stage.PLANNED:
             return
         entry.stage = Stage.APPLYING

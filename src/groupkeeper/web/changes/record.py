@@ -1,4 +1,4 @@
-"""The journal as pages show it: read when it has changed, and only what somebody may see of it."""
+"""The journal as pages show it: read when it has changed, and filtered by the rights of the viewer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from groupkeeper.web.access.roles import Role
 
 
 class Record:
-    """All changes of a journal. Clusters are known by the names that the server has for them.
+    """All changes of a journal. Clusters have the names that the server uses.
 
     Attributes:
-        broken: lines of the file that make no sense.
+        broken: number of unreadable lines in the file.
         problem: why the file could not be read, "" when it was.
     """
 
@@ -29,20 +29,20 @@ class Record:
         self._reading = asyncio.Lock()
 
     def know(self, snapshots: Sequence[ClusterSnapshot]) -> None:
-        """Remember what the clusters are called: one that is down tells no id."""
+        """Store the names of clusters by id: a cluster that is down reports no id."""
         self._names.update({each.cluster_id: each.cluster for each in snapshots if each.cluster_id is not None})
 
     def cluster(self, head: Head) -> str | None:
-        """What the cluster of a change is called here, None: it isn't watched, or not known."""
+        """The server's name of a change's cluster, None: it isn't watched, or not known."""
         return None if head.cluster_id is None else self._names.get(head.cluster_id)
 
     async def changes(self, person: Person) -> list[Summary]:
-        """What somebody may see, the latest first: changes all of whose groups they may see."""
+        """The changes that a user may see, the latest first: the user may see all of their groups."""
         await self._refresh()
         return [each for each in reversed(self._changes) if self.is_seen(person, each.head, each.groups)]
 
     def is_seen(self, person: Person, head: Head, group_ids: Sequence[str]) -> bool:
-        """Whether somebody may see a change."""
+        """Whether a user may see a change."""
         if person.rights.sees_all:
             return True
         cluster = self.cluster(head)

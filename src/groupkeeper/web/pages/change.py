@@ -72,7 +72,7 @@ def sweep_page(cluster: str, viewer: Viewer, why_not: str) -> str:
 
 
 def _activity(group: GroupView) -> str:
-    """Who would keep a plan from being applied."""
+    """A note about members that keep a plan from being applied."""
     if group.group_state in (None, *INACTIVE):
         return ""
     return (
@@ -103,7 +103,7 @@ def _reset(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer) -> str:
         return _disabled(str(NotOfConsumers(group.group_id)))
     fields = (
         f"<fieldset><legend>Where to</legend>{''.join(_WHERE)}</fieldset>{_scope(group, 'reset')}"
-        "<fieldset><legend>Where it cannot be done as asked</legend>"
+        "<fieldset><legend>Where the offset does not fit</legend>"
         f"{_select('if-no-record', 'no record is from that time on', _NO_RECORD)}"
         f"{_select('if-out-of-range', 'the log does not hold the offset', _OUT_OF_RANGE)}</fieldset>"
     )

@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
     @property
     def eta_s(self) -> float | None:
-        """Until nothing is left to read, if it goes on so; None: it doesn't become less, or isn't known."""
+        """Seconds until the lag is 0 at the current trend; None: the lag doesn't shrink, or is unknown."""
         trend, lag = self.group.trend, self.group.lag.lag
         return lag / -trend if lag and trend is not None and trend < 0 else None
 
@@ -65,7 +65,7 @@ _ASCENDING_FIRST = ("group", "type", "state", "margin")
 
 
 class Wish(NamedTuple):
-    """What the URL asks for: as it was typed, anything may be in it."""
+    """The view that the URL selects: as it was typed, anything may be in it."""
 
     text: str = ""
     status: str = ""

@@ -56,9 +56,9 @@ def _verdict(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
     total = sum(len(each.groups) for each in snapshots)
     troubled = len(_troubled(snapshots, now_ms))
     texts = (
-        [f"{words.counted(len(down), 'cluster')} cannot be asked: {', '.join(map(parts.text, down))}"] if down else []
+        [f"{words.counted(len(down), 'cluster')} cannot be reached: {', '.join(map(parts.text, down))}"] if down else []
     )
-    texts += [f"not asked yet: {', '.join(map(parts.text, waiting))}"] if waiting else []
+    texts += [f"not polled yet: {', '.join(map(parts.text, waiting))}"] if waiting else []
     verb = "needs" if troubled == 1 else "need"
     texts.append(
         f"{troubled:,} of {words.counted(total, 'group')} {verb} attention"

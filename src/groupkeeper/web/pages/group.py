@@ -1,4 +1,4 @@
-"""One group: its partitions, members with what they have and are to have, and what it was like before."""
+"""One group: its partitions, its members with assignments and targets, and its history."""
 
 from __future__ import annotations
 

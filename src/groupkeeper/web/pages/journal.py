@@ -1,4 +1,4 @@
-"""Who changed what: the journal, one change of it, and the plans that are held."""
+"""The journal, one change of it, and the plans in memory."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Order(NamedTuple):
     def of(
         cls, parameters: Mapping[str, str], keys: Collection[str], default: str, ascending: Collection[str] = ()
     ) -> Order:
-        """What the address asks for: anything may be in it."""
+        """The order that the URL selects: anything may be in it."""
         sort, order, page = (parameters.get(name, "") for name in ("sort", "order", "page"))
         number = int(page) if page.isascii() and page.isdecimal() and len(page) < 8 else 1
         return cls(

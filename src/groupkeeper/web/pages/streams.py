@@ -1,4 +1,4 @@
-"""What a streams group has beside others: the parts of its topology, and who runs which tasks."""
+"""What a streams group has beside others: the parts of its topology, and the tasks of its members."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_NAMES = 40
 def topology(group: StreamsGroupDescription) -> str:
     """Its parts, with the topics that each reads and writes."""
     if not group.subtopologies:
-        return '<p class="soft">No member has told it yet.</p>'
+        return '<p class="soft">No member has sent it yet.</p>'
     heads = [
         parts.head(name)
         for name in ("part", "reads", "reads after repartitioning", "writes to repartition", "changelogs")
@@ -35,7 +35,7 @@ def topology(group: StreamsGroupDescription) -> str:
 
 
 def members(group: StreamsGroupDescription) -> str:
-    """Who runs which tasks, and is to run."""
+    """The members with their tasks and target tasks."""
     if not group.members:
         return '<p class="soft">There are none.</p>'
     names = ("member", "client", "host", "process", "epoch", "active", "standby", "warm-up", "is to have")

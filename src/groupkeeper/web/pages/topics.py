@@ -76,7 +76,7 @@ _LONGEST_TEXT = 300
 
 
 def topics_of(snapshot: ClusterSnapshot, wanted: str = "") -> list[Topic]:
-    """The topics whose names contain a text, by name."""
+    """The topics with a text in their names, by name."""
     readers: dict[str, list[tuple[GroupView, TopicView]]] = {}
     for group in snapshot.groups.values():
         for name, view in group.topics.items():
@@ -151,7 +151,7 @@ _READER_COLUMNS = (
 def topic_page(
     snapshot: ClusterSnapshot, topic: Topic, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = NOBODY
 ) -> str:
-    """Who reads a topic, and how far behind each is."""
+    """The groups that read a topic, with the lag of each."""
     order = Order.of(parameters, _READERS, "time_lag", _ASCENDING_FIRST)
     readers = sorted(topic.readers, key=lambda reader: reader[0].group_id)
     ordered(readers, _READERS[order.sort], order)
@@ -175,7 +175,7 @@ def topic_page(
     )
     crumbs = [*parts.way_to(snapshot.cluster), ("topics", parts.url("/topics", cluster=snapshot.cluster))]
     readers_list = (
-        f'<div class="card">{parts.numbers(pairs)}</div><h2>Who reads it</h2>{table}{order.turning(len(readers), link)}'
+        f'<div class="card">{parts.numbers(pairs)}</div><h2>Readers</h2>{table}{order.turning(len(readers), link)}'
     )
     body = f"{parts.when(snapshot, now_ms)}{parts.live('list', readers_list)}"
     return parts.page(topic.name, body, crumbs, viewer, follows=snapshot.cluster)
