@@ -85,7 +85,7 @@ long nobody has committed or moved on, whichever is shorter:
 | `rewound` | behind where it had been in the last {_time(STATUS_RULES.look_back_ms)}, and on its way |
 | `lagging` | it commits, but the oldest record to read has waited for {_time(STATUS_RULES.lagging_ms)} |
 | `unstable` | {STATUS_RULES.rebalances} rebalances of the group or more in {_time(STATUS_RULES.rebalances_ms)} |
-| `unknown` | the log could not be asked, or the age of its records, or the latest commits, are not known |
+| `unknown` | the log could not be queried, or the age of its records, or the latest commits, are not known |
 
 (\\*) It has members, or has committed in the last {_time(STATUS_RULES.look_back_ms)}.
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a pipeline, in one line that names the cluster, partition and offset it is about."""
+"""Errors of a pipeline, in one line that names the cluster, partition and offset."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOGGED = re.compile(r"^[-\d]+ [:\d]+ (?:ERROR|FATAL) \S+: (\S.*)$", re.MULTILIN
 
 
 class SourceError(Exception):
-    """A cluster cannot be read as asked: the text says which, what, and the way out."""
+    """A cluster cannot be read with these options: the text has the cluster, the reason, and the way out."""
 
 
 def cause_of(error: BaseException) -> str | None:
@@ -36,8 +36,8 @@ def cause_of(error: BaseException) -> str | None:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, without what Java adds to it; of a worker's traceback, what it ends with. What it came of in
-    Java (a full disk, say) follows.
+    """The message of an error, without Java's additions; for a worker's traceback, its last line. Its cause in Java
+    (for example a full disk) follows.
     """
     return _with_cause(_first_line(error), getattr(error, "_stackTrace", None) or str(error))
 

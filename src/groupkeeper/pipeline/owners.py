@@ -1,4 +1,4 @@
-"""Whose groups and topics are: a file of patterns."""
+"""The owners of groups and topics: a file of patterns."""
 
 from __future__ import annotations
 

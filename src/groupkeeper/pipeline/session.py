@@ -73,14 +73,14 @@ _SHORT_LOCAL = {
 """Plans of few rows are run as they are: a quarter less again."""
 
 _APPENDED = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
-"""What is given by these is said to Java after ours: of two values of an option it takes the last."""
+"""Given values of these settings are appended to ours: of two values of an option Java takes the last."""
 _OUR_COLLECTOR = "-XX:+UseSerialGC"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 _CONNECT = "pip install 'pyspark[connect]'"
 _CONNECT_PORT = 15002
 _PATIENCE_S = 10
-"""For a master or server that is asked whether it is there. Spark itself takes minutes to find out."""
+"""The timeout of a connection to check that a master or server runs. Spark itself takes minutes to find out."""
 
 
 def start_session(
@@ -93,12 +93,12 @@ def start_session(
     is_short: bool = False,
     has_source: bool = True,
 ) -> SparkSession:
-    """A session with the source `groupkeeper` registered, unless `has_source` says no (a worker of Spark's is started
-    for that); the one that runs already is taken when there is one.
+    """A session with the source `groupkeeper` registered, unless `has_source` is False (registering starts a worker of
+    Spark's); a running session is reused.
 
-    `master` is Spark's URL, None: what spark-submit says, where it started this process, else all cores of this
-    machine. There Spark's own settings stay as they are. `remote` that of a Spark Connect server, which takes
-    its place. `settings` win over ours, but options for Java are added to them. What Spark and Java say goes to the
+    `master` is Spark's URL, None: that of spark-submit, if it started this process, else all cores of this machine.
+    There Spark's own settings stay as they are. `remote` that of a Spark Connect server, which takes its place.
+    `settings` win over ours, but options for Java are added to them. The output of Spark and Java is written to the
     file `log`, None: one in the directory for temporary files. `is_short`: there is little to do, so that a quick start
     is worth more than speed. To other machines this package is sent; numpy, pyarrow and its other dependencies must be
     there. Raises SourceError when the extra or a Java is missing, when Spark does not start, or when the server cannot
@@ -121,7 +121,7 @@ def start_session(
 
 
 def log_path() -> Path:
-    """Where Spark and Java write what they say in this process, unless another file is given."""
+    """The default log file of Spark and Java in this process."""
     return Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}.log"
 
 
@@ -207,12 +207,12 @@ def merged_settings(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[s
 
 
 def fixed_settings(names: Iterable[str], is_modifiable: Callable[[str], bool]) -> list[str]:
-    """Those that a server has for good. What it does not know of SQL (catalogs, say) it takes all the same."""
+    """The settings that a server cannot change. It accepts unknown ones of SQL (for example catalogs)."""
     return [name for name in names if not name.startswith("spark.sql.") and not is_modifiable(name)]
 
 
 def _set_at_server(session: SparkSession, remote: str, settings: Mapping[str, str]) -> None:
-    """The builder would only warn of what the server does not take."""
+    """Raises SourceError for settings that the server refuses: the builder would only warn."""
     if fixed := fixed_settings(settings, session.conf.isModifiable):
         session.stop()
         raise SourceError(
@@ -241,7 +241,7 @@ def _look_for(what: str, option: str, places: Sequence[str]) -> None:
     for place in places:
         host, _, port = place.rpartition(":")
         if not host or not port.isdecimal():
-            return  # Spark says what is wrong with it
+            return  # Spark reports what is wrong with it
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE_S).close()
         except (OSError, OverflowError) as error:
@@ -249,18 +249,18 @@ def _look_for(what: str, option: str, places: Sequence[str]) -> None:
         else:
             return
     reasons = "; ".join(f"{place}: {reason}" for place, reason in said.items())
-    raise SourceError(f"no {what} is there ({reasons}): start it, or say by {option} where it is")
+    raise SourceError(f"no {what} is there ({reasons}): start it, or give its address with {option}")
 
 
 def _reason(error: Exception, log: str) -> str:
-    """Why Spark does not start: what Java says, or what it wrote before it ended."""
+    """Why Spark does not start: Java's error, or its last output before it ended."""
     from py4j.protocol import Py4JError, Py4JNetworkError
 
     killed = killed_for(log)
     if killed is not None:
         return killed
     try:
-        told = first_line(error)  # asks Java
+        told = first_line(error)  # calls Java
     except Py4JError as gone:
         error, told = gone, "Java has ended"
     has_ended = isinstance(error, Py4JNetworkError) or "JAVA_GATEWAY_EXITED" in told
@@ -268,7 +268,7 @@ def _reason(error: Exception, log: str) -> str:
 
 
 def _scratch() -> Path:
-    """A directory that goes with this process."""
+    """A temporary directory that is removed with this process."""
     scratch = Path(tempfile.gettempdir()) / f"groupkeeper-spark-{os.getpid()}"
     scratch.mkdir(mode=0o700, exist_ok=True)
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
@@ -291,7 +291,7 @@ def _settings(master: str, log: Path, is_short: bool) -> dict[str, str]:
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={configuration} -Dderby.system.home={scratch} "
-        f"-XX:+DisplayVMOutputToStderr {java_options}",  # standard output is for what is asked for
+        f"-XX:+DisplayVMOutputToStderr {java_options}",  # standard output is for results
     }
 
 

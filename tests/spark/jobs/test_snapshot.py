@@ -166,7 +166,7 @@ def test_clusters_without_names_are_called_by_their_ids_and_never_taken_for_each
     assert (summary.problems, places(tmp_path)) == ([], before)
     logs = {(row["cluster"], row["topic"]): row for row in pq.read_table(tmp_path / "log_offsets").to_pylist()}
     left_out = logs[ids[0], mine]
-    assert left_out["problem"] == f"cluster {ids[0]} is not among those to ask"
+    assert left_out["problem"] == f"cluster {ids[0]} is not among the given ones"
     assert not left_out["is_deleted"]
 
 
@@ -181,7 +181,7 @@ def test_records_of_unknown_types_and_versions_are_kept_and_counted(
     assert producer.flush(PATIENCE_S) == 0
     options = {"kafka.bootstrap.servers": servers, "cluster": "c", "subscribe": topic}
     summary = snapshot(spark, options, str(tmp_path))
-    assert summary.notes == ["2 records could not be decoded: group_records.problem says why"]
+    assert summary.notes == ["2 records could not be decoded: group_records.problem has the reasons"]
     rows = pq.read_table(tmp_path / "group_records").to_pylist()
     assert [row["raw_value"] for row in rows] == [b"later", b"\x00\x63later"]
 

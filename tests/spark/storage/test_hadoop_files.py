@@ -105,5 +105,5 @@ def test_an_entry_that_two_runs_race_for_is_of_the_first_one(spark: SparkSession
 def test_a_place_out_of_reach_is_named(spark: SparkSession) -> None:
     with pytest.raises(SourceError, match="nowhere://host/tables is out of reach: No FileSystem for scheme"):
         files_of(spark, "nowhere://host/tables", is_remote=False)
-    with pytest.raises(SourceError, match="with --remote, a directory is needed that this machine sees too"):
+    with pytest.raises(SourceError, match="with --remote, the directory must also be accessible from this machine"):
         files_of(spark, "hdfs://host/tables", is_remote=True)

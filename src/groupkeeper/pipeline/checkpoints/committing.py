@@ -1,7 +1,7 @@
 """Progress of queries, committed to groups of their own, in a thread of its own.
 
-Whoever reports progress only leaves it here: it never waits, and nothing of what goes wrong comes back to it. Of what
-has not been committed yet the latest counts, so a cluster that is away costs no memory.
+Reporting progress never blocks and never raises. Of what has not been committed yet the latest counts, so a cluster
+that is away costs no memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LONGEST_PAUSE_S = 60.0
 
 
 class _Here(ThreadPoolExecutor):
-    """Looks up addresses in the thread that asks: others cannot be started any more when the program ends, which is
+    """Looks up addresses in the calling thread: no threads can be started any more while the program exits, which is
     when the last progress is committed.
     """
 
@@ -44,7 +44,7 @@ class _Here(ThreadPoolExecutor):
 
 
 class Progress(NamedTuple):
-    """What a query has done. `sources`: the offsets to read next of each, as Spark tells them."""
+    """The progress of a query. `sources`: the offsets to read next of each, in Spark's form."""
 
     query_id: str
     batch_id: int
@@ -54,8 +54,8 @@ class Progress(NamedTuple):
 class Committer:
     """Commits progress to groups, at most once in `interval_s` seconds.
 
-    A group with members, or with offsets that are not of the same query, is somebody else's: nothing is committed to
-    it, and the log says so once. `takes_over`: offsets that another query of Spark has left there may be replaced.
+    Nothing is committed to a group that has members, or offsets that are not of the same query; that is logged once.
+    `takes_over`: offsets that another query of Spark has left there may be replaced.
     """
 
     def __init__(

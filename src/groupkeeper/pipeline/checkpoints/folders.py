@@ -44,8 +44,8 @@ def local_folder(path: str) -> Path | None:
 
 
 def find_folders(path: str, spark: SparkSession | None = None) -> list[Folder]:
-    """The folder, or those that match a pattern. Raises SourceError when none is there, or it is elsewhere and there is
-    no `spark` that reaches it.
+    """The folder, or the folders that match a pattern. Raises SourceError when none is there, or it is elsewhere and
+    there is no `spark` that reaches it.
     """
     local = local_folder(path)
     if local is not None:
@@ -121,7 +121,7 @@ def _hadoop_folders(spark: SparkSession, path: str) -> list[Folder]:
     try:
         context = spark.sparkContext
     except PySparkException:  # Spark Connect has none
-        raise SourceError(f"{path}: with --remote, checkpoints must be folders that this machine sees") from None
+        raise SourceError(f"{path}: with --remote, checkpoints must be folders accessible from this machine") from None
     jvm: Any = context._jvm
     try:
         at = jvm.org.apache.hadoop.fs.Path(path)

@@ -29,9 +29,9 @@ class CommitsToKafka(StreamingQueryListener):
     """Commits up to where the queries of a session have read, to a group for each: `group_of(name, id)`, by the query's
     name (None: it has none) and id; where that is None the query is left out.
 
-    `properties` are the Kafka client's, by their Java names. Nothing here slows a query or lets it fail: what goes
-    wrong is said in the log `groupkeeper.spark`. A group that has members, or offsets of something else, is left as it
-    is. `takes_over`: the offsets of another query, of one that began with a new checkpoint, may be replaced.
+    `properties` are the Kafka client's, by their Java names. Nothing here slows a query or lets it fail: failures are
+    logged to `groupkeeper.spark`. A group that has members, or offsets of something else, is left as it is.
+    `takes_over`: the offsets of another query, of one that began with a new checkpoint, may be replaced.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class CommitsToKafka(StreamingQueryListener):
         self._group_of = group_of
         self._committer = Committer(bootstrap_servers, properties, interval_s=interval_s, takes_over=takes_over)
         self._last: dict[str, tuple[float, str, Progress]] = {}
-        """By run of a query: when it was told, its group, and its progress."""
+        """By run of a query: when it was reported, its group, and its progress."""
         atexit.register(self.close)
 
     def close(self) -> None:

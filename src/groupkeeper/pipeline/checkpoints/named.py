@@ -16,7 +16,7 @@ __all__ = ["Checkpoint", "Found", "read_queries"]
 
 
 class Checkpoint(Protocol):
-    """What was asked for. ``name`` None: the folder's name."""
+    """A requested checkpoint. ``name`` None: the folder's name."""
 
     @property
     def name(self) -> str | None: ...
@@ -33,7 +33,7 @@ class Found(NamedTuple):
 
 
 def read_queries(asked: Sequence[Checkpoint], spark: SparkSession | None = None, *, at_ms: int | None = None) -> Found:
-    """The queries of these checkpoints; a path may be a pattern. `spark` is needed for those that only Hadoop reaches;
+    """The queries of these checkpoints; a path may be a pattern. `spark` is needed for paths that only Hadoop reaches;
     `at_ms` as for `read_query`.
     """
     queries: dict[str, Query] = {}

@@ -1,7 +1,7 @@
-"""How far a query is, by its checkpoint.
+"""The progress of a query, from its checkpoint.
 
-A batch is planned when `offsets/N` is there, and done when `commits/N` is: after a stop the query goes on with what
-`offsets/N` of the last one that is done says. The offsets are those to read next.
+A batch is planned when `offsets/N` is there, and done when `commits/N` is: after a stop the query continues from
+`offsets/N` of the last batch that is done. The offsets are those to read next.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class ArchivePart(NamedTuple):
 
 
 def archive_parts(location: str) -> list[ArchivePart]:
-    """The row groups of all parquet files below a path or URI that pyarrow knows. Raises SourceError."""
+    """The row groups of all parquet files below a path or URI that pyarrow supports. Raises SourceError."""
     files, path = _file_system(location)
     try:
         dataset = ds.dataset(path, format="parquet", filesystem=files)

@@ -92,7 +92,7 @@ def places_of(origins: Sequence[Origin]) -> Places:
 
 
 def _whole(records: Records, places: Places, content: dict[str, pa.Array]) -> pa.RecordBatch:
-    """A batch of all columns of tables.DECODED; those that are not given are null."""
+    """A batch of all columns of tables.DECODED; missing ones are null."""
     columns = places(records) | content
     schema = DECODED.arrow
     empty = {field.name: pa.nulls(len(records), field.type) for field in schema if field.name not in columns}

@@ -1,4 +1,4 @@
-"""The batches of fetched record sets: their headers as columns, and which of them a reader sees."""
+"""The batches of fetched record sets: their headers as columns, and which of them are visible to a reader."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ PLACE_COLUMNS = ("cluster", "partition", "offset", "timestamp")
 
 
 def decode_columns(batch: pa.RecordBatch, cluster: str | None) -> Iterator[pa.RecordBatch]:
-    """The decoded records of a batch with binary `key` and `value`, offset commits first; of PLACE_COLUMNS, those
-    that it lacks are null. `cluster` None: as the column `cluster` says.
+    """The decoded records of a batch with binary `key` and `value`, offset commits first; of PLACE_COLUMNS, missing
+    ones are null. `cluster` None: as the column `cluster` says.
     """
     columns = {
         "cluster": pa.repeat(pa.scalar(cluster), len(batch))

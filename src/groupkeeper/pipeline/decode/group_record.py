@@ -134,7 +134,7 @@ def _member(member: MemberMetadata, protocol_type: str) -> Row:
 def _subscribed(blob: bytes) -> list[str] | None:
     try:
         return decode_subscribed_topics(blob) if blob else []
-    except MalformedMessage:  # members may say what they like: the blob is theirs, and stays in value_json
+    except MalformedMessage:  # members may send anything: the blob is theirs, and stays in value_json
         return None
 
 

@@ -37,8 +37,8 @@ def as_of(
     found: Plan | None = None,
     is_remote: bool = False,
 ) -> Found:
-    """Bring the history in `directory` up to date, and write tables.OFFSETS_AS_OF for all groups; the result has those
-    that `wants` accepts by name, None: no group. Arguments else as for `snapshot`.
+    """Bring the history in `directory` up to date, and write tables.OFFSETS_AS_OF for all groups; the result has the
+    groups that `wants` accepts by name, None: no group. Arguments else as for `snapshot`.
     """
     run = Run(watch)
     with open_output(spark, directory, is_remote=is_remote) as output:

@@ -175,7 +175,7 @@ class _Following:
         return found.instants
 
     def queries(self, instants: Instants) -> tuple[Queries, list[Problem]]:
-        """How far the queries are whose checkpoints are looked at."""
+        """The progress of the queries of the given checkpoints."""
         if not self._checkpoints:
             return Queries(), []
         return find_queries(self._output.spark, self._checkpoints, self.options, instants)
@@ -191,8 +191,8 @@ class _Following:
         return made is None or made[:3] != basis[:3] or basis.at - made.at >= _LONGEST_S
 
     def has_read(self, instants: Instants) -> bool:
-        """Whether the history goes as far as the logs did; one that is still at what was there at the begin is not
-        waited for.
+        """Whether the history has reached the ends of the logs; a query that is still catching up after the start is
+        not counted.
         """
         wanted = {
             number: instants[name].stable
@@ -202,14 +202,14 @@ class _Following:
         return all(_has_read(self._queries[number], self._readings[number], ends) for number, ends in wanted.items())
 
     def begin(self, found: Plan | None) -> None:
-        """Start all queries, by what the clusters said when they were asked, if they were."""
+        """Start all queries, from the given plan of the clusters, or from a new one."""
         found = found or asyncio.run(plan(self.options))
         titles = [each.title for each in self.options.clusters]
         failed = {titles.index(title): str(error) for title, error in found.failed.items()}
         self._start(_Answer(found, failed, ask_retentions(named(self.options, found.ranges), found.ranges)))
 
     def look_after(self) -> None:
-        """Start again what has ended, after a pause that grows. Clusters are asked aside: none is waited for here."""
+        """Start again what has ended, after a pause that grows. Clusters are queried in the background."""
         for number, query in list(self._queries.items()):
             if not query.isActive:
                 del self._queries[number]

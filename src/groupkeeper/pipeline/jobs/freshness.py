@@ -79,11 +79,11 @@ def _row(instant: Instant, partition: int, read_to: int, times: _Times) -> dict[
 
 
 def _problem(instant: Instant, partition: int, read_to: int, behind_ms: int | None) -> str:
-    """Why what the groups of a partition have committed is not known."""
+    """Why the latest commits in a partition are unknown."""
     place = f"{instant.topic}-{partition}"
     since = "latest commits" if behind_ms is None else f"commits of the last {duration(behind_ms)}"
     if instant.end_of(partition) is None:
-        return f"the {since} are not known: {place} could not be asked"
+        return f"the {since} are not known: {place} could not be queried"
     if read_to >= instant.stable[partition]:
         return f"the {since} are not known: an open transaction holds back {place} from offset {read_to} on"
     return f"the {since} are not known: {place} has been read to offset {read_to} only"

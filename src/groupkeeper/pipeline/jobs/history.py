@@ -1,4 +1,4 @@
-"""The tables that are only ever appended to: what the log said, for longer than the log has it."""
+"""The tables that are only ever appended to: the records of the log, kept for longer than in the log."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Appended(NamedTuple):
 
     @property
     def note(self) -> str | None:
-        """What to say of them; None: nothing."""
-        text = f"{counted(self.problems, 'record')} could not be decoded: group_records.problem says why"
+        """A note about problems; None: none."""
+        text = f"{counted(self.problems, 'record')} could not be decoded: group_records.problem has the reasons"
         return text if self.problems else None
 
 

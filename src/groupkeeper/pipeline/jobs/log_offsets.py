@@ -1,4 +1,4 @@
-"""tables.LOG_OFFSETS: what the logs were at the instant, and the records at committed offsets, which tasks ask for."""
+"""tables.LOG_OFFSETS: the ends of logs at the instant, and the records at committed offsets, which tasks look up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from groupkeeper.pipeline.tables.schema import ddl_of
 __all__ = ["Clusters", "log_offsets"]
 
 _FEW = 10_000
-"""So many partitions are asked by this process; more are shared by tasks."""
+"""Up to this many partitions are looked up by this process; more are distributed over tasks."""
 
 _PER_TASK = 2_000
 
@@ -29,7 +29,7 @@ _FOUND = pa.struct([(column.name, column.type) for column in LOG_OFFSETS.columns
 
 
 class Clusters(NamedTuple):
-    """The clusters by their names in the rows, what they were at the instant, and why others could not be asked."""
+    """The clusters by their names in the rows, their state at the instant, and why others could not be queried."""
 
     options: Options
     instants: Instants
@@ -53,10 +53,10 @@ _PLACES = pa.schema([*(LOG_OFFSETS.arrow.field(name) for name in LOG_OFFSETS.key
 def log_offsets(spark: SparkSession, current_offsets: Rows, clusters: Clusters) -> pa.RecordBatchReader | DataFrame:
     """Of the partitions of rows of tables.CURRENT_OFFSETS.
 
-    Every use of a DataFrame may ask the clusters again: write it, or cache it.
+    Every use of the DataFrame may query the clusters again: write it, or cache it.
     """
     wanted = made(_PLACES, _WANTED, {"current_offsets": current_offsets}).read_all()
-    if len(wanted) <= _FEW:  # asked before a worker of Spark's would have started
+    if len(wanted) <= _FEW:  # done before a worker of Spark's would have started
         few = wanted.to_pylist()
         found = _ask(
             clusters,
@@ -87,14 +87,14 @@ def _asking(clusters: Clusters) -> Callable[[pa.Array, pa.Array, pa.Array, pa.Ar
 
 
 def _ask(clusters: Clusters, places: Sequence[Place]) -> list[Row]:
-    """What the clusters say of each place, without the key. All clusters are asked at the same time."""
+    """The columns of each place from the clusters, without the key. All clusters are queried at the same time."""
     found: dict[tuple[str, TopicPartition], Row] = {}
     measures: dict[str, Measure] = {}
     for name in dict.fromkeys(each.cluster for each in places):
         wanted = {each.partition: each.offsets for each in places if each.cluster == name}
         cluster, instant = cluster_of(clusters.options, name), clusters.instants.get(name)
         if cluster is None or instant is None:
-            problem = clusters.failed.get(name, f"cluster {name} is not among those to ask")
+            problem = clusters.failed.get(name, f"cluster {name} is not among the given ones")
             found |= {(name, partition): {"is_deleted": False, "problem": problem} for partition in wanted}
         else:
             measures[name] = Measure(cluster, instant, wanted)

@@ -1,4 +1,4 @@
-"""tables.OWNERS: whose groups and topics are, and how much those read or get."""
+"""tables.OWNERS: the owners of groups and topics, with the rates at which these read or receive records."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _QUERIES = Table(
 
 
 class Checkpoint(named.Checkpoint, Protocol):
-    """What was asked for. `cluster` None: there is only one."""
+    """A requested checkpoint. `cluster` None: there is only one."""
 
     @property
     def cluster(self) -> str | None: ...
@@ -85,7 +85,9 @@ class Queries(NamedTuple):
 
 
 def cluster_for(asked: Checkpoint, options: Options) -> ClusterOptions | None:
-    """The cluster that a checkpoint is said to be of; None: it is not among them, or it may be one of several."""
+    """The cluster of a checkpoint; None: it is not among the options' clusters, or not given while there are
+    several.
+    """
     if asked.cluster is None:
         return options.clusters[0] if len(options.clusters) == 1 else None
     return next((each for each in options.clusters if each.name == asked.cluster), None)
@@ -95,7 +97,7 @@ def find_queries(
     spark: SparkSession, asked: Sequence[Checkpoint], options: Options, instants: Instants
 ) -> tuple[Queries, list[Problem]]:
     """The queries as they were at the instants, as far back as their checkpoints go, and what could not be read.
-    `options` have names for the clusters; those that did not answer are left out, which has been said.
+    `options` have names for the clusters; clusters that did not answer are left out; that is reported elsewhere.
     """
     found: dict[str, list[Query]] = {}
     problems: list[Problem] = []
@@ -104,7 +106,7 @@ def find_queries(
         cluster = cluster_for(each, options)
         if cluster is None:
             known = ", ".join(one.title for one in options.clusters)
-            text = f"checkpoint {each.path}: say which cluster it reads, as CLUSTER:NAME={each.path}; there are {known}"
+            text = f"checkpoint {each.path}: name its cluster, as CLUSTER:NAME={each.path}; there are {known}"
             problems.append(Problem(None, text))
         elif cluster.name is not None and cluster.name in instants:
             by_cluster.setdefault(cluster.name, []).append(each)

@@ -33,7 +33,7 @@ _FAILURES = (PySparkException, Py4JError, duckdb.Error, pa.ArrowException)
 _HISTORY = (COMMITS, GROUP_RECORDS)
 _ADDED = tuple(step.table for step in STEPS if step.adds)
 _KEPT = (*CARRIED, *(step.table for step in STEPS if step.table.is_carried))
-"""Of which the next refresh goes on."""
+"""Tables that the next refresh starts from."""
 _OF_HISTORY = tuple(table for table in _ADDED if not table.is_measured)
 
 
@@ -106,8 +106,8 @@ def _cut(known: Mapping[int, int], instant: Instant | None) -> dict[int, int]:
 
 
 def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = False) -> None:
-    """Every step's table, side by side, and all of them in their places together; one that fails keeps those that
-    need it as they were. `from_start`: of the whole history.
+    """Build the tables of all steps in parallel, and publish them together. If a step fails, the tables that depend on
+    it stay unchanged. `from_start`: of the whole history.
     """
     run.watch.making(len(STEPS))
     for table in (*_HISTORY, *_ADDED):
@@ -167,7 +167,9 @@ def _write(output: Output, step: Step, frames: Frames, given: Given) -> Staged:
 
 
 def _publish(output: Output, written: Mapping[str, Staged], read_to: NextOffsets, *, from_start: bool) -> None:
-    """Where one is missing of those that the next refresh goes on from, it goes on from where this one did."""
+    """If one of the tables that the next refresh starts from is missing, it starts from the same offsets as this
+    one.
+    """
     added = [table.name for table in _ADDED if table.name in written]
     needed = {table.name for table in (*_OF_HISTORY, *_KEPT)}
     for_this_refresh = {step.table.name for step in STEPS if not step.is_published}

@@ -1,4 +1,4 @@
-"""A command's session: started for what there is to do, stopped whatever happens."""
+"""The Spark session of a command: always stopped at its end."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def session(
     settings: Mapping[str, str] | None = None,
     is_short: bool = False,
 ) -> Iterator[SparkSession]:
-    """Raises SourceError: when Spark does not start, and in place of what Spark raises. What Spark and Java say is kept
-    only when something went wrong that they may know more about. Jobs that read by the source register it.
+    """Raises SourceError: when Spark does not start, and in place of what Spark raises. The log of Spark and Java is
+    kept only after a failure that it may explain. Jobs that read by the source register it.
     """
     log = log_path()
     with _interrupts_kept():

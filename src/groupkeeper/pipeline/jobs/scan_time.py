@@ -53,7 +53,7 @@ def write_scan_time(
 def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int) -> DataFrame:
     """A row for each partition that the options of the source choose (`subscribe` …), read from `startingOffsets` on.
 
-    Raises SourceError when a cluster cannot be asked; what cannot be read fails the job (errors.cause_of).
+    Raises SourceError when a cluster cannot be queried; what cannot be read fails the job (errors.cause_of).
     """
     parsed = parse_options({**options, "rows": "records"})
     ranges = asyncio.run(plan_or_raise(parsed))

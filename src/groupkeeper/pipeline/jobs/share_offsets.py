@@ -24,7 +24,7 @@ _DONE = (_ACKNOWLEDGED, _ARCHIVED)
 
 
 def share_offsets(clusters: Clusters, note: Callable[[str], None]) -> pa.RecordBatchReader:
-    """Of the clusters that were measured; `note` is told why there are no rows of one."""
+    """Of the clusters that were measured; `note` is called with the reason for a cluster without rows."""
     rows: list[dict[str, Any]] = []
     for name, instant in clusters.instants.items():
         if (cluster := cluster_of(clusters.options, name)) is not None:

@@ -44,11 +44,10 @@ def snapshot(
     checkpoints: Sequence[Checkpoint] = (),
     owners: Sequence[Rule] = (),
 ) -> Summary:
-    """Bring all tables in `directory` up to date; `options` are those of the source, `found` is what the clusters have,
-    None: they are asked. What one cluster fails of does not keep the others from being read. `from_start`: all tables
-    but the history are made of the whole history, not of what is new. `lake`: tables that follow from now on; None:
-    those that followed before, if any. `checkpoints`: of queries shown among the groups; `owners`: whose groups
-    and topics are.
+    """Bring all tables in `directory` up to date; `options` are those of the source, `found` is the plan of the
+    clusters, None: they are queried. A failure of one cluster does not affect the others. `from_start`: all tables but
+    the history are made of the whole history, not of what is new. `lake`: the lake to write to from now on; None: the
+    one used before, if any. `checkpoints`: of queries shown among the groups; `owners`: of groups and topics.
 
     Raises SourceError when the directory can't be written.
     """
@@ -71,8 +70,8 @@ def with_queries(spark: SparkSession, given: Given, checkpoints: Sequence[Checkp
 
 
 def update_history(output: Output, options: Mapping[str, str], run: Run, found: Plan | None = None) -> Given:
-    """Append what the clusters have and the tables have not; `found` as for `snapshot`. The result is what the clusters
-    said.
+    """Append the records that the tables don't have yet; `found` as for `snapshot`. The result has the state of the
+    clusters.
     """
     parsed = parse_options({**options, "rows": "decoded"})
     found = found or asyncio.run(plan(parsed))

@@ -1,4 +1,4 @@
-"""Every table that is not history, and what it is made of: new rows, and what was carried from those before."""
+"""Every derived table, with its inputs: new rows of history, and tables carried over from the last refresh."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ from groupkeeper.pipeline.transforms.rates import open_minutes, rates
 __all__ = ["STEPS", "Given", "Sources", "Step"]
 
 _CLOCKS_MS = 3_600_000
-"""What the clock of a coordinator may differ from this one's."""
+"""The largest expected difference between a coordinator's clock and this one."""
 
 
 class Given(NamedTuple):
-    """What is known beside the tables: the clusters, what they were at the instant of which the tables are, how long
-    they keep offsets, queries of Spark, and whose groups and topics are. `made_to` and `read_to`: new rows are those
-    from the one up to the other.
+    """The input beside the tables: the clusters, their state at the instant of the tables, their retention of offsets,
+    queries of Spark, and the owners of groups and topics. `made_to` and `read_to`: new rows are those from the one up
+    to the other.
     """
 
     clusters: Clusters
@@ -93,7 +93,7 @@ class Given(NamedTuple):
     queries: Queries = Queries()
     owners: Sequence[Rule] = ()
     note: Callable[[str], None] = lambda text: None
-    """Told what is worth knowing of what could not be asked."""
+    """Called with remarks about failed requests."""
 
     @property
     def now_ms(self) -> int:
@@ -103,7 +103,9 @@ class Given(NamedTuple):
 
 
 class Sources(Protocol):
-    """What a step may ask for: as Spark's, or, of what is as large as what there is now, as Arrow's in this process."""
+    """The inputs of a step: as DataFrames of Spark, or, for tables of the current state, as Arrow tables in this
+    process.
+    """
 
     @property
     def spark(self) -> SparkSession: ...
@@ -112,16 +114,16 @@ class Sources(Protocol):
         """Of COMMITS and GROUP_RECORDS the rows that no refresh has seen."""
 
     def has_new(self, table: Table) -> bool:
-        """Whether there may be any."""
+        """Whether there may be new rows."""
 
     def past(self, table: Table) -> DataFrame:
         """All rows of COMMITS, for what neither a record nor what is carried tells."""
 
     def then(self, table: Table) -> DataFrame:
-        """What was carried, or is open, of before."""
+        """The carried or open rows of the last refresh."""
 
     def now(self, table: Table) -> DataFrame:
-        """The table of a step before."""
+        """The table of an earlier step."""
 
     def rows_then(self, table: Table) -> Rows:
         """As `then`; of LAG and TOPICS all rows."""
@@ -132,8 +134,8 @@ class Sources(Protocol):
 
 class Step(NamedTuple):
     """A table and how it is made: by Spark where it takes the new rows of history, by SQL in this process where it
-    takes tables of what there is now. `adds`: rows come to those that are there; the column OPEN tells which of them
-    are only for now. `is_published`: it is more than what later steps are made of.
+    takes tables of what there is now. `adds`: its rows are appended; the column OPEN marks provisional rows.
+    `is_published`: it is more than what later steps are made of.
     """
 
     table: Table

@@ -1,4 +1,4 @@
-"""tables.TRANSACTIONS: what is open at the instant, and who waits for it."""
+"""tables.TRANSACTIONS: the open transactions at the instant, with the number of groups that wait for each."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from groupkeeper.pipeline.tables import TRANSACTIONS
 __all__ = ["transactions"]
 
 _MOMENT_MS = 60_000
-"""What a coordinator does not know for so long it will not get to know: its answer and the partition's are not of the
-same moment.
+"""A transaction open for longer than this without a coordinator is hanging; a younger one may be missing because the
+replies of the coordinator and of the partition are not of the same moment.
 """
 _GROUPS = """
 SELECT cluster, topic, partition, count(DISTINCT group_id) AS groups
@@ -32,7 +32,9 @@ _WAITING = pa.schema([
 
 
 def transactions(lag: Rows, clusters: Clusters) -> pa.RecordBatchReader:
-    """Of the clusters that were measured; rows of tables.LAG tell who has read all up to the last stable offset."""
+    """Of the clusters that were measured; rows of tables.LAG show which groups have read up to the last stable
+    offset.
+    """
     asked = [
         (name, cluster, instant)
         for name, instant in clusters.instants.items()

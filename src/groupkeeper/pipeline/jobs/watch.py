@@ -19,8 +19,8 @@ class Problem(NamedTuple):
 
 @dataclass(slots=True)
 class Summary:
-    """What a run did: rows of every table that it wrote, how many of them are new in those that are appended to, and
-    what was not done.
+    """The outcome of a run: the rows of every table that it wrote, the number of new rows in appended tables, and its
+    problems.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -33,19 +33,19 @@ class Watch:
     """Receives the progress of a job; this one does nothing."""
 
     def reading(self, records: int, at_once: int | None = None) -> None:
-        """So many records, at most, are to be read, and so many of them by one job; None: all."""
+        """Reading starts: at most this many records, and `at_once` of them per job; None: all."""
 
     def making(self, tables: int) -> None:
-        """Everything is read; so many tables are to be made."""
+        """Reading is complete; building this many tables starts."""
 
     def following(self) -> None:
-        """All tables are in their places; those of a lake get what is new."""
+        """All tables are published; the tables of a lake are brought up to date."""
 
     def table(self, name: str, rows: int, *, is_appended: bool = False) -> None:
-        """A table is in its place; `rows` are only the new ones where it is appended to."""
+        """A table is published; for an appended one `rows` counts the new rows only."""
 
     def waiting(self) -> None:
-        """Everything is done, until there is something new."""
+        """All work is done; the job waits for new records."""
 
     def note(self, text: str) -> None:
         """Something worth knowing."""
@@ -63,7 +63,7 @@ class Run:
         self._lock = threading.Lock()
 
     def append(self, rows: Mapping[str, int]) -> None:
-        """So many rows are new, by table. Several threads may say so."""
+        """Adds numbers of new rows, by table; may be called by several threads."""
         with self._lock:
             for table, number in rows.items():
                 self.summary.new_rows[table] = self.summary.new_rows.get(table, 0) + number

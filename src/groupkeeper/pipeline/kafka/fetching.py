@@ -56,7 +56,7 @@ class Fetched(NamedTuple):
 def fetch(
     ranges: Sequence[Range], options: Options, *, is_done: Callable[[Range], bool] = lambda found: False
 ) -> Iterator[Fetched]:
-    """Everything in the ranges, in order within each; a range is given up once `is_done` says so. They are of one
+    """Everything in the ranges, in order within each; a range is given up once `is_done` returns True. They are of one
     cluster. Raises SourceError.
     """
     reader = _Reader(ranges, options, is_done)
@@ -209,7 +209,7 @@ class _Reader:
                     found.append((self._open[key], _record_set(self._open[key], partition)))
                 elif self._readable_end(partition) >= self._open[key].end:
                     empty.append(key)
-        if not found:  # and so nothing was left out for want of room
+        if not found:  # so nothing was left out because of a size limit
             for key in empty:
                 self._note_empty(key)
         return _Answer(found, last)

@@ -1,8 +1,8 @@
-"""What clusters are at one instant, however long the work takes that follows.
+"""The state of clusters at one instant, however long later work takes.
 
-Which logs there are, and where they begin, is asked before. Then, in one moment, how far the offsets topic goes, and
-right after it how far all logs go: what is committed below the former and the latter belong together, and their
-difference is the lag at that instant.
+First the logs and their start offsets are listed. Then, at one moment, the ends of the offsets topic are requested, and
+right after it the ends of all logs: commits below the former belong to the latter, and their difference is the lag at
+that instant.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class LogEnds(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Why a partition could not be asked, and whether that is because it does not exist."""
+    """Why a partition could not be queried, and whether that is because it does not exist."""
 
     problem: str
     is_deleted: bool
 
 
 class Identity(NamedTuple):
-    """Which cluster, and which offsets topic, a log is of; None where the brokers are too old to tell."""
+    """The ids of a log's cluster and of its offsets topic; None when the brokers are too old to have them."""
 
     cluster_id: str | None
     topic_id: str | None
@@ -45,7 +45,7 @@ class Identity(NamedTuple):
 
 class Instant(NamedTuple):
     """A cluster at `measured_ms`. `stable` is, by partition of the offsets topic, what can be read of it by
-    then; `logs` has every partition that could be listed, or why one could not be asked.
+    then; `logs` has every partition that could be listed, or why one could not be queried.
     """
 
     measured_ms: int
@@ -61,13 +61,13 @@ class Instant(NamedTuple):
 
 
 def refused(failure: Failure) -> Refused:
-    """What to say of a partition that a broker does not tell of."""
+    """The reason of a partition's failure."""
     text = f"{type(failure).__name__}: {failure}".removesuffix(": ")
     return Refused(text, isinstance(failure, UnknownTopicOrPartition))
 
 
 Instants = Mapping[str, Instant]
-"""By the cluster's name in the rows; one that could not be asked is missing."""
+"""By the cluster's name in the rows; one that could not be queried is missing."""
 
 
 class Begins(NamedTuple):
@@ -79,7 +79,7 @@ class Begins(NamedTuple):
 
 async def list_logs(admin: Admin) -> Begins:
     """Every partition that the principal may describe. This takes its time on a large cluster; afterwards all leaders
-    are known and connected, so that what is asked next is of one moment.
+    are known and connected, so that the next requests are sent at one moment.
     """
     described = await admin.describe_topics(None)
     topic_ids = {
@@ -91,8 +91,8 @@ async def list_logs(admin: Admin) -> Begins:
 
 
 async def measure_logs(admin: Admin, begins: Begins) -> tuple[int, dict[TopicPartition, LogEnds | Refused]]:
-    """Both ends and the last stable offset of those partitions, and the time at which they were asked for: whatever was
-    acknowledged by then is before the ends.
+    """Both ends and the last stable offset of those partitions, and the time of the request: records acknowledged by
+    then are before the ends.
     """
     measured_ms = time.time_ns() // 1_000_000
     latest = dict.fromkeys(begins.topic_ids, OffsetSpec.latest())
@@ -102,6 +102,6 @@ async def measure_logs(admin: Admin, begins: Begins) -> tuple[int, dict[TopicPar
     for place, topic_id in begins.topic_ids.items():
         if place not in found:
             begin, lso, end = (batch.done[place].offset for batch in (begins.earliest, stable, last))
-            lso = min(lso, end)  # it may have been asked a moment later
+            lso = min(lso, end)  # its request may have been served a moment later
             found[place] = LogEnds(begin, lso, end, None if topic_id is None else uuid_text(topic_id))
     return measured_ms, found

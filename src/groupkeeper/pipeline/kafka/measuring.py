@@ -1,4 +1,4 @@
-"""What the clusters say of partitions: rows of tables.LOG_OFFSETS, and the records at given offsets."""
+"""Measurements of partitions by the clusters: rows of tables.LOG_OFFSETS, and the records at given offsets."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Measure(NamedTuple):
 
 
 def cluster_of(options: Options, name: str) -> ClusterOptions | None:
-    """The cluster that rows call so; None when the options have none of that name."""
+    """The cluster of that name in rows; None when the options have none of that name."""
     return next((each for each in options.clusters if each.name == name), None)
 
 
 def measure(measures: Sequence[Measure]) -> list[dict[TopicPartition, Row]]:
-    """Columns of tables.LOG_OFFSETS without the key, of each cluster; all are asked at the same time. A cluster or
-    partition that can't be asked has its `problem`.
+    """Columns of tables.LOG_OFFSETS without the key, of each cluster; all are queried at the same time. A cluster or
+    partition that can't be queried has its `problem`.
     """
     return asyncio.run(_measure_all(measures))
 
@@ -81,14 +81,14 @@ async def _measure(asked: Measure) -> dict[TopicPartition, Row]:
 
 
 async def _absent(admin: Admin, places: Sequence[TopicPartition]) -> dict[TopicPartition, Row]:
-    """Why partitions were not listed: deleted, or not for this principal to see."""
+    """Why partitions were not listed: deleted, or not visible to this principal."""
     described = await admin.describe_topics({key.topic for key in places})
     gone = UnknownTopicOrPartition()
     return {key: _row(**refused(described.failed.get(key.topic, gone))._asdict()) for key in places}
 
 
 async def _retentions(admin: Admin, wanted: Wanted, logs: Mapping[TopicPartition, LogEnds]) -> dict[str, int | None]:
-    """After how long records may go, of topics that a group has records to read of; what is not told is missing."""
+    """After how long records may go, of topics that a group has records to read of; unknown ones are missing."""
     topics = {key.topic for key, log in logs.items() if any(offset < log.log_end_offset for offset in wanted[key])}
     if not topics:
         return {}

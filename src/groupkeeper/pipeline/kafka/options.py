@@ -60,7 +60,7 @@ class ClusterOptions(NamedTuple):
         return self.name or self.bootstrap_servers
 
     def failing(self, error: Exception) -> str:
-        """The error with the cluster's name, which is said once where the error begins with it."""
+        """The error with the cluster's name, not repeated if the error begins with it."""
         text = str(error)
         return f"cluster {text}" if text.startswith(f"{self.title}: ") else f"cluster {self.title}: {text}"
 
@@ -112,7 +112,7 @@ _PREFIX = "kafka."
 
 
 def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = False) -> Options:
-    """What the options ask for; `is_streaming` None: it is not known yet whether a stream will be read.
+    """The parsed options; `is_streaming` None: it is not known yet whether a stream will be read.
 
     Raises SourceError that names the option which is wrong.
     """

@@ -1,4 +1,6 @@
-"""What a read consists of: partitions and their ranges of offsets, asked of the clusters, and how tasks share them."""
+"""What a read consists of: partitions and their ranges of offsets, from the clusters, and their distribution over
+tasks.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,7 @@ class _Planned(NamedTuple):
 
 
 async def plan(options: Options) -> Plan:
-    """Ask all clusters at the same time; those whose offsets topic is read, of all their logs too."""
+    """Query all clusters at the same time; for decoded rows, also the ends of all their logs."""
     measures = options.rows == "decoded"
     return await _plan(options, measures=measures)
 
@@ -288,7 +290,7 @@ def _why(failure: Failure) -> str:
 def pack(ranges: Sequence[Range], options: Options) -> list[list[Range]]:
     """The ranges by tasks: about equal numbers of offsets, the ranges of small partitions together, large ones cut.
 
-    There are at least as many tasks as asked for, if there are as many offsets, and none has more records than allowed.
+    There are at least as many tasks as requested, if there are as many offsets, and none has more records than allowed.
     """
     ranges = [each for each in ranges if each.size]
     total = sum(each.size for each in ranges)

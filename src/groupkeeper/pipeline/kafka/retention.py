@@ -1,4 +1,4 @@
-"""How long clusters keep the offsets of groups that are gone, as their brokers' settings say."""
+"""How long clusters keep the offsets of empty groups, from their brokers' settings."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Retention(NamedTuple):
 DEFAULT = Retention()
 
 Retentions = Mapping[str, Retention]
-"""By cluster; what holds for those that are missing is DEFAULT."""
+"""By cluster; missing ones have DEFAULT."""
 
 
 class Asked(NamedTuple):
-    """What the clusters said, and a note for each that didn't."""
+    """The retentions of the clusters, and a note for each that didn't reply."""
 
     by_cluster: dict[str, Retention]
     notes: list[str]

@@ -1,4 +1,4 @@
-"""How far share groups are: what the topic of their state says, replayed as its coordinators do."""
+"""The progress of share groups: the topic of their state, replayed as its coordinators do."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from groupkeeper.pipeline.tables.schema import ddl_of
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-except ImportError:  # Spark 4.1 asks for the latest offset and nothing else
+except ImportError:  # Spark 4.1 only supports the latest offset
     from groupkeeper.pipeline.kafka.limits import (  # type: ignore[assignment]
         ReadAllAvailable,
         ReadLimit,
@@ -180,12 +180,12 @@ def _rows(fetched: Fetched, options: Options) -> Iterator[pa.RecordBatch]:
 
 
 def _check_not_cut(ranges: Sequence[Range]) -> None:
-    """Raises SourceError where a stream has come further than the log goes."""
+    """Raises SourceError if a stream's offset is past the end of the log."""
     for each in ranges:
         if each.size < 0:
             raise SourceError(
-                f"{each}: the stream had come to offset {each.start}, the log only goes to {each.end} now: it has been "
-                "cut, or is another one: use another checkpointLocation, or set failOnDataLoss=false to go on there"
+                f"{each}: the stream is at offset {each.start}, but the log now ends at {each.end}: it was "
+                "truncated or recreated: use another checkpointLocation, or set failOnDataLoss=false to continue there"
             )
 
 

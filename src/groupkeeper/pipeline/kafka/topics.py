@@ -1,4 +1,4 @@
-"""What clusters say of their topics beside the ends of logs: replicas, settings and sizes."""
+"""Facts about topics beside the ends of logs, from the clusters: replicas, settings and sizes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Sizes(NamedTuple):
 
 
 def ask_topics(clusters: Sequence[ClusterOptions]) -> list[dict[str, TopicFacts]]:
-    """By topic, of each cluster; all are asked at the same time. What could not be asked has its problem."""
+    """By topic, of each cluster; all are queried at the same time. A topic with a failed request has its problem."""
 
     async def ask() -> list[dict[str, TopicFacts]]:
         return await asyncio.gather(*map(_ask, clusters))
@@ -67,7 +67,7 @@ async def _ask(cluster: ClusterOptions) -> dict[str, TopicFacts]:
             _number(settings.get(name, {}).get("retention.bytes")),
             None if own_bytes is None else sum(map(max, own_bytes)),
             None if own_bytes is None else sum(map(sum, own_bytes)),
-            sizes.problem if name in settings else "its settings could not be asked",
+            sizes.problem if name in settings else "its settings could not be queried",
         )
     return found
 
@@ -80,7 +80,7 @@ async def _settings(admin: Admin, names: Mapping[str, object]) -> dict[str, Mapp
 
 
 async def _sizes(admin: Admin) -> _Sizes:
-    """Sizes count only when every broker has told its own: a sum that lacks some would look like a drop."""
+    """Sizes are known only when every broker has replied: a partial sum would look like a drop."""
     sizes: dict[TopicPartition, list[int]] = {}
     try:
         answers = await admin.describe_log_dirs()

@@ -20,8 +20,8 @@ _OPEN = (TransactionState.ONGOING, TransactionState.PREPARE_COMMIT, TransactionS
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that is open in a partition. `coordinator`: what its coordinator says of it; None: no coordinator
-    knows a transaction of this producer here, or none could be asked (`is_asked` False).
+    """A transaction that is open in a partition. `coordinator`: its description by its coordinator; None: no
+    coordinator has a transaction of this producer here, or not all of them could be queried (`is_asked` False).
     """
 
     place: TopicPartition
@@ -41,7 +41,7 @@ def held_partitions(instant: Instant) -> list[TopicPartition]:
 
 
 def ask_transactions(asked: Sequence[tuple[ClusterOptions, Instant]]) -> list[list[OpenTransaction]]:
-    """Of each cluster those that are open where something is held back."""
+    """The open transactions of each cluster, in partitions with the last stable offset before the end."""
 
     async def ask() -> list[list[OpenTransaction]]:
         return await asyncio.gather(*(_ask(*each) for each in asked))
@@ -69,7 +69,7 @@ async def _ask(cluster: ClusterOptions, instant: Instant) -> list[OpenTransactio
 
 
 async def _described(admin: Admin) -> tuple[bool, Mapping[str, TransactionDescription]]:
-    """The open transactions that coordinators know, and whether all of these could be asked."""
+    """The open transactions of the coordinators, and whether all coordinators replied."""
     try:
         listed = await admin.list_transactions(states=_OPEN)
         described = await admin.describe_transactions(listed.transactions) if listed.transactions else None

@@ -72,7 +72,7 @@ def lag(
     current_offsets: Rows, log_offsets: Rows, estimates: Rows | None = None, freshness: Rows | None = None, *,
     then: Rows | None = None, jumps: Rows | None = None,
 ) -> pa.RecordBatchReader:  # fmt: skip
-    """Of rows of tables.CURRENT_OFFSETS and tables.LOG_OFFSETS. Where `freshness` (rows of tables.FRESHNESS) says that
+    """Of rows of tables.CURRENT_OFFSETS and tables.LOG_OFFSETS. Where `freshness` (rows of tables.FRESHNESS) shows that
     the latest commits are not known, lag is not either.
 
     The time is exact where the record at the committed offset tells it. Where it could not be read it is that of

@@ -1,4 +1,4 @@
-"""tables.MEMBERS: who is in the groups, with what."""
+"""tables.MEMBERS: the members of groups, with their assignments."""
 
 from __future__ import annotations
 

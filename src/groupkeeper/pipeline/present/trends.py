@@ -1,4 +1,4 @@
-"""What measurements tell together: where lag goes (columns of tables.LAG), and what was (tables.LAG_HISTORY and
+"""What measurements tell together: the trend of lag (columns of tables.LAG), and its history (tables.LAG_HISTORY and
 tables.LOG_ENDS).
 """
 

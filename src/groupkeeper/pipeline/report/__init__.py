@@ -1,1 +1,1 @@
-"""The report: one page of HTML of what the tables say. `reading` finds it, `page` writes it, both without Spark."""
+"""The report: one page of HTML from the tables. `reading` finds it, `page` writes it, both without Spark."""

@@ -23,7 +23,7 @@ _MOST_URGENT = 6
 _WITH_DATE_S = 10 * 86400
 _RULES = {
     "ok": "nothing waits for long",
-    "unknown": "the logs were not asked, or do not show it",
+    "unknown": "the logs were not queried, or do not show it",
     "unstable": "rebalances again and again",
     "lagging": "committing, but minutes behind",
     "rewound": "set back, and on its way again",
@@ -48,7 +48,7 @@ class _Cell(NamedTuple):
 
 
 class _Section(NamedTuple):
-    """`needs` are the tables without which it would say what is not known."""
+    """`needs`: the tables that it requires."""
 
     anchor: str
     title: str
@@ -224,7 +224,7 @@ def _lag(report: Report) -> str:
 
 
 def _told(line: LagLine) -> str:
-    """What a plot of lag says, in words."""
+    """The text of a plot of lag."""
     now, highest = line.points[-1], max(line.points, key=lambda each: (each[1], each[0]))
     text = f"now {words.number(now[1])}"
     text += (

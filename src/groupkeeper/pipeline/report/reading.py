@@ -61,7 +61,7 @@ class Window(NamedTuple):
 
 
 def read_report(directory: str, *, hours: float, top: int) -> Report:
-    """What the tables in `directory` (a path or URI) say of the `hours` before the last thing in them.
+    """The report of the tables in `directory` (a path or URI), for the `hours` before the latest time in them.
 
     Raises SourceError when there are no tables, or they cannot be read.
     """
@@ -220,7 +220,7 @@ class _Reader:
         return tuple(Rewind(**row) for row in rows.sort_by([("rewind_time", "descending")]).to_pylist())
 
     def _stale(self, losing: set[Key]) -> tuple[Stale, ...]:
-        """Without what the status of groups that are in use says already."""
+        """Without entries that the status of active groups already shows."""
         by_reason: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
         for row in self._dataset(STALE).to_table().to_pylist():
             by_reason[row["cluster"] or "", row["group_id"] or "", row["reason"] or ""].append(row)

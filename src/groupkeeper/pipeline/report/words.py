@@ -55,7 +55,7 @@ def days(value: float | None) -> str:
 
 
 def moment(time: datetime | None) -> str:
-    """A date with its time, in UTC (the page says so)."""
+    """A date with its time, in UTC (stated on the page)."""
     return "—" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 

@@ -1,4 +1,4 @@
 """What Spark needs to run: a Java, and this package on its workers.
 
-Nothing here imports PySpark or knows a table.
+Nothing here imports PySpark or depends on a table.
 """

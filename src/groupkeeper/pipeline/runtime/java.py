@@ -32,7 +32,7 @@ exec "{java}" "$@"
 
 
 class Java(NamedTuple):
-    """`home` is what JAVA_HOME must be for Spark; `origin` says where it comes from."""
+    """`home` is what JAVA_HOME must be for Spark; `origin` is where it was found."""
 
     home: Path
     version: int
@@ -70,7 +70,7 @@ def _candidates() -> list[tuple[str, Path]]:
 
 
 def _inspect(java: Path) -> tuple[int, bool]:
-    """Its version, 0 when it doesn't run, and whether it has the module that Spark asks for."""
+    """Its version, 0 when it doesn't run, and whether it has the module that Spark requires."""
     release = java.parent.parent / "release"
     try:
         text = release.read_text(errors="replace")
@@ -89,7 +89,7 @@ def _inspect(java: Path) -> tuple[int, bool]:
 
 
 def _wrapped(java: Path, version: int) -> Path:
-    """A directory whose bin/java starts this Java without the flag."""
+    """A directory with a bin/java that starts this Java without the flag."""
     home = Path(tempfile.gettempdir()) / f"groupkeeper-java-{version}-{os.getuid()}"
     script = home / "bin" / "java"
     text = _WRAPPER.format(module=_FLAG_MODULE, java=java)

@@ -80,7 +80,7 @@ def files_of(spark: SparkSession, directory: str, *, is_remote: bool) -> Files:
     if local is not None:
         return LocalFiles(local)
     if is_remote:
-        raise SourceError(f"{directory}: with --remote, a directory is needed that this machine sees too")
+        raise SourceError(f"{directory}: with --remote, the directory must also be accessible from this machine")
     return HadoopFiles(spark, directory)
 
 
@@ -106,7 +106,7 @@ class LocalFiles:
             yield
 
     def check_lock(self) -> None:
-        """The system keeps it for as long as this process lives."""
+        """The system keeps it until this process ends."""
 
     def names(self, path: str) -> list[str]:
         try:

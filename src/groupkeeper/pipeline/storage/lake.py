@@ -52,7 +52,7 @@ class Place(NamedTuple):
 
 
 class Replaced(Enum):
-    """Which rows make room for those that are written."""
+    """The rows that a write replaces."""
 
     NONE = "none"
     OPEN = "open"
@@ -60,8 +60,8 @@ class Replaced(Enum):
 
 
 class Mark(NamedTuple):
-    """What each commit keeps: which directory's history a table is of (Ledger.id), up to which entry, and a digest of
-    the names of the files that it was made of.
+    """The mark in each commit: the id of the directory's ledger (Ledger.id), the last entry that the table includes,
+    and a digest of the names of its source files.
     """
 
     history: str
@@ -74,7 +74,7 @@ class Mark(NamedTuple):
 
     @staticmethod
     def of(text: str | None) -> Mark | None:
-        """None: someone else's."""
+        """None: not written by groupkeeper."""
         try:
             found = json.loads(text or "")["groupkeeper"]
             return Mark(str(found["history"]), int(found["entry"]), str(found["files"]))
@@ -127,5 +127,5 @@ def shaped(frame: DataFrame, table: Table, *, has_open: bool) -> DataFrame:
 
 
 def foreign(name: str) -> SourceError:
-    """What to say of a table that no run has written."""
+    """The error for a table that no run has written."""
     return SourceError(f"{name} is there, but groupkeeper has not written it: choose another --namespace or --tables")

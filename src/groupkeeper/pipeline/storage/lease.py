@@ -1,7 +1,7 @@
 """Keeps other runs out of a directory on a file system without locks: its holder renews it regularly.
 
 Each renewal is a file of the next number, of which only one writer can be the first. So no run takes over while the
-holder lives, two never take over at once, and a holder that was suspended for too long finds that it has lost it.
+holder is alive, two never take over at once, and a holder that was suspended for too long finds that it has lost it.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Lease:
             except Busy:
                 return
             except (OSError, Py4JError, SourceError):
-                continue  # what the file system says is told where something is written
+                continue  # an error of the file system is reported by the next write
 
     def _last(self) -> tuple[int, dict[str, Any] | None]:
         numbers = sorted(int(match[1]) for name in self._files.names(LEASES) if (match := _NAME.fullmatch(name)))

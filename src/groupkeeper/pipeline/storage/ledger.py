@@ -1,5 +1,5 @@
-"""What the tables hold: the ledger in DIR/_groupkeeper/ledger says how far every partition has been read, and which
-files the tables consist of. Its last entry is one consistent set of all tables.
+"""The ledger of the tables, in DIR/_groupkeeper/ledger: the offset up to which every partition has been read, and the
+files of the tables. Its last entry is one consistent set of all tables.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Ledger:
         return list(self._last["files"].get(table, ()))
 
     def open_files(self, table: str) -> list[str]:
-        """Of them those that the next refresh replaces."""
+        """The ones among them that the next refresh replaces."""
         return list(self._last.get("open", {}).get(table, ()))
 
     def fresh_files(self, table: str) -> list[str]:

@@ -44,7 +44,7 @@ def open_output(
     spark: SparkSession, directory: str, *, is_remote: bool = False, lake: LakeChoice | None = None
 ) -> Iterator[Output]:
     """The directory, for one run at a time; what this run and killed ones wrote aside is removed at the end. `lake`:
-    tables that follow from now on; None: those that followed before, if any.
+    the lake to write to from now on; None: the one used before, if any.
 
     Raises SourceError when it can't be written, or another run writes to it; what Spark raises passes.
     """
@@ -90,7 +90,7 @@ class Staged(NamedTuple):
     table: Table
     directory: str
     files: list[str]
-    open_files: list[str] = []  # noqa: RUF012 - nobody adds to it
+    open_files: list[str] = []  # noqa: RUF012 - never changed
 
 
 class Output:
@@ -125,7 +125,7 @@ class Output:
 
     @property
     def is_here(self) -> bool:
-        """Whether this process sees the directory as Spark does."""
+        """Whether this process has access to the directory under the same path as Spark."""
         return self._local is not None
 
     def url(self, path: str) -> str:
@@ -146,7 +146,9 @@ class Output:
         return self._of_files(table, names).where(is_from(self.ledger.made_to or {}))
 
     def with_carried(self, table: Table, carried: Table) -> DataFrame:
-        """What later rows of a history table are told from: what is carried, and the rows that no refresh has seen."""
+        """The rows of a history table that later rows depend on: the carried ones, and rows that no refresh has
+        processed.
+        """
         if self.ledger.made_to is None:
             return self.read(table)
         return self.read(carried).unionByName(self.fresh(table))
@@ -230,7 +232,7 @@ class Output:
         return self.spark.createDataFrame(whole if len(whole) else [], ddl)
 
     def _write(self, path: str, rows: pa.RecordBatchReader) -> None:
-        """A file whose name no table has had: by it the ledger tells an old one from a new one."""
+        """A file with a new unique name, by which the ledger distinguishes it from older ones."""
         assert self._local is not None
         (self._local / path).mkdir(parents=True)
         with pq.ParquetWriter(self._local / path / f"{uuid.uuid4().hex}.parquet", rows.schema) as writer:
@@ -241,7 +243,7 @@ class Output:
         return [f"{path}/{name}" for name in self.files.names(path) if name.endswith(".parquet")]
 
     def discard(self, staged: Iterable[Staged]) -> None:
-        """Remove what was written aside and is needed no more."""
+        """Remove staged files that are no longer needed."""
         for each in staged:
             self.files.remove(each.directory)
 
@@ -253,7 +255,7 @@ class Output:
         return rows
 
     def refresh(self, tables: Tables, made_to: NextOffsets) -> None:
-        """What was written aside takes its place, and the history up to these offsets has been seen."""
+        """Publish the staged tables, and record that the history up to these offsets is processed."""
         with self.lock:
             self.ledger.refresh(tables, made_to)
 
@@ -262,7 +264,7 @@ class Output:
         return {} if self.mirror is None else self.mirror.aged()
 
     def publish(self, staged: Mapping[str, Staged]) -> None:
-        """What was written aside takes the places of the tables of these names: all together, for readers who go by the
+        """What was written aside takes the places of the tables of these names: all together, for readers that use the
         ledger; directory after directory for others.
         """
         if staged:

@@ -1,4 +1,4 @@
-"""Tables of what groups stand in: topics with their sizes, who reads what, whose it is, and what holds readers back."""
+"""Tables of what groups stand in: topics with their sizes, readers of topics, owners, and open transactions."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _CLUSTER = Column("cluster", pa.string(), "name of the cluster")
 
 TOPICS = Table(
     "topics",
-    "topic of the clusters that were asked",
+    "topic of the queried clusters",
     ("cluster", "topic"),
     (
         _CLUSTER,
         Column("topic", pa.string(), "the topic"),
-        Column("topic_id", pa.string(), "its id; null: the brokers are too old to tell"),
+        Column("topic_id", pa.string(), "its id; null: the brokers are too old to have ids"),
         Column("is_internal", pa.bool_(), "whether it is Kafka's own; null: not known"),
         Column("partitions", pa.int32(), "number of partitions"),
         Column("replication_factor", pa.int32(), "replicas of a partition, the fewest; null: not known"),
-        Column("cleanup_policy", pa.string(), "delete, compact, or both; null: it could not be asked"),
+        Column("cleanup_policy", pa.string(), "delete, compact, or both; null: it could not be queried"),
         Column("retention_ms", pa.int64(), "retention.ms; −1: without end; null as above"),
         Column("retention_bytes", pa.int64(), "retention.bytes, of each partition; −1: without end; null as above"),
         Column("records", pa.int64(), "offsets in its logs; null: not known of a partition"),
-        Column("log_bytes", pa.int64(), "size of its logs, of each the largest replica; null: it could not be asked"),
+        Column("log_bytes", pa.int64(), "size of its logs, of each the largest replica; null: it could not be queried"),
         Column("disk_bytes", pa.int64(), "size of all replicas; null as above"),
         Column("groups", pa.int32(), "groups that have a committed offset of it"),
         Column("measured_time", TIME, "the instant"),
@@ -45,13 +45,13 @@ TOPICS = Table(
             pa.float64(),
             "by how much its logs grew since, per second; below 0: more was removed than came; null as above",
         ),
-        Column("problem", pa.string(), "why something could not be asked; null: all could"),
+        Column("problem", pa.string(), "why a request failed; null: none failed"),
     ),
 )
 
 EDGES = Table(
     "edges",
-    "client, group and topic: who reads what, since when and until when",
+    "client, group and topic: the client reads the topic in the group, since when and until when",
     ("cluster", "group_id", "topic", "client_id"),
     (
         _CLUSTER,
@@ -71,14 +71,14 @@ EDGES = Table(
 
 OWNERS = Table(
     "owners",
-    "group and topic that there is: whose it is, by the file of owners",
+    "existing group and topic: its owner, by the file of owners",
     ("cluster", "kind", "name"),
     (
         _CLUSTER,
         Column("kind", pa.string(), "group or topic"),
         Column("name", pa.string(), "the group or topic"),
-        Column("owner", pa.string(), "whose it is; null: no pattern matches"),
-        Column("pattern", pa.string(), "the pattern that says so; null as above"),
+        Column("owner", pa.string(), "its owner; null: no pattern matches"),
+        Column("pattern", pa.string(), "the pattern that matches; null as above"),
         Column(
             "records_per_s",
             pa.float64(),
@@ -102,7 +102,7 @@ TRANSACTIONS = Table(
         Column("partition", pa.int32(), "its partition"),
         Column("producer_id", pa.int64(), "the transaction's producer"),
         Column("producer_epoch", pa.int32(), "its epoch"),
-        Column("transactional_id", pa.string(), "its transactional id; null: no coordinator tells of it"),
+        Column("transactional_id", pa.string(), "its transactional id; null: no coordinator has it"),
         Column("state", pa.string(), "as the coordinator has it: Ongoing, PrepareCommit …; null as above"),
         Column("first_offset", pa.int64(), "its first record there"),
         Column(
@@ -110,11 +110,11 @@ TRANSACTIONS = Table(
         ),
         Column("started_time", TIME, "when it began; null: not known. Without a coordinator: its last record there"),
         Column("open_ms", pa.int64(), "for how long it was open; null as above"),
-        Column("timeout_ms", pa.int64(), "after how long its coordinator aborts it; null: no coordinator tells of it"),
+        Column("timeout_ms", pa.int64(), "after how long its coordinator aborts it; null: no coordinator has it"),
         Column(
             "is_hanging",
             pa.bool_(),
-            "whether no coordinator knows of it, so that nothing will end it; null: a coordinator could not be asked",
+            "whether no coordinator has it, so that nothing will end it; null: a coordinator could not be queried",
         ),
         Column("groups", pa.int32(), "groups that have read all up to the last stable offset, and wait for it"),
         Column("measured_time", TIME, "the instant"),

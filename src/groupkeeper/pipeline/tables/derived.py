@@ -40,12 +40,12 @@ _COMMIT_PLACE = (
     Column("log_offset", pa.int64(), "offset of the commit there; null as above"),
 )
 _LOG_ENDS = (
-    Column("log_start_offset", pa.int64(), "first offset of the partition; null: the partition could not be asked"),
+    Column("log_start_offset", pa.int64(), "first offset of the partition; null: the partition could not be queried"),
     Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end; null as above"),
     Column("log_end_offset", pa.int64(), "the partition's end; null as above"),
 )
 _MEASURED_TIME = Column(
-    "measured_time", TIME, "the instant of which the table is, one for each cluster; null: it could not be asked"
+    "measured_time", TIME, "the instant of the table, one for each cluster; null: it could not be queried"
 )
 
 _BY_PARTITION = ("cluster", "topic", "partition")
@@ -70,7 +70,7 @@ CURRENT_OFFSETS = Table(
 
 FRESHNESS = Table(
     "freshness",
-    "partition of __consumer_offsets, of the clusters that were asked: how far its history goes",
+    "partition of __consumer_offsets, of the queried clusters: the progress of its history",
     ("cluster", "log_partition"),
     (
         _CLUSTER,
@@ -217,11 +217,11 @@ LOG_OFFSETS = Table(
             "of it, or it could not be asked",
         ),
         _MEASURED_TIME,
-        Column("is_deleted", pa.bool_(), "whether the cluster says that the partition does not exist"),
+        Column("is_deleted", pa.bool_(), "whether the partition does not exist in the cluster"),
         Column(
             "problem",
             pa.string(),
-            "why the partition could not be asked, or a record not be read; null: all could",
+            "why the partition could not be queried, or a record not be read; null: no problem",
         ),
     ),
 )
@@ -376,7 +376,7 @@ STATUS = Table(
 
 OFFSETS_AS_OF = Table(
     "offsets_as_of",
-    "group and partition that had a committed offset at the time asked for",
+    "group and partition that had a committed offset at the given time",
     _BY_COMMITTED,
     (
         *_GROUP,
@@ -395,7 +395,7 @@ SCAN_TIME = Table(
     (
         _CLUSTER,
         *_PARTITION,
-        Column("offset", pa.int64(), "first offset with a timestamp at or after the time asked for; −1: none"),
+        Column("offset", pa.int64(), "first offset with a timestamp at or after the given time; −1: none"),
         Column("record_time", TIME, "timestamp of that record; null: none"),
         Column("end_offset", pa.int64(), "where the scan ends: the last stable offset when it was planned"),
     ),

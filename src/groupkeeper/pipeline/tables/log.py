@@ -1,4 +1,4 @@
-"""Tables of what the offsets topic itself says, record for record."""
+"""Tables of the records of the offsets topic, one row for each."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ GROUP_RECORD = (
     Column("client_id", pa.string(), "the member's client id"),
     Column("client_host", pa.string(), "the member's host"),
     Column("rebalance_timeout_ms", pa.int32(), "the member's rebalance timeout"),
-    Column("server_assignor", pa.string(), "the assignor that the member asks for"),
+    Column("server_assignor", pa.string(), "the assignor that the member prefers"),
     Column("subscribed_topics", pa.list_(pa.string()), "topics that the member subscribes to by name"),
     Column("subscribed_regex", pa.string(), "the pattern that the member subscribes to; null or empty: none"),
     Column(
         "assigned", ASSIGNED, "what the member has (CurrentMemberAssignment), or its target (TargetAssignmentMember)"
     ),
-    Column("pending_revocation", ASSIGNED, "what the member must give back first"),
+    Column("pending_revocation", ASSIGNED, "what the member must revoke first"),
     Column("members", pa.list_(MEMBER), "classic: all members of the group"),
 )
-"""What a record says that is not an offset commit. A field that the record's type doesn't have is null."""
+"""Columns of a record that is not an offset commit. A field that the record's type doesn't have is null."""
 
 PLACE = (
     Column("cluster", pa.string(), "name of the cluster, as given to the job; its cluster id otherwise"),
@@ -105,7 +105,7 @@ DECODED = Table(
         Column("is_tombstone", pa.bool_(), "whether the key has no value any more"),
         *_COMMIT,
         Column(
-            "commit_timestamp_ms", pa.int64(), "when the offset was committed, as its value says; null for a tombstone"
+            "commit_timestamp_ms", pa.int64(), "when the offset was committed, from its value; null for a tombstone"
         ),
         Column(
             "expire_timestamp_ms", pa.int64(), "when it expires, in the one version that says so (1); null otherwise"

@@ -9,14 +9,14 @@ import pyarrow as pa
 __all__ = ["LAST_MS", "TIME", "Column", "Table", "ddl_of"]
 
 TIME = pa.timestamp("us", "UTC")
-"""A point in time. Null where Kafka says −1, and for what else cannot be meant: before 1970, beyond the year 9999."""
+"""A point in time. Null for Kafka's −1, and for implausible times: before 1970, beyond the year 9999."""
 
 LAST_MS = 253_402_300_799_999
 """The end of the year 9999: later times have no date in Python and many readers. Clients may write any number."""
 
 
 class Column(NamedTuple):
-    """A column; `meaning` says what null means where null can occur."""
+    """A column; `meaning` includes that of null, if null can occur."""
 
     name: str
     type: pa.DataType
@@ -31,9 +31,11 @@ class Table(NamedTuple):
     key: tuple[str, ...]
     columns: tuple[Column, ...]
     day_of: str | None = None
-    """The time by whose day a table that grows is parted on a lake; None: it is replaced as a whole."""
+    """The time column by whose day an appended table is partitioned on a lake; None: the table is replaced as a
+    whole.
+    """
     is_carried: bool = False
-    """Whether its rows are made of those of before and what is new: where it is lost, of the whole history."""
+    """Whether its rows are built from its earlier rows and new records; if it is lost, from the whole history."""
     is_measured: bool = False
     """Whether its rows are measurements. The history does not have them, so a rebuild keeps them."""
 

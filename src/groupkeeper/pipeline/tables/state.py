@@ -24,7 +24,7 @@ LAST_COMMITS = Table(
 
 LAST_RECORDS = Table(
     f"{_FOLDER}records",
-    "last record of each key, unless it says that a member is gone, and last record of each group",
+    "last record of each key, unless it removes a member, and last record of each group",
     GROUP_RECORDS.key,
     GROUP_RECORDS.columns,
 )
@@ -78,7 +78,7 @@ RECENT_REWINDS = Table(f"{_FOLDER}rewinds", "move back that a status may tell of
 
 NEW_MOVES = Table(
     "_groupkeeper/new_moves",
-    "new move that something is told of, or the last one of its offset",
+    "new move that is reported, or the last one of its offset",
     REWINDS.key,
     MOVES.columns,
 )

@@ -39,7 +39,7 @@ def decode_key_value(records: DataFrame, *, cluster: str | None = None) -> DataF
 def decode_archive(
     spark: SparkSession, location: str, *, cluster: str | None = None, tasks: int | None = None
 ) -> DataFrame:
-    """As `decode_key_value` of the parquet files below a path, or a URI that pyarrow knows, for much less: their
+    """As `decode_key_value` of the parquet files below a path, or a URI that pyarrow supports, for much less: their
     records do not pass through Java before they are decoded. Workers read the files, which must be there for them.
 
     `tasks` is the number of tasks, None: as many as are worth it; a row group is never cut. Raises SourceError when

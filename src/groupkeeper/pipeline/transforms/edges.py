@@ -1,4 +1,4 @@
-"""tables.EDGES: who reads what."""
+"""tables.EDGES: clients that read topics in groups."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def edges(
     commits: DataFrame, group_records: DataFrame, members: DataFrame, topics: DataFrame, known: DataFrame
 ) -> DataFrame:
     """Of rows of tables.COMMITS and tables.GROUP_RECORDS, which come after those that are `known` (rows of
-    tables.EDGES). Who is a member now (tables.MEMBERS) is seen at the instant, which tables.TOPICS has, with the names
-    that topics have by their ids.
+    tables.EDGES). Current members (tables.MEMBERS) are seen at the instant in tables.TOPICS, which also gives the names
+    of topics by id.
     """
     committed = commits.where("NOT is_tombstone").select(
         *_KEY, F.lit(None).cast("string").alias("client_id"), F.coalesce("commit_time", "log_time").alias("time")
@@ -38,7 +38,7 @@ def edges(
 
 
 def _of_records(group_records: DataFrame) -> DataFrame:
-    """What members said when they joined, or were given."""
+    """The topics that members subscribed to when they joined, or were assigned."""
     of_classic = (
         group_records.where(IS_CLASSIC_GROUP)
         .select("cluster", "group_id", F.col("log_time").alias("time"), F.explode("members").alias("member"))

@@ -21,8 +21,8 @@ _EVENT = "struct<event:string,member_id:string,instance_id:string,client_id:stri
 
 
 def group_events(group_records: DataFrame, facts: DataFrame | None = None) -> DataFrame:
-    """Events of rows of tables.GROUP_RECORDS. Where compaction has removed earlier records, a group's first record
-    that is left tells only what it says itself: not that the group was created or its members joined then.
+    """Events of rows of tables.GROUP_RECORDS. Where compaction has removed earlier records, a group's first remaining
+    record gives only its own contents: not that the group was created or its members joined then.
 
     Where the rows begin with carried ones (transforms.latest.last_records), `facts` (tables.state.GROUP_FACTS) tell
     since when groups have been there; the events of carried rows are none.
@@ -42,7 +42,7 @@ def group_events(group_records: DataFrame, facts: DataFrame | None = None) -> Da
 
 
 def _steps(group_records: DataFrame) -> DataFrame:
-    """Records that show events, with what the record of the same key before said as `last`."""
+    """Records that show events, with the contents of the previous record of the same key as `last`."""
     kind = F.expr(
         f"CASE WHEN {IS_GROUP} THEN 'group' WHEN {IS_MEMBER} THEN 'member' WHEN {IS_TARGET} THEN 'target' END"
     )
@@ -180,7 +180,7 @@ def _event(name: str, when: Column, person: list[Column]) -> Column:
 
 
 def _missing(event: str, people: Column, others: Column) -> Column:
-    """An event for each of `people` who isn't among the others."""
+    """An event for each of `people` that isn't among the others."""
     ids = F.transform(others, lambda person: person["member_id"])
     missing = F.filter(people, lambda person: ~F.array_contains(ids, person["member_id"]))
     return F.transform(

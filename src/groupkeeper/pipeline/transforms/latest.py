@@ -1,5 +1,5 @@
-"""What each key says now; and of history the rows that later ones are told from: with them in front, new rows give what
-all of history gives.
+"""The latest record of each key, and the rows of history that later rows depend on: with them in front, new rows give
+the same results as the whole history.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def last_commits(commits: DataFrame) -> DataFrame:
 
 
 def last_records(group_records: DataFrame) -> DataFrame:
-    """Of rows of tables.GROUP_RECORDS the last one of each key. Members that are gone are left out, unless the record
-    that says so is their group's last.
+    """Of rows of tables.GROUP_RECORDS the last one of each key. Removed members are left out, unless their tombstone is
+    the last record of their group.
     """
     by_key = group_records.where("group_id IS NOT NULL").groupBy(*_GROUP, "record_name", "member_id")
     latest = by_key.agg(_last(GROUP_RECORDS.names).alias("row"))

@@ -1,4 +1,4 @@
-"""Commits of another offset than the one before: what is told of them is present.moved."""
+"""Commits of another offset than the one before: present.moved reports them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def moves(commits: DataFrame, group_events: DataFrame, facts: DataFrame | None =
 
 
 def told_moves(found: DataFrame) -> DataFrame:
-    """Of rows of tables.state.MOVES those that something is told of: rewinds, and the last of each key."""
+    """The rows of tables.state.MOVES that are reported: rewinds, and the last of each key."""
     last = F.max("log_offset").over(Window.partitionBy(*_KEY))
     return found.withColumn("last", last).where(f"{IS_TOLD} OR log_offset = last").select(*MOVES.names)
 

@@ -14,7 +14,7 @@ IS_GROUP = "(record_name IN ('GroupMetadata', 'ConsumerGroupMetadata', 'ShareGro
 IS_CLASSIC_GROUP = "(record_name = 'GroupMetadata')"
 
 IS_MEMBER = "(record_name LIKE '%GroupMemberMetadata')"
-"""A member, with what it says of itself."""
+"""A member with its own metadata."""
 
 IS_CURRENT_ASSIGNMENT = "(record_name LIKE '%GroupCurrentMemberAssignment')"
 """What a member has."""
