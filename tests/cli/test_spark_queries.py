@@ -186,7 +186,7 @@ def test_starting_where_another_query_is(spark: Run, tmp_path: Path) -> None:
         ("orders", 0, 20), ("orders", 1, 5),
     ]  # fmt: skip
     assert (status, len(report["notes"])) == (0, 2)
-    assert "99 is beyond the log, which ends at 20" in report["notes"][0]
+    assert "99 is past the end of the log, 20" in report["notes"][0]
 
 
 def test_starting_at_a_time(spark: Run) -> None:

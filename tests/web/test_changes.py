@@ -304,7 +304,7 @@ async def test_a_proxy_says_who_asks_only_where_it_is_trusted(broker: Background
         ("not an address", {"x-user": "carol"}),
     ):
         answer = await Browser(site.app, peer=peer, headers=headers).get("/")
-        assert (answer.status, "did not say who you are" in answer.words) == (401, True)
+        assert (answer.status, "did not name a user" in answer.words) == (401, True)
     assert (await Browser(site.app).get("/healthz")).status == 200
 
 

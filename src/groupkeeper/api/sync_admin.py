@@ -209,7 +209,7 @@ class SyncAdmin(Blocking):
         return self._run(self._admin.broker_settings(names, timeout_ms=timeout_ms))
 
     def create_acls(self, acls: Iterable[Acl], *, timeout_ms: int | None = None) -> Batch[Acl, None]:
-        """Add ACLs; one that is there already is done, too. Brokers follow within moments.
+        """Add ACLs; an existing one is in ``done``, too. Brokers follow within moments.
 
         Fails per ACL: InvalidRequest (a name that can't be, a principal without "User:"), ClusterAuthorizationFailed
         (this needs ALTER on the cluster), SecurityDisabled when the brokers have no authorizer.
@@ -236,7 +236,7 @@ class SyncAdmin(Blocking):
     ) -> Batch[str, CreatedTopic]:
         """Create topics: TopicAlreadyExists, InvalidPartitions … per topic, with the broker's message.
 
-        ``if_missing``: a topic that is there already is left as it is, and is done, with ``is_new`` False.
+        ``if_missing``: an existing topic is left unchanged, and is in ``done``, with ``is_new`` False.
         """
         return self._run(
             self._admin.create_topics(topics, if_missing=if_missing, validate_only=validate_only, timeout_ms=timeout_ms)
@@ -311,7 +311,7 @@ class SyncAdmin(Blocking):
     ) -> Batch[str, None]:
         """Delete topics with their records: UnknownTopicOrPartition, TopicDeletionDisabled … per topic.
 
-        ``if_there``: a topic that isn't there is done, too.
+        ``if_there``: a missing topic is in ``done``, too.
         """
         return self._run(self._admin.delete_topics(names, if_there=if_there, timeout_ms=timeout_ms))
 
@@ -495,7 +495,7 @@ class SyncAdmin(Blocking):
         return self._run(self._admin.fence_producers(transactional_ids, timeout_ms=timeout_ms))
 
     def find_coordinators(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, Node]:
-        """The coordinator of each group, looked up afresh."""
+        """The coordinator of each group, always from a new lookup."""
         return self._run(self._admin.find_coordinators(group_ids, timeout_ms=timeout_ms))
 
     def first_records(
@@ -533,7 +533,7 @@ class SyncAdmin(Blocking):
     def list_committed_offsets(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, CommittedOffsets]:
-        """All committed offsets of groups by column: for very many groups, of which few offsets are looked at alone."""
+        """All committed offsets of groups by column: for very many groups, where single offsets are rarely accessed."""
         return self._run(self._admin.list_committed_offsets(group_ids, timeout_ms=timeout_ms))
 
     def list_consumer_group_offsets(

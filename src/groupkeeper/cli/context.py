@@ -28,7 +28,7 @@ CONTEXTS = Shape(
         Column("in_use", "whether commands use it when nothing else names a cluster"),
         Column("bootstrap_server", ""),
         Column("command_config", "the file with more properties; null: none"),
-        Column("protected", "whether it has to be named once more before something is changed there"),
+        Column("protected", "whether changes there must be confirmed with its name"),
     ],
 )
 

@@ -45,7 +45,7 @@ _DAY_MS = 24 * 3600 * 1000
 def _add_arguments(command: ArgumentParser) -> None:
     add_clusters(command, timeout_ms=_TIMEOUT_MS)
     add_choices(command)
-    how = command.add_argument_group("how it is looked at")
+    how = command.add_argument_group("polling")
     how.add_argument(
         "--interval",
         type=values.span_ms,

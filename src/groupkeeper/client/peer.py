@@ -71,11 +71,11 @@ class Peer:
 
     @property
     def is_open(self) -> bool:
-        """Whether a connection is there to be used."""
+        """Whether a connection is open."""
         return any(connection.is_open for connection in self._connections)
 
     async def open(self, deadline: Deadline) -> None:
-        """Make sure that there is a connection. Raises as ``ask`` does."""
+        """Open a connection if there is none. Raises as ``ask`` does."""
         await self._connection(deadline)
 
     async def ask(
@@ -106,14 +106,14 @@ class Peer:
         except CallTimedOut as error:
             self.failures += 1
             if timeout_s < left_s:
-                # The broker hangs on this connection: what is queued behind would time out too.
+                # The broker doesn't reply on this connection: what is queued behind would time out too.
                 connection.abort(ConnectionFailed(str(error)))
             raise
         except (ConnectionFailed, UnexpectedAnswer) as error:
             self.failures += 1
             if isinstance(error, ConnectionFailed) and not self._has_answered and self.failures == 2:
                 await self._complain_of_missing_sasl(error)
-            # Who comes back may be a broker of another release.
+            # The broker may have another release after a restart.
             self._versions = None
             raise
         self.failures = 0
@@ -213,7 +213,9 @@ class Peer:
         return connection
 
     async def _complain_of_missing_sasl(self, error: ConnectionFailed) -> None:
-        """A listener with SASL hangs up on every other request; to an offer of SASL it answers. Raises SaslMissing."""
+        """A listener with SASL closes the connection on every other request; to an offer of SASL it answers. Raises
+        SaslMissing.
+        """
         if self._security.is_sasl:
             return
         from groupkeeper.client.security.offer import offered_mechanisms
@@ -240,7 +242,7 @@ class Peer:
                     self._versions = await ask_versions(connection, highest, timeout_s)
                 connection.versions = self._versions
             except ConnectionFailed as error:
-                # Brokers of old hang up when they don't know the version of ApiVersions.
+                # Old brokers close the connection when they don't support the version of ApiVersions.
                 await _drop(connection, error)
                 if highest == 0:
                     raise await self._why_hung_up() from error

@@ -93,7 +93,7 @@ async def describe_groups(
 async def describe_offsets(
     admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None
 ) -> AsyncGenerator[DescribedOffsets, None]:
-    """Groups with their offsets, in parts: so many rows are better not held all at once.
+    """Groups with their offsets, in parts: a bounded number of rows is held at a time.
 
     A part takes one description and one fetch per coordinator, side by side, and then one look at each log's end. A
     group whose committed offsets are refused is in ``offsets.failed``; a partition whose log end isn't known has its

@@ -42,7 +42,7 @@ class PartitionsLeaderless(OperationRefused):
 
 
 class NothingCommitted(OperationRefused):
-    """There is no committed offset to move on from."""
+    """There is no committed offset to shift."""
 
     def __init__(self, partition: TopicPartition) -> None:
         super().__init__(f"Cannot shift offset for partition {partition} since there is no current committed offset")
@@ -104,7 +104,7 @@ class NoSuchTime(OperationRefused):
 
 
 class TimeUnknown(OperationRefused):
-    """No record tells the time that an offset stands for, or it could not be read."""
+    """The time of an offset is unknown: no record has it, or the record could not be read."""
 
 
 class PartitionsDiffer(OperationRefused):

@@ -41,7 +41,7 @@ class Finding(Enum):
 class Entry(NamedTuple):
     """One partition of a plan beside what is so now; offsets are None where they aren't known.
 
-    ``applied``: the offset that executing commits, None: nothing. ``failure``: why it cannot be looked at.
+    ``applied``: the offset that executing commits, None: nothing. ``failure``: why its lookup fails.
     """
 
     place: TopicPartition

@@ -125,7 +125,7 @@ class LagSum(NamedTuple):
 class GroupsLag(NamedTuple):
     """Groups by id, with the partitions of each by topic and number; and why others aren't there.
 
-    A group can be in ``descriptions`` and ``failed``, or in ``failed`` and have rows: what can be seen is there.
+    A group can be in ``descriptions`` and ``failed``, or in ``failed`` and have rows: the available data is included.
     ``streams``: what else is known of streams groups; in ``descriptions`` their members have the partitions they read.
     """
 
@@ -152,7 +152,7 @@ def in_parts(group_ids: Sequence[str]) -> Iterable[Sequence[str]]:
 async def describe_lag(
     admin: Admin, group_ids: Sequence[str], *, topics: Matching | None = None, to_last_stable: bool = False
 ) -> AsyncIterator[GroupsLag]:
-    """The groups in parts, as they are known. ``topics``: only those; ``to_last_stable``: the lag ends there.
+    """The groups in chunks, as their data arrives. ``topics``: only those; ``to_last_stable``: the lag ends there.
 
     Raises nothing for single groups and partitions: those have their failures.
     """
@@ -168,7 +168,7 @@ async def lag_at_an_instant(
 ) -> tuple[int, GroupsLag]:
     """All the groups, and the time in ms at which the ends of all their logs were asked for, after everything else.
 
-    What was acknowledged by then is before those ends, so that no lag is below what it was.
+    Records acknowledged by then are before those ends, so that no lag is too low.
 
     Raises nothing for single groups and partitions: those have their failures.
     """
@@ -302,7 +302,7 @@ def _wanted(group: AnyGroup | None, commits: Commits, topics: Matching | None) -
 
 
 class _Logs:
-    """The ends of logs, looked up once; a log that has grown past a commit seen later is looked at again."""
+    """The ends of logs, looked up once; a log is looked up again when a later commit is past its known end."""
 
     def __init__(self, admin: Admin, to_last_stable: bool) -> None:
         self._admin = admin

@@ -89,7 +89,7 @@ class ToOffset(NamedTuple):
 
 
 class ShiftBy(NamedTuple):
-    """So many records on from the committed offset, back when negative, but not beyond the log."""
+    """The committed offset shifted by a number of records, back when negative, within the log."""
 
     records: int
 
@@ -138,7 +138,7 @@ def parse_topic_argument(argument: str) -> tuple[str, list[int] | None]:
 async def partitions_of(
     admin: Admin, arguments: Sequence[str], *, timeout_ms: int | None = None
 ) -> list[TopicPartition]:
-    """The partitions that topic arguments stand for; those named by number come first and aren't looked up.
+    """The partitions that topic arguments select; those named by number come first and aren't looked up.
 
     Raises BadTopicArgument, and the failure of the first whole topic that cannot be described.
     """
@@ -280,7 +280,7 @@ def _plain(listed: Mapping[TopicPartition, ListedOffset]) -> dict[TopicPartition
 async def apply(
     admin: Admin, plan: GroupPlan, recorder: Recorder | None = None, *, timeout_ms: int | None = None
 ) -> Batch[TopicPartition, None]:
-    """Commit the plan of one group as it stands. Partitions that the coordinator refuses are in ``failed``.
+    """Commit the plan of one group without any check. Partitions that the coordinator refuses are in ``failed``.
 
     Raises JournalUnwritable when the recorder does, and what the coordinator refuses of the whole group.
     """

@@ -1,4 +1,4 @@
-"""Which groups and topics are meant: by name, by glob (``orders-*``) or by regular expression."""
+"""The selection of groups and topics: by name, by glob (``orders-*``) or by regular expression."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Names:
         return [text for text, pattern in self._compiled if not any(map(pattern.fullmatch, known))]
 
     def quoted(self, name: str) -> str:
-        """How to type a name so that it stands for itself alone."""
+        """The name quoted so that it matches only itself."""
         return re.escape(name) if self._is_regex else _GLOB.sub(r"[\g<0>]", name)
 
 
@@ -142,7 +142,7 @@ async def select_groups(
     with_share: bool = False,
     with_streams: bool = False,
 ) -> Selection:
-    """The groups that are meant. Those named exactly are there whether they exist or not, unless there is a filter."""
+    """The selected groups. Exact names are included whether the groups exist or not, unless there is a filter."""
     if not names.patterns and names and not states and not types:
         return Selection(sorted(names.exact), {})
     _, selection = await list_selected(admin, names, states, types, with_share=with_share, with_streams=with_streams)

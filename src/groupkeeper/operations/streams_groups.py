@@ -73,7 +73,7 @@ V = TypeVar("V")
 
 
 class Progress(NamedTuple):
-    """How far a group has come in a partition. ``commit`` None: nothing is committed, ``lag`` is all that there is."""
+    """The progress of a group in a partition. ``commit`` None: nothing is committed, ``lag`` is the whole log."""
 
     commit: OffsetAndMetadata | None
     end: int
@@ -97,7 +97,7 @@ class StreamsProgress(NamedTuple):
 async def streams_progress(
     admin: Admin, groups: Collection[StreamsGroupDescription], *, timeout_ms: int | None = None
 ) -> StreamsProgress:
-    """How far groups have come in what their active tasks read, asked for of all groups at once."""
+    """The progress of groups in the partitions that their active tasks read, requested for all groups at once."""
     partitions = {partition for group in groups for partition in read_by_tasks(group)}
 
     async def listed(spec: OffsetSpec) -> Batch[TopicPartition, ListedOffset]:

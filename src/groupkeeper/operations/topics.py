@@ -54,7 +54,7 @@ async def describe_topics(
 
 
 async def hides_topics(admin: Admin, *, timeout_ms: int | None = None) -> bool:
-    """Whether there may be topics that are left out of answers, as the client may not see every topic.
+    """Whether responses may lack topics, as the client is not authorized to describe all of them.
 
     A broker replies for a missing topic that it doesn't exist, or, without DESCRIBE on it, that access is denied.
     """

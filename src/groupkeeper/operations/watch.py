@@ -25,7 +25,7 @@ from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 Partitions: TypeAlias = tuple[TopicPartition, ...]
 
 LONGEST_PAUSE_S = 10.0
-"""Pauses between looks that fail become longer up to this, unless the interval is longer itself."""
+"""The longest pause between failing polls, unless the interval is longer itself."""
 
 
 class What(StrEnum):
@@ -47,10 +47,10 @@ class What(StrEnum):
 
 
 class Change(NamedTuple):
-    """One thing that is other than before; None is what wasn't there, or isn't any more.
+    """A changed value; None: it didn't exist before, or doesn't any more.
 
     ``member`` is the member concerned, as it is now or was last. Of a problem, ``after`` is its text. ``is_initial``:
-    the group was looked at for the first time, so this is how it is, and no change.
+    the first description of the group: its current state, and no change.
     """
 
     group_id: str
@@ -62,8 +62,8 @@ class Change(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What a look found to have changed. ``failure``: why no group at all could be looked at; None: one could, or there
-    is none.
+    """The changes that a poll found. ``failure``: why no group could be described; None: one could, or there is no
+    group.
     """
 
     changes: list[Change]
@@ -73,28 +73,28 @@ class Look(NamedTuple):
 Description: TypeAlias = ConsumerGroupDescription | ShareGroupDescription
 
 Seen: TypeAlias = Description | Failure | None
-"""A group as a look found it: described, not to be described, or not there."""
+"""The result of a poll for a group: its description, a failure, or None for a missing group."""
 
 
 async def follow(
     admin: Admin, names: Names, *, interval_s: float, timeout_ms: int | None = None
 ) -> AsyncIterator[Look]:
-    """What each look found to have changed, without end: first everything that there is, later often nothing.
+    """The changes found by each poll, without end: first the state of all groups, later often none.
 
-    Groups that are named exactly are waited for. What fails is a change too, and the next look tries again. Looks begin
-    ``interval_s`` after the one before ended, and up to LONGEST_PAUSE_S while no group can be described. Raises what
-    the very first look meets as a whole.
+    Groups that are named exactly are waited for. A failure is a change too, and the next poll retries. Polls begin
+    ``interval_s`` after the end of the previous one, up to LONGEST_PAUSE_S while no group can be described. Raises the
+    failure of the first poll as a whole.
     """
     # Groups as they were last described: one that can't be now may still be so.
     groups: dict[str, Description | None] = {}
     problems: dict[str, str | None] = {}
     seen = await look(admin, names, timeout_ms=timeout_ms)
-    unseen = set(seen)  # of which no look could say yet how they are
+    unseen = set(seen)  # groups that no poll has described yet
     failure: Failure | None = None
     pause_s = interval_s
     while True:
         found: list[Change] = []
-        # What was there and is not listed any more is gone.
+        # A group that is no longer listed was deleted.
         for group_id in sorted(seen.keys() | groups.keys()):
             now = seen.get(group_id)
             problem = None
@@ -130,7 +130,7 @@ def _as_found(change: Change) -> Change:
 
 
 async def look(admin: Admin, names: Names, *, timeout_ms: int | None = None) -> Mapping[str, Seen]:
-    """The groups that are meant, as they are now."""
+    """The current state of the selected groups."""
     group_ids = set(names.exact)
     if names.patterns or not names:
         listed, selection = await list_selected(admin, names, with_share=True, with_streams=True)

@@ -196,7 +196,7 @@ def test_a_plan_for_a_topic_that_changed_is_stale(run: Run, servers: str, journa
     asyncio.run(make(2))
     status, report, _ = run("apply", path, "--execute")
     assert (status, errors_of(report)) == (1, [("STALE_PLAN", "billing", topic, None)])
-    assert "was deleted and made again" in report["problems"][0]["message"]
+    assert "was deleted and recreated" in report["problems"][0]["message"]
     assert results(journal) == []
 
 

@@ -66,7 +66,7 @@ def test_queries_are_among_the_groups(spark: SparkSession, own: str, tmp_path: P
         summary = snapshot(spark, options, str(tables), checkpoints=asked)
     texts = [each.message for each in summary.problems]
     assert len(texts) == 3
-    assert "say which cluster" in texts[0]
+    assert "name its cluster" in texts[0]
     assert "nowhere: there is no such folder" in texts[1]
     assert "there is a group billing" in texts[2]
     lag = {(row["group_id"], row["topic"], row["partition"]): row for row in rows_of(tables, "lag")}

@@ -88,7 +88,7 @@ def test_what_is_as_it_was_is_ready() -> None:
             logs_of({P: (0, 10)}, partitions=3),
             "orders: the topic had 2 partitions when the plan was made, and has 3",
         ),
-        (NOW, logs_of({P: (0, 10)}, topic_id=bytes(16)), "orders: the topic was deleted and made again since"),
+        (NOW, logs_of({P: (0, 10)}, topic_id=bytes(16)), "orders: the topic was deleted and recreated since"),
     ],
 )
 def test_what_moved_is_said(groups: Groups, logs: Logs, text: str) -> None:

@@ -258,7 +258,7 @@ def read_plan(path: str) -> ResetPlan:
 
 
 def _tell_of(report: Report) -> None:
-    """The group's state, a line for each warning, and what cannot be looked at."""
+    """The group's state, a line for each warning, and the failed lookups."""
     state = "does not exist" if report.state is GroupState.DEAD else f"is {report.state}"
     complain(f"Group {report.group_id} {state}.\n")
     for entry in report.entries:
@@ -269,7 +269,7 @@ def _tell_of(report: Report) -> None:
 
 
 def reason(entry: Entry) -> str:
-    """What is wrong with an entry, and what comes of it."""
+    """The problem of an entry, and its effect."""
     if entry.finding is Finding.OUT_OF_RANGE:
         end = "latest" if entry.applied == entry.latest else "oldest"
         return f"offset {entry.planned} is out of range, it will be reset to the {end} offset {entry.applied}"

@@ -245,7 +245,7 @@ class ConsumerGroups:
         say(groups_text.deleted_offsets(groups_text.deletion_outcomes(deleted)))
 
     async def reset_offsets(self) -> None:
-        """--reset-offsets: the groups one after the other; a failure leaves those done before as they are."""
+        """--reset-offsets: the groups one after the other; a failure doesn't undo those done before."""
         from groupkeeper.cli.dropin.consumer_groups_reset import GroupReset
 
         group_ids = await self.group_ids()

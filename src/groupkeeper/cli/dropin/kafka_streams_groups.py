@@ -144,7 +144,7 @@ class StreamsGroups:
         return StreamsReset(self.admin, self.options, self.values, drop_in_recorder("kafka-streams-groups"))
 
     async def reset_offsets(self) -> None:
-        """--reset-offsets: the groups one after the other; a failure leaves those done before as they are."""
+        """--reset-offsets: the groups one after the other; a failure doesn't undo those done before."""
         from groupkeeper.cli.dropin.streams_groups_reset import in_hash_order
 
         group_ids = await self._group_ids()
@@ -239,7 +239,7 @@ class StreamsGroups:
         return streams_groups_text.members(group, verbose=verbose) if group.members else ""
 
     async def _offsets(self, group: StreamsGroupDescription, progress: StreamsProgress) -> str:
-        """The table of offsets. That those of a group without members cannot be had fails all the same."""
+        """The table of offsets. A failure to fetch those of a group without members is an error."""
         topics = topics_of(group)
         for member in group.members:
             for task in member.assignment.active:

@@ -36,7 +36,7 @@ class StreamsReset(GroupReset):
     """Resets the offsets of streams groups. Raises ExecutionFailure, UsageProblem and what operations refuse."""
 
     async def described(self, group_id: str) -> StreamsGroupDescription:
-        """The group as it is now. Raises ExecutionFailure."""
+        """The current description of the group. Raises ExecutionFailure."""
         with failing(java.wrapped):
             described = await self.admin.describe_streams_groups([group_id], timeout_ms=self.timeout_ms)
             return described.result(group_id)

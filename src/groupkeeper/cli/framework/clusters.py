@@ -47,8 +47,8 @@ class UsageMistake(Exception):
 
 
 class Cluster(NamedTuple):
-    """Where a cluster is, the properties of its clients, and where those stand, for messages. ``protected``: the name
-    of its context, where that is a protected one.
+    """The address of a cluster, the properties of its clients, and the source of these, for messages. ``protected``:
+    the name of its context, where that is a protected one.
     """
 
     bootstrap_server: str
@@ -225,7 +225,7 @@ def _referred(context: context_files.Context) -> Mapping[str, str]:
 
 
 def run_report(options: Namespace, report_of: Callable[[Namespace], Report]) -> int:
-    """Carry out a command, write its report as it comes, and give the exit status."""
+    """Run a command, stream its report, and return the exit status."""
     try:
         report = report_of(options)
         cluster = cluster_of(options)
@@ -236,7 +236,7 @@ def run_report(options: Namespace, report_of: Callable[[Namespace], Report]) -> 
 
 
 def write_report(options: Namespace, report: Report, ask: Callable[[Progress], AsyncGenerator[Page, None]]) -> int:
-    """Write a report as its pages come, and give the exit status."""
+    """Write a report page by page, and return the exit status."""
     # Rows come by the hundred thousand and are no cycles: looking for those less often saves a seventh of it.
     gc.set_threshold(100_000)
     return asyncio.run(_write(options, report, ask))

@@ -14,9 +14,9 @@ class Unsaved(Exception):
 
 
 def save(path: str, texts: Iterable[str], *, is_private: bool = False) -> None:
-    """Write the texts over whatever was in a file; what stands there is replaced in one step. Raises Unsaved.
+    """Write the texts over whatever was in a file; an existing file is replaced atomically. Raises Unsaved.
 
-    ``is_private``: a new file is for its owner only; one that is there keeps its permissions.
+    ``is_private``: a new file is for its owner only; an existing file keeps its permissions.
     """
     target = Path(path)
     try:
@@ -41,7 +41,7 @@ def save(path: str, texts: Iterable[str], *, is_private: bool = False) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Raise Unsaved where ``save`` would for what can be known before; nothing is left behind."""
+    """Raise Unsaved where ``save`` would for what can be known before; no temporary file remains."""
     target = Path(path)
     try:
         if target.is_dir():

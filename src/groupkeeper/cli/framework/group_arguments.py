@@ -150,7 +150,7 @@ async def _hides_groups(asking: Asking) -> bool:
 def problems_of(options: Namespace, failed: Mapping[str, Failure], deed: Deed = Deed.DESCRIBE) -> list[Problem]:
     """The failures of groups as problems.
 
-    Groups that a pattern stood for, and that went away since they were listed, are none when they are described.
+    Groups matched by a pattern that were deleted after they were listed are left out.
     """
     typed = frozenset(getattr(options, "groups", failed) if deed is Deed.DESCRIBE else failed)
     return [
@@ -161,7 +161,7 @@ def problems_of(options: Namespace, failed: Mapping[str, Failure], deed: Deed = 
 
 
 async def with_suggestions(asking: Asking, failed: Mapping[str, Failure]) -> list[Problem]:
-    """The same; for groups that there are not, with the name of one that there is."""
+    """The same; for groups that don't exist, with a similar name of an existing one."""
     problems = problems_of(asking.options, failed)
     unknown = [one.group for one in problems if one.group and isinstance(failed[one.group], GroupIdNotFound)]
     meant = await suggested(asking, unknown)
@@ -172,7 +172,7 @@ async def with_suggestions(asking: Asking, failed: Mapping[str, Failure]) -> lis
 
 
 async def suggested(asking: Asking, unknown: Sequence[str]) -> dict[str, str]:
-    """For groups that there are not, a text with the name of one that there is: only where there is a similar one."""
+    """Suggestions for groups that don't exist: a text with the similar name of an existing one, if there is one."""
     if not 0 < len(unknown) <= _FEW_NAMES:
         return {}
     from groupkeeper.cli.framework.commands import similar

@@ -18,7 +18,7 @@ class Unwritable(Exception):
 
 
 class _Closed(io.TextIOBase):
-    """Stands for a standard output that was closed when the program began: what is written is missed at a flush."""
+    """Replaces a standard output that was closed when the program started: what is written is missed at a flush."""
 
     def __init__(self) -> None:
         self._missed = False
@@ -135,7 +135,7 @@ def dismiss(interrupt: KeyboardInterrupt) -> None:
 
 
 def _complain_at_last(text: str) -> None:
-    # Where standard error cannot be written either, only the exit status is left to tell.
+    # If standard error cannot be written either, only the exit status shows the failure.
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             sys.stderr.write(text)

@@ -49,9 +49,9 @@ class Shape(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A part of a report: it is shown as soon as it is there. ``remarks``: what is noteworthy but no failure.
+    """A part of a report: it is shown at once. ``remarks``: what is noteworthy but no failure.
 
-    ``more``: facts about the whole, for programs. ``plain`` is what a report that is a text of its own has of it.
+    ``more``: facts about the whole, for programs. ``plain``: the text of a page in a report without rows.
     """
 
     rows: Sequence[Row] = ()

@@ -85,7 +85,7 @@ def named_servers(text: str) -> Named:
 
 
 def clusters_of(options: Namespace) -> Mapping[str, Cluster | Problem]:
-    """The clusters that the options name, by their names; why a context that a glob stands for makes no client.
+    """The clusters that the options name, by their names; why no client can be made for a context matched by a glob.
 
     Raises UsageMistake.
     """
@@ -251,7 +251,8 @@ async def _one_after_the_other(
 ) -> AsyncGenerator[Page, None]:
     """The pages of clusters in the order in which these were named, but those of slow ones after the others'.
 
-    ``patience_s``: after how long that is, None: never. What is noteworthy comes last, where it is so of several once.
+    ``patience_s``: after how long that is, None: never. Remarks come last; one that several clusters share is shown
+    once.
     """
 
     async def collect(pages: AsyncGenerator[Page, None]) -> list[Page]:
@@ -332,7 +333,7 @@ async def _ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
 
 def add_choices(command: ArgumentParser) -> None:
     """Adds the options that select groups and topics."""
-    what = command.add_argument_group("what is looked at")
+    what = command.add_argument_group("groups and topics")
     for option, meaning in {
         "--group": "only these groups",
         "--except-group": "not these groups",

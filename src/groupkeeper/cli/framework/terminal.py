@@ -24,7 +24,7 @@ def has_colour(stream: TextIO | None, wish: str) -> bool:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person looks at it."""
+    """Whether the stream is a terminal."""
     return stream is not None and stream.isatty()
 
 

@@ -32,7 +32,7 @@ _CHECKPOINT = re.compile(r"(?:([^:=/]+):)?([^:=/]+)=(.+)", re.DOTALL)
 
 
 class PlanFile(NamedTuple):
-    """A reset plan as it stands in its file."""
+    """A reset plan read from a file."""
 
     path: str
     text: str

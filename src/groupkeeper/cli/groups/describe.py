@@ -170,7 +170,7 @@ def _refuse_lag(options: Namespace, view: str) -> None:
 
 
 async def _offset_pages(asking: Asking) -> AsyncIterator[Page]:
-    """Offsets of groups as they are known. A group that cannot be described is a problem beside the others."""
+    """Offsets of groups, page by page. A group that cannot be described is a problem beside the others."""
     options = asking.options
     topics = names_of(options, "topic")
     selection, said = await selected(asking, with_share=True, with_streams=True)
@@ -271,7 +271,7 @@ async def _topic_problems(asking: Asking, wanted: Sequence[str], notes: _Notes) 
 
 
 async def _first_look(asking: Asking, group_ids: Sequence[str]) -> FirstLook:
-    """How far the groups are, so long before they are shown."""
+    """The first of two measurements, taken --trend before the second one."""
     options = asking.options
     look = FirstLook()
     asking.progress.say("looking a first time")

@@ -7,9 +7,9 @@ from groupkeeper.cli.framework.reports import CLUSTER, Column, Shape
 _GROUP = Column("group", "the group's id")
 
 _TRENDS = (
-    Column("produced_per_s", "offsets that came each second between two looks; null unless `--trend`, or not known",
+    Column("produced_per_s", "offsets produced per second between two polls; null unless `--trend`, or not known",
            in_table=False),
-    Column("consumed_per_s", "offsets that the group committed each second; null as above", in_table=False),
+    Column("consumed_per_s", "offsets that the group committed per second; null as above", in_table=False),
     Column("trend", "`growing`, `shrinking` or `steady`: the two rates differ by a twentieth at most; null as above",
            in_table=False),
     Column("catch_up_s", "seconds until the lag is 0, if both rates stay; null: never, or as above", in_table=False),
@@ -64,7 +64,7 @@ STATUSES = {
     "below_log_start": "the log now starts after the committed offset: `lost` records were removed unread",
     "beyond_log_end": "the committed offset is past the end of the log, which was truncated or recreated; the lag is 0",
     "no_leader": "no broker leads the partition now",
-    "deleted": "there is no such topic or partition (any more)",
+    "deleted": "the topic or partition does not exist (any more)",
     "not_authorized": "you may not describe the topic",
     "unknown": "the log's ends are not known, for another reason: it is among the problems",
 }

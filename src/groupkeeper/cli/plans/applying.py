@@ -128,7 +128,7 @@ def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
         remarks.append(not_yet(len(plan.groups)))
     elif any(isinstance(trouble.failure, UNANSWERED) for trouble in applied.troubles):
         remarks.append(
-            "where no reply came, the change may be made or not: the same command again compares, and makes the rest"
+            "without a reply the change may be made or not: the same command compares again, and makes the rest"
         )
     elif not applied.done and not problems:
         remarks.append("there was nothing to do")
@@ -143,8 +143,8 @@ def _way_out(options: Namespace, plan: Plan) -> str:
         return f"make the plan again: {shlex.join(plan.command)}" if plan.command else "make the plan again"
     if policy == "fail":
         return (
-            "where the log doesn't hold the earlier offset, --if-out-of-range clamp goes to its nearer end, and "
-            "--if-out-of-range exact commits that offset all the same"
+            "if the earlier offset is outside of the log, --if-out-of-range clamp uses the log's nearer end, and "
+            "--if-out-of-range exact commits that offset nevertheless"
         )
     return "undo first what was changed since"
 

@@ -130,10 +130,10 @@ def _add_undo(command: ArgumentParser) -> None:
         "--if-out-of-range",
         choices=["fail", "clamp", "skip", "exact"],
         default="fail",
-        help="where the log doesn't hold the earlier offset (any more): refuse (default), go to the log's nearer end, "
-        "leave the partition as it is, or commit exactly that offset all the same",
+        help="if the earlier offset is outside of the log now: refuse (default), use the log's nearer end, "
+        "leave the partition unchanged, or commit exactly that offset",
     )
-    add_applying(command, "take the change back")
+    add_applying(command, "undo the change")
     add_cluster(command)
 
 

@@ -63,13 +63,13 @@ def add_policies(command: ArgumentParser, no_record: str = "no record is from th
         "--if-no-record",
         choices=["end", "skip", "fail"],
         default="end",
-        help=f"where {no_record}: go to the end of the log (default), leave the partition as it is, or make no plan",
+        help=f"where {no_record}: use the end of the log (default), leave the partition unchanged, or make no plan",
     )
     command.add_argument(
         "--if-out-of-range",
         choices=["clamp", "skip", "fail"],
         default="clamp",
-        help="where the log doesn't hold the offset: go to its nearer end (default), leave the partition as it is, "
+        help="if the offset is outside of the log: use its nearer end (default), leave the partition unchanged, "
         "or make no plan",
     )
 
@@ -145,7 +145,7 @@ async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) ->
 
 async def told_of_absent(asking: Asking, made: Made, *, suggests: bool) -> tuple[list[Problem], list[str]]:
     """Problems for groups that don't exist (``suggests``: with a similar existing name), and remarks for those that
-    --create plans for. A group that a pattern stood for has gone meanwhile: that is no problem.
+    --create plans for. A group matched by a pattern that was deleted meanwhile is no problem.
     """
     planned = {group.group_id for group in made.plan.groups}
     typed = names_of(asking.options, "groups").exact if hasattr(asking.options, "groups") else made.absent
@@ -190,7 +190,7 @@ def sized(plan: Plan) -> str:
 
 
 def topics_of(options: Namespace) -> Topics:
-    """Which partitions are meant. Raises UsageMistake."""
+    """The selected partitions. Raises UsageMistake."""
     if getattr(options, "all_topics", False):
         return ALL_COMMITTED
     names: list[str] = []

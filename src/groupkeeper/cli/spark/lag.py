@@ -106,8 +106,8 @@ def _row(row: PartitionLag, query: Query) -> Row:
 LAG = Command(
     _add_arguments,
     lambda options: run_report(options, _report),
-    "Show how far queries of Structured Streaming are: what their checkpoints say of batches that are done, beside the "
-    "ends of the logs. Of a query that stands still the lag is exact; of one that runs it may have become less since.",
+    "Show the lag of queries of Structured Streaming: the offsets of completed batches in their checkpoints, beside "
+    "the ends of the logs. For a stopped query the lag is exact; for a running one it may be lower by now.",
     """\
 examples:
   groupkeeper spark lag /checkpoints/orders

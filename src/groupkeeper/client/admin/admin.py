@@ -200,7 +200,7 @@ class Admin(ResourceCalls, AccessCalls):
     async def list_committed_offsets(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Batch[str, CommittedOffsets]:
-        """All committed offsets of groups by column: for very many groups, of which few offsets are looked at alone."""
+        """All committed offsets of groups by column: for very many groups, where single offsets are rarely accessed."""
         from groupkeeper.client.admin import offsets
 
         return await offsets.list_committed_offsets(
@@ -437,7 +437,7 @@ class Admin(ResourceCalls, AccessCalls):
         )
 
     async def find_coordinators(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, Node]:
-        """The coordinator of each group, looked up afresh."""
+        """The coordinator of each group, always from a new lookup."""
         from groupkeeper.client.admin import coordinators
 
         return await coordinators.find_coordinators(self._cluster, several(group_ids, "group_ids"), timeout_ms)
@@ -475,7 +475,7 @@ class Admin(ResourceCalls, AccessCalls):
     ) -> Batch[str, CreatedTopic]:
         """Create topics: TopicAlreadyExists, InvalidPartitions … per topic, with the broker's message.
 
-        ``if_missing``: a topic that is there already is left as it is, and is done, with ``is_new`` False.
+        ``if_missing``: an existing topic is left unchanged, and is in ``done``, with ``is_new`` False.
         """
         from groupkeeper.client.admin import topics as topics_
 
@@ -489,7 +489,7 @@ class Admin(ResourceCalls, AccessCalls):
     ) -> Batch[str, None]:
         """Delete topics with their records: UnknownTopicOrPartition, TopicDeletionDisabled … per topic.
 
-        ``if_there``: a topic that isn't there is done, too.
+        ``if_there``: a missing topic is in ``done``, too.
         """
         from groupkeeper.client.admin import topics
 

@@ -28,8 +28,8 @@ _BYTES_PER_REQUEST = 8 * 1024 * 1024
 
 _GROWTH = 4
 EMPTY_ANSWERS = 8
-"""After so many answers without any record there are none from the offset on, although the log's end is further: all
-were removed by compaction. One answer is no proof.
+"""After this number of responses without records there are none from the offset on, although the log's end is further:
+all were removed by compaction. One answer is no proof.
 """
 
 _FIRST_PAUSE_MS = 20

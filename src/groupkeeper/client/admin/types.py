@@ -379,7 +379,7 @@ class MemberToRemove(NamedTuple):
 
 
 class All(Enum):
-    """Stands for all there are, where leaving something out must not mean that."""
+    """Selects all items, where an omitted argument must not mean that."""
 
     ALL = "ALL"
 
@@ -433,7 +433,7 @@ class NewTopic(NamedTuple):
 class CreatedTopic(NamedTuple):
     """What create_topics made. None or −1: the broker is too old to tell, or the caller may not see the config.
 
-    ``is_new`` False: the topic was there before, and was left as it was (``if_missing``); nothing else is known then.
+    ``is_new`` False: the topic existed, and was left unchanged (``if_missing``); the other fields are then unknown.
     """
 
     name: str

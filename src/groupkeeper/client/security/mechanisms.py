@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class MechanismFailed(Exception):
-    """The conversation cannot go on: the peer is not what it should be, or a credential has no form on the wire.
+    """The exchange failed: the peer is not what it should be, or a credential has no form on the wire.
 
     The text holds no secret.
     """

@@ -24,7 +24,7 @@ class Security:
     """The client's principal for brokers; empty: anonymous, or known to the brokers only (certificates, tokens)."""
 
     hang_up_hint = "it may want TLS, or be no Kafka broker"
-    """What it may mean that a broker hangs up on the first request, or doesn't answer it."""
+    """Possible reasons when a broker closes the connection on the first request, or doesn't reply."""
 
     def tls(self) -> ssl.SSLContext | None:
         """The context to connect with, None for a connection without TLS."""

@@ -48,9 +48,9 @@ async def apply_plan(
     """Apply what still fits. Unless ``skips_refused``, nothing at all is applied when something doesn't.
 
     ``verdict``: how the plan was found to fit just now; None: look. A plan that was interrupted may be applied again:
-    what is done already is left as it is. ``tell``: as in ``recording.commit``.
+    changes that are already made are left out. ``tell``: as in ``recording.commit``.
 
-    Raises WrongCluster, JournalUnwritable (nothing is changed then), and what keeps the cluster from being looked at.
+    Raises WrongCluster, JournalUnwritable (nothing is changed then), and the failure of the whole cluster.
     """
     if verdict is None:
         verdict = await check(admin, plan, timeout_ms=timeout_ms)
@@ -130,7 +130,7 @@ async def wait_until_inactive(
 ) -> None:
     """Return when no group of the plan has members, or the time is up: applying says then who holds them.
 
-    ``tell`` is called after each look with the groups that are active, and the seconds that are left.
+    ``tell`` is called after each poll with the active groups and the remaining seconds.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + limit_s

@@ -1,8 +1,8 @@
-"""Records by their times: what a lookup by time (ListOffsets) leads to, where that is no record.
+"""Records by their times: corrects lookups by time (ListOffsets) that give no record.
 
-Two of its answers are not what they seem. It may be a marker of a transaction, with the time of the transaction's end:
-the record meant comes later. And it may be that there is no record, while there is one: Kafka looks into the first
-segment only whose largest time is late enough, and that may be the time of a record that DeleteRecords has cut off.
+Two of its answers are misleading. It may be the marker of a transaction, with the time of the transaction's end: the
+wanted record comes later. And it may be that no record is found while one exists: Kafka searches only the first segment
+with a large enough maximum timestamp, which may be that of a record removed by DeleteRecords.
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ async def make_clone(
     For the same topics of the same cluster, offsets are copied as they are, and may be outside of the log. Else an
     offset becomes that of the first record with the time of the source's next record; ``why``, ``skips`` and
     ``replays`` describe how exact that is. Partitions that the target lacks, or whose time cannot be known, are
-    troubles, as are those of topics that have another number of them there and are not named one by one. Raises what
-    keeps a cluster from being looked at.
+    troubles, as are those of topics that have another number of them there and are not named one by one. Raises the
+    failure of a whole cluster.
     """
     theirs = source.admin or admin
     cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
@@ -134,7 +134,7 @@ def _chosen(
         if isinstance(one, Found) or not is_to_come(one) or policies.if_no_record is Otherwise.END:
             found[tp] = translate(one) if isinstance(one, Facts) else one
             continue
-        text = f"no record from {utc_text(one.record.timestamp)} on is there yet"
+        text = f"there is no record from {utc_text(one.record.timestamp)} on yet"
         if policies.if_no_record is Otherwise.FAIL:
             failed[tp] = NoSuchTime(text)
         else:
@@ -197,9 +197,9 @@ async def _translated(
     topics: Topics,
     timeout_ms: int | None,
 ) -> tuple[dict[TopicPartition, Facts | Found], dict[TopicPartition, Failure]]:
-    """What is known of the source's partitions in both clusters, and why it isn't of others.
+    """The facts about the source's partitions in both clusters, and the failures of others.
 
-    The target's ends were measured before the source's: what comes meanwhile is read, and not passed over.
+    The target's ends were measured before the source's: records produced meanwhile are read, and not skipped.
     """
     theirs = await look_at_logs(source, commits, timeout_ms=timeout_ms)
     failed = {**_of_other_counts(commits, named, theirs, logs, topics), **theirs.failed}

@@ -28,7 +28,7 @@ async def make_deletion(
 ) -> Made:
     """The plan that deletes offsets of groups. Nothing is changed; the groups may be active, the topics be gone.
 
-    What is named and has no committed offset is a trouble. Raises what keeps all of them from being looked at.
+    What is named and has no committed offset is a trouble. Raises what makes all of them fail.
     """
     groups = await look_at_groups(admin, list(group_ids), timeout_ms=timeout_ms)
     troubles = groups.troubles
@@ -60,7 +60,7 @@ async def make_deletion(
 
 
 def chosen(topics: Topics, committed: Committed) -> list[TopicPartition]:
-    """The partitions with a committed offset that are meant."""
+    """The selected partitions with a committed offset."""
     names, partitions = frozenset(topics.names), frozenset(topics.partitions)
     matches = topics.matches or (lambda place: False)
     return [tp for tp in committed if tp.topic in names or tp in partitions or matches(tp)]

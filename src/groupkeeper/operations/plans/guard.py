@@ -104,7 +104,7 @@ def _judge_group(
 
 
 def _is_renewed(plan: Plan, change: Change) -> bool:
-    """Whether the same offset is committed once more, so that it doesn't expire."""
+    """Whether the same offset is recommitted, so that it doesn't expire."""
     return plan.kind is Kind.SWEEP and change.before is not None and change.before == change.after
 
 
@@ -143,7 +143,7 @@ def _stale_topics(plan: Plan, logs: Logs) -> dict[str, str]:
         if now is None:
             continue
         if None not in (now.topic_id, before.topic_id) and now.topic_id != before.topic_id:
-            stale[topic] = "the topic was deleted and made again since the plan was made"
+            stale[topic] = "the topic was deleted and recreated since the plan was made"
         elif before.partitions is not None and now.partitions != before.partitions:
             stale[topic] = (
                 f"the topic had {before.partitions} partitions when the plan was made, and has {now.partitions}"

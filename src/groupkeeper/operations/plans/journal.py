@@ -78,7 +78,7 @@ class Lost(NamedTuple):
 class Summary(NamedTuple):
     """A change as a list of changes shows it. ``undone_by``: a later change's id.
 
-    ``moves``: whether something was to become different; offsets may also be committed once more as they are.
+    ``moves``: whether something was to become different; offsets may also be recommitted unchanged.
     """
 
     head: Head
@@ -130,7 +130,7 @@ class Journal:
         self._append({**front, "group": group_id, "offsets": _offsets_json(pairs)} for group_id, pairs in groups)
 
     def end(self, change_id: str, time_ms: int, groups: int, result: Result, lost: Iterable[Lost] = ()) -> None:
-        """Write what became of so many groups. Raises JournalUnwritable."""
+        """Write the outcome of a number of groups. Raises JournalUnwritable."""
         line = {"v": VERSION, "id": change_id, "time": utc_text(time_ms), "event": "outcome", "groups": groups}
         self._append([{**line, "result": str(result), "lost": [one._asdict() for one in lost]}])
 
@@ -239,7 +239,7 @@ class _Begun(NamedTuple):
 
 
 class _Ended(NamedTuple):
-    """A line of what became of so many groups."""
+    """A line with the outcome of a number of groups."""
 
     id: str
     groups: int
@@ -252,7 +252,7 @@ class _Ended(NamedTuple):
 
 
 class _Outcomes:
-    """What became of the groups of a change, as far as it is known."""
+    """The outcome of a change's groups, as far as it is known."""
 
     def __init__(self) -> None:
         self.lost: list[Lost] = []

@@ -87,7 +87,7 @@ class Made(NamedTuple):
 
     @property
     def is_refused(self) -> bool:
-        """Whether there is to be no plan, as a policy was to fail in a case that there is."""
+        """Whether no plan is made, as a partition meets the case of a policy that is set to fail."""
         return any(isinstance(trouble.failure, NoSuchTime | OutOfRange) for trouble in self.troubles)
 
 
@@ -180,7 +180,7 @@ def _at(place: TopicPartition, change: Change) -> Iterable[Position]:
 
 
 class _Selection:
-    """Which partitions of a group are meant, and what of them doesn't exist."""
+    """The selected partitions of a group, and those of them that don't exist."""
 
     def __init__(self, request: Request, groups: Groups, logs: Logs) -> None:
         self._request = request

@@ -18,13 +18,13 @@ def is_same(one: OffsetAndMetadata | None, other: OffsetAndMetadata | None) -> b
 
 
 class Change(NamedTuple):
-    """What becomes of one committed offset.
+    """The change of one committed offset.
 
     ``before`` None: nothing was committed. ``after`` None: the offset is deleted. ``oldest`` and ``latest``: log start
     and log end when the plan was made, None when not known. ``before_ms`` and ``after_ms``: the timestamps of the
-    records at both offsets, None when there is no record or it wasn't looked at. ``why``: for people. ``skips`` and
-    ``replays``: of an offset from another log, at most so many records that its group has not read are passed over, and
-    that it has are read again; None: both count from ``before``.
+    records at both offsets, None when there is no record or it wasn't read. ``why``: for people. ``skips`` and
+    ``replays``: for an offset from another log, the most unread records that are skipped, and the most read records
+    that are read again; None: both count from ``before``.
     """
 
     before: OffsetAndMetadata | None
@@ -39,7 +39,7 @@ class Change(NamedTuple):
 
     @property
     def skipped(self) -> int | None:
-        """How many offsets of the log are passed over, None when not known; there may be fewer records."""
+        """How many offsets of the log are skipped, None when not known; there may be fewer records."""
         if self.skips is not None:
             return self.skips
         moved = self.moved

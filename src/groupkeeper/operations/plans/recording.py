@@ -41,7 +41,7 @@ class Recorder:
     """Journals what one command does: one change, in as many parts as it has.
 
     ``on_failure`` is called, once, when the journal cannot be written, and the command continues without it; None: then
-    ``begin`` raises JournalUnwritable, and the command must not go on. ``command`` are its words, as they were given.
+    ``begin`` raises JournalUnwritable, and the command must stop. ``command`` are its words, as they were given.
     ``made_by``: the user of a server that makes the change; None: the user who runs the program. ``through``: that
     server.
 
@@ -156,7 +156,7 @@ async def _answered(
 ) -> Batch[str, T]:
     """What was answered, in calls about some groups each: the time limit is that of a call, however many there are.
 
-    When a call could reach no broker, its failure is that of all groups left.
+    When a call reaches no broker, its failure applies to all remaining groups.
     """
     answers: Batch[str, T] = Batch()
     group_ids = list(by_group)
@@ -185,7 +185,7 @@ async def cluster_id_of(admin: Admin, *, timeout_ms: int | None = None) -> str |
 
 
 async def known_cluster_id(admin: Admin, *, timeout_ms: int | None = None) -> str | None:
-    """The cluster's id for the journal of an operation that goes on without it, None when it cannot be had."""
+    """The cluster's id for the journal of an operation that doesn't need it, None when it cannot be fetched."""
     try:
         return await cluster_id_of(admin, timeout_ms=timeout_ms)
     except ClientError:

@@ -68,8 +68,8 @@ async def make_sweep(
 ) -> Made:
     """The plan of a sweep. Nothing is changed. ``topics.matches`` narrows it to some topics.
 
-    A group without members is idle when none of its offsets was committed for so long, and it had no members either.
-    Of a group with members only topics that no member reads are swept. Raises what keeps all from being looked at.
+    A group without members is idle when it had no commit and no members for this time. Of a group with members only
+    topics that no member reads are swept. Raises what makes all of them fail.
     """
     groups = await look_at_groups(admin, list(group_ids), timeout_ms=timeout_ms)
     troubles = groups.troubles
@@ -199,7 +199,7 @@ class _Sweep:
         return Change(before, after, self._logs.oldest.get(place), self._logs.latest.get(place), why=why)
 
     def _known(self, group_id: str, committed: Committed) -> dict[TopicPartition, CommitTime]:
-        """Times of what is committed now; a commit that came in between is left out."""
+        """Times of what is committed now; a commit made in between is left out."""
         times = self._times.commits.get(group_id, {})
         return {tp: one for tp, one in times.items() if tp in committed and committed[tp].offset == one.offset}
 

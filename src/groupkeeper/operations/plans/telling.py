@@ -16,7 +16,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def consequences(groups: Sequence[GroupPlan]) -> list[str]:
-    """How much is read again and skipped, and where consumers begin that have no committed offset to go on from."""
+    """The numbers of records that are read again and skipped, and the start of consumers without a committed offset."""
     changes = [change for group in groups for change in group.changes.values()]
     if not changes:
         return []

@@ -1,8 +1,8 @@
-"""Where offsets of one log lead in another one with the same records: by the times of records, as far as those tell.
+"""Translates offsets of one log to another one with the same records, by the times of records.
 
 A lookup by time (ListOffsets) gives the first record in the order of the log whose time is not earlier. The same lookup
-in both logs gives the same record where both have it: reading from there on skips nothing, and reads again what lies
-between it and the record that is meant.
+in both logs gives the same record where both have it: reading from there on skips nothing, and reads again the records
+between it and the wanted one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Lookups(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Records that are not aborted: so many at ``least``, and at ``most`` with those of open transactions."""
+    """A number of records that are not aborted: ``least`` without those of open transactions, ``most`` with them."""
 
     least: int
     most: int
@@ -57,7 +57,7 @@ class Part(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What is known of a partition in both clusters.
+    """The facts about a partition in both clusters.
 
     ``record`` is the first that the group has not read, or the last that it has where ``is_all_read``. It
     ``leaves_out`` records of aborted transactions before it, as consumers of committed records do. ``is_append_time``:
@@ -82,10 +82,9 @@ class Facts(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Where an offset leads, and why there.
+    """The translated offset, with the reason.
 
-    ``skips``: at most so many records that the group has not read are passed over. ``replays``: at most so many that
-    it has are read again.
+    ``skips``: the most unread records that are skipped. ``replays``: the most read records that are read again.
     """
 
     offset: int

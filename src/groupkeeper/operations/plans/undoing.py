@@ -22,9 +22,9 @@ async def make_undo(
 ) -> tuple[Plan, Verdict]:
     """The plan that restores what was committed before a change, and deletes what didn't exist; and how it fits now.
 
-    Its ``before`` is what the change committed, so that it is stale where the group has committed since. Places that
-    the brokers refused to change are left out. ``if_out_of_range``: what of offsets that the log doesn't hold any more,
-    FAIL to leave them to the guard, EXACT to commit them all the same. Raises WrongCluster.
+    Its ``before`` is what the change committed, so that it is stale where the group has committed since. Partitions
+    that the brokers refused to change are left out. ``if_out_of_range``: the policy for offsets that are outside of the
+    log now: FAIL leaves them to the guard, EXACT commits them. Raises WrongCluster.
     """
     refused = {(one.group_id, one.topic, one.partition) for one in recorded.lost}
     group_ids = list(recorded.groups)

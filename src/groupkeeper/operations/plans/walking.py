@@ -15,10 +15,10 @@ from groupkeeper.protocol.record import BatchHeader
 from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_end_transaction, read_records
 
 MOST_BYTES = 4 * 1024 * 1024
-"""So much of one partition a walk reads at most, and a batch more."""
+"""The most bytes of one partition that a walk reads, plus one batch."""
 
 MOST_RECORDS = 100_000
-"""So many records a walk keeps at most, and a batch more: a compressed batch may hold many."""
+"""The most records that a walk keeps, plus one batch: a compressed batch may hold many."""
 
 
 class Kept(NamedTuple):

@@ -73,7 +73,7 @@ class Groups(NamedTuple):
 
     @property
     def troubles(self) -> list[Trouble]:
-        """The groups that could not be looked at."""
+        """The troubles of groups that could not be described."""
         return [Trouble(group_id, None, why) for group_id, why in self.failed.items()]
 
     @property
@@ -235,7 +235,7 @@ async def listed(
 async def record_times(
     admin: Admin, positions: Collection[Position], *, timeout_ms: int | None = None
 ) -> tuple[dict[Position, int], list[str]]:
-    """Timestamps of records, those that can be had: without them a plan is still right. The texts are the reasons why
+    """Timestamps of records, as far as they can be read: a plan is valid without them. The texts are the reasons why
     others are unknown.
     """
     if not positions:

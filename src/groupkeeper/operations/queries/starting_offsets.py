@@ -28,14 +28,14 @@ class Start(NamedTuple):
 
 
 class Starts(NamedTuple):
-    """By partition, in order. ``gone``: what was asked for and is not there (any more)."""
+    """By partition, in order. ``gone``: requested partitions that don't exist (any more)."""
 
     done: Mapping[TopicPartition, Start]
     gone: tuple[TopicPartition, ...]
     failed: Mapping[TopicPartition, Failure]
 
     def notes(self) -> list[str]:
-        """Where it is not as asked for."""
+        """Notes about offsets that differ from the requested ones."""
         found = [f"{place.topic}-{place.partition}: {start.note}" for place, start in self.done.items() if start.note]
         return found + [f"{place.topic}-{place.partition} does not exist: left out" for place in self.gone]
 
@@ -85,9 +85,9 @@ def _within(offset: int | None, earliest: int, latest: int, otherwise: int) -> S
     if offset is None:
         return Start(otherwise, f"nothing is committed: {'earliest' if otherwise == EARLIEST else 'latest'}")
     if offset < earliest:
-        return Start(earliest, f"{offset} is gone: the log begins at {earliest}")
+        return Start(earliest, f"{offset} was removed: the log starts at {earliest}")
     if offset > latest:
-        return Start(latest, f"{offset} is beyond the log, which ends at {latest}")
+        return Start(latest, f"{offset} is past the end of the log, {latest}")
     return Start(offset)
 
 

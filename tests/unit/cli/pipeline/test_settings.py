@@ -40,8 +40,8 @@ def test_settings_are_taken_as_spark_submit_takes_them() -> None:
         ("=4g", "'=4g': expected spark.NAME=VALUE"),
         ("spark.=4g", "'spark.=4g': expected spark.NAME=VALUE"),
         ("spark.a b=4g", "'spark.a b=4g': expected spark.NAME=VALUE"),
-        ("spark.master=local", "spark.master is said by --master"),
-        ("spark.remote=sc://h", "spark.remote is said by --remote"),
+        ("spark.master=local", "spark.master is set by --master"),
+        ("spark.remote=sc://h", "spark.remote is set by --remote"),
     ],
 )
 def test_a_wrong_form_is_refused(command: str, text: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

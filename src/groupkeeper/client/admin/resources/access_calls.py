@@ -39,7 +39,7 @@ class AccessCalls:
         return await acls.describe_acls(self._cluster, meant, timeout_ms)
 
     async def create_acls(self, acls: Iterable[Acl], *, timeout_ms: int | None = None) -> Batch[Acl, None]:
-        """Add ACLs; one that is there already is done, too. Brokers follow within moments.
+        """Add ACLs; an existing one is in ``done``, too. Brokers follow within moments.
 
         Fails per ACL: InvalidRequest (a name that can't be, a principal without "User:"), ClusterAuthorizationFailed
         (this needs ALTER on the cluster), SecurityDisabled when the brokers have no authorizer.

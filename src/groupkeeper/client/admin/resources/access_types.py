@@ -73,7 +73,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Which ACLs are meant: None fits all. ``AclFilter()`` means every ACL of the cluster."""
+    """A filter of ACLs: None fits all. ``AclFilter()`` means every ACL of the cluster."""
 
     principal: str | None = None
     operation: AclOperation | None = None
