@@ -163,7 +163,7 @@ async def test_offsets_and_groups_are_deleted_and_come_back(broker: BackgroundBr
     page = await apply(alice, await site.plan(alice, "billing", deed="delete-offsets", scope="some", more="payments:0"))
     assert await site.committed("billing") == {"orders-0": 3}
     page = await apply(alice, await site.plan(alice, "billing", deed="delete"))
-    assert "Deleted by alice, and gone: 1 offset went with it" in page.words
+    assert "Deleted by alice, with 1 offset" in page.words
     async with Admin(site.servers) as admin:
         assert "billing" not in (await admin.list_groups()).groups
     assert "There is no such group" not in page.words
@@ -385,7 +385,7 @@ async def test_a_broker_that_does_not_answer_holds_up_nobody_else(broker: Backgr
         assert "search" in (await alice.get("/cluster?cluster=prod")).words
         assert not applying.done()
         page = await applying
-    assert "No answer came for some of it: that may be done or not" in page.words
+    assert "No reply came for some of it: that may be done or not" in page.words
     assert [one.result for one in site.journal.summaries()[0]] == [Result.PARTLY]  # it may be done: it is, in fact
     assert await site.committed("search") == {"orders-0": 8}
     undo = await alice.post("/undo", {name: page.field(name) for name in ("seal", "cluster", "change")})

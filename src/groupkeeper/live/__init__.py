@@ -1,1 +1,1 @@
-"""Clusters watched without end: a collector for each, what it found last, and a bounded history."""
+"""Clusters watched without end: a collector for each, its last snapshot, and a bounded history."""

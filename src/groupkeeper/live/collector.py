@@ -18,10 +18,10 @@ from groupkeeper.live.waits import Waits
 from groupkeeper.protocol.errors import KafkaError
 
 _READING_SHARE = 0.25
-"""Of the interval: so long times of records may be read, the only part of a poll without a bound of its own."""
+"""The fraction of the interval for reading times of records, the only part of a poll without a bound of its own."""
 
 _LEAST_PAUSE_SHARE = 0.1
-"""Of the interval: brokers have so long a rest when a poll takes longer than the interval."""
+"""The fraction of the interval for the pause after a poll that takes longer than the interval."""
 
 
 class Schedule(NamedTuple):
@@ -35,7 +35,7 @@ class Collector:
     """One cluster. ``open_admin`` makes a client that isn't connected yet.
 
     Attributes:
-        snapshot: what the last poll found; whole, and never changed.
+        snapshot: the result of the last poll; complete, and never changed.
     """
 
     def __init__(self, cluster: str, open_admin: Callable[[], Admin], schedule: Schedule, archive: Archive) -> None:

@@ -19,7 +19,7 @@ class EndsSeen:
         self._points: dict[TopicPartition, tuple[array[int], array[int]]] = {}
 
     def note(self, place: TopicPartition, end: int, at_ms: int) -> None:
-        """The log ended so at that time. A log that has become shorter is another one, and begins anew."""
+        """The log ended so at that time. A log that has become shorter counts as a new one."""
         ends, times = self._points.setdefault(place, (array("q"), array("q")))
         if ends and (end < ends[-1] or at_ms < times[-1]):
             del ends[:], times[:]

@@ -1,4 +1,4 @@
-"""What can only be known from poll to poll: rebalances, and since when a group's commits stand still."""
+"""Values that follow from several polls: rebalances, and the time of a group's last progress."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 
 
 class Known(NamedTuple):
-    """What was known of a group's commits before, from the history: see ``GroupView``."""
+    """The last known progress of a group, from the history: see ``GroupView``."""
 
     committed: int
     progress_ms: int | None
 
 
 class Standing(NamedTuple):
-    """The sum of what is committed in a topic, and when a look first found it."""
+    """The sum of the committed offsets of a topic, and the time of the first poll that found it."""
 
     topic: str
     committed: int
@@ -33,7 +33,7 @@ class Standing(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """``standing``: of each topic with commits, in order; one that can't be seen now has what it had.
+    """``standing``: of each topic with commits, in order; a topic that can't be read now keeps its last value.
     ``rebalances`` and ``trend``: see ``GroupView``. ``lag``: at ``at_ms``, None: not known of all.
     """
 
@@ -63,7 +63,7 @@ class Following:
         self._groups: dict[str, Followed] = {}
 
     def follow(self, lag: GroupsLag, group_ids: Iterable[str], at_ms: int) -> list[Change]:
-        """Take in what a poll found of the groups that there are; the changes since the poll before."""
+        """Add the results of a poll for the existing groups; returns the changes since the previous poll."""
         before, self._groups = self._groups, {}
         found: list[Change] = []
         for group_id in group_ids:

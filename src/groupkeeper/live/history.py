@@ -1,7 +1,7 @@
-"""What collectors found before, in one SQLite file: bounded, and there again after a restart or a kill.
+"""The history of collectors' results, in one SQLite file: bounded, and durable across a restart or a kill.
 
-A group has a row when something of it is other than in its row before, at most one for each ``step_ms``. So a row holds
-until the next one. Writes are transactions of one poll: a poll is there whole, or not at all.
+A group gets a row when its values differ from its previous row, at most one for each ``step_ms``. So a row holds until
+the next one. Each poll is written in one transaction, whole or not at all.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class History:
     """The file. Not for several threads at once; each call is one transaction. Everything raises HistoryFailed."""
 
     def __init__(self, path: str | os.PathLike[str], bounds: Bounds = BOUNDS) -> None:
-        """Opens the file, or makes it. A file that isn't a history, or is damaged, is left as it is."""
+        """Opens or creates the file. A file that isn't a history, or is damaged, is not changed."""
         self.path = Path(path)
         self._bounds = bounds
         self._ids: dict[tuple[str, str], int] = {}
@@ -218,7 +218,7 @@ class History:
         self._ids = {pair: key for pair, key in self._ids.items() if key in there}
 
     def keep(self, name: str, content: str) -> None:
-        """Keep a text under a name, in place of the one that has it."""
+        """Store a text under a name; replaces an earlier one."""
         with self._telling():
             self._file.execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", (name, content))
 

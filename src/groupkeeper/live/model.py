@@ -54,16 +54,15 @@ class TopicView(NamedTuple):
 class GroupView(NamedTuple):
     """A group at the snapshot's instant.
 
-    ``group_type`` and ``group_state`` are as the coordinator describes the group, else as the cluster lists it; None:
-    not known. ``description`` None: it can't be described, and ``problems`` has the reason. ``rows`` are in order of
-    topics and partitions, ``waits`` those of the same rows. ``topics`` are sums of them by name, ``lag`` and ``wait``
-    of all.
+    ``group_type`` and ``group_state`` come from the coordinator's description, else from the listing; None: not known.
+    ``description`` None: it can't be described, and ``problems`` has the reason. ``rows`` are in order of topics and
+    partitions, ``waits`` those of the same rows. ``topics`` are sums of them by name, ``lag`` and ``wait`` of all.
 
-    ``rebalances``: as many as were seen since the collector began; of a classic group looks that found other members or
-    assignments, of the others new epochs. ``committed``: the sum of what is committed, by which it is seen to change;
-    None: nothing is, or it isn't known. ``progress_ms``: when a look first found what is committed now: it has
-    stood still for at least so long; None: nothing is committed. ``trend``: offsets by which the lag changes in a
-    second, over the latest polls, newer ones counting more; None: not known.
+    ``rebalances``: the number seen since the collector began: new epochs; for a classic group, polls that found other
+    members or assignments. ``committed``: the sum of the committed offsets, to detect commits; None: nothing is
+    committed, or it isn't known. ``progress_ms``: time of the first poll that found the current committed offsets: the
+    group has made no progress for at least this time; None: nothing is committed. ``trend``: offsets by which the lag
+    changes in a second, over the latest polls, newer ones counting more; None: not known.
     """
 
     group_id: str

@@ -40,7 +40,9 @@ ALL = Choice(Names(()), Names(()))
 
 
 class Wanted(NamedTuple):
-    """What is looked at. ``to_last_stable``: lag ends at the last stable offset. ``reads_records``: for their times."""
+    """The selection of a collector. ``to_last_stable``: lag ends at the last stable offset. ``reads_records``: for
+    their times.
+    """
 
     groups: Choice = ALL
     topics: Choice = ALL
@@ -77,7 +79,7 @@ async def poll(
     there = [group_id for group_id in asked if not _is_gone(lag, group_id)]
     await waits.look(admin, lag.rows, measured_ms, within_s=within_s)
     changes = following.follow(lag, there, measured_ms)
-    # Brokers leave topics that one may not see out of a group's offsets, without a word.
+    # Brokers silently leave unauthorized topics out of a group's offsets.
     has_none = not wanted.topics and any(
         not lag.rows.get(group_id) and group_id not in lag.failed for group_id in there
     )

@@ -1,6 +1,6 @@
 """How a group is doing, by the names and times that the report has: by how long records wait, not by how many.
 
-What only commits tell is not known here: whether a group that stands still commits the same offsets again.
+What only commits tell is not known here: whether a group without progress commits the same offsets again.
 """
 
 from __future__ import annotations

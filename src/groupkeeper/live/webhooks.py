@@ -24,7 +24,9 @@ _MOST_WAITING = 1000
 _TRIES = 20
 _ALERTMANAGER_PATH = "/api/v2/alerts"
 _LEASE = 5
-"""Alertmanager takes an alert for resolved that was not repeated for so many intervals, as when this program ended."""
+"""Alertmanager resolves an alert that was not repeated for this number of intervals, for example after this program
+ended.
+"""
 
 
 def title(notice: Notice) -> str:
@@ -118,7 +120,7 @@ def post(url: str, document: Any) -> None:
 
 
 class Courier:
-    """Brings notices to webhooks, to each in its own time: one that hangs holds up no other.
+    """Sends notices to webhooks, to each independently: a hanging one doesn't delay the others.
 
     Attributes:
         counts: notices by webhook and outcome: sent, failed (given up), dropped (too many waited).

@@ -1,1 +1,1 @@
-"""What collectors found, over HTTP: metrics, and how the program itself is."""
+"""The collectors' snapshots over HTTP: metrics, and how the program itself is."""

@@ -25,7 +25,7 @@ class Metric(NamedTuple):
     is_counter: bool = False
 
     def header(self, form: Format) -> str:
-        """What stands before its samples."""
+        """The lines before its samples."""
         doc = self.doc.replace("\\", "\\\\").replace("\n", "\\n")
         if form is Format.OPENMETRICS:
             name, doc = self.name.removesuffix("_total") if self.is_counter else self.name, doc.replace('"', '\\"')

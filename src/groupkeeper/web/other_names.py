@@ -1,4 +1,4 @@
-"""The same numbers under the names, and with the labels, of other exporters: dashboards that query those go on working.
+"""The same numbers under the names, and with the labels, of other exporters: existing dashboards keep working.
 
 Where an exporter has −1 or 0 for what isn't known, here the series is absent. Every series has the cluster's name in a
 label, which those exporters for one cluster don't have.

@@ -33,10 +33,10 @@ CLUSTER_METRICS = (
         ("cluster", "cluster_id"),
     ),
     Metric("groupkeeper_cluster_brokers", "Brokers of the cluster.", _CLUSTER),
-    Metric("groupkeeper_cluster_listed_groups", "Groups that the cluster lists, also those not looked at.", _CLUSTER),
+    Metric("groupkeeper_cluster_listed_groups", "Groups that the cluster lists, also unselected ones.", _CLUSTER),
     Metric(
         "groupkeeper_cluster_groups",
-        "Groups that are looked at, by type and state; empty: not known.",
+        "Selected groups, by type and state; empty: not known.",
         ("cluster", "type", "state"),
     ),
     Metric(
@@ -75,13 +75,13 @@ GROUP_METRICS = (
     Metric("groupkeeper_group_target_epoch", "The epoch that the target assignment was made for.", _GROUP),
     Metric(
         "groupkeeper_group_rebalances_total",
-        "Rebalances that were seen: new epochs; of a classic group polls that found other members or assignments.",
+        "Observed rebalances: new epochs; for a classic group, polls that found other members or assignments.",
         _GROUP,
         True,
     ),
     Metric(
         "groupkeeper_group_progress_timestamp_seconds",
-        "When a poll first found what is committed now: the commits stand still for at least as long.",
+        "When a poll first found the current committed offsets: no progress since then, or for longer.",
         _GROUP,
     ),
     Metric(

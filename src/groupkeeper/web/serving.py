@@ -18,7 +18,7 @@ from groupkeeper.live.model import ClusterSnapshot
 _MOST_CONNECTIONS = 512
 _LARGEST_HEADER = 16 * 1024
 _GRACE_S = 5
-"""Answers under way have so long to end."""
+"""The time for open responses to end."""
 
 Tell = Callable[[ClusterSnapshot], Awaitable[None]]
 

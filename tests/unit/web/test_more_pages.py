@@ -83,7 +83,7 @@ async def test_the_journal(tmp_path: Path) -> None:
     recorded = await record.load("id-1")
     assert recorded is not None
     made = change_made_page(record, recorded, SOMEBODY, may_undo=True)
-    assert "Not all of it came about" in Page(made).text
+    assert "Not all of it succeeded" in Page(made).text
     assert 'name="change" value="id-1"' in made
     assert 'name="change"' not in change_made_page(record, recorded, SOMEBODY, may_undo=False)
 

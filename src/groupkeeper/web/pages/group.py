@@ -98,7 +98,7 @@ def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[Sample])
 
 
 def _progress(cluster: str, samples: Sequence[Sample]) -> str:
-    """By how much its commits went on. A sample has what was committed since the one before."""
+    """The progress of its commits. A sample has what was committed since the one before."""
     known = [(each.at_ms // _MINUTE_MS, each.committed) for each in samples if each.committed is not None]
     if len(known) < 2:
         return ""

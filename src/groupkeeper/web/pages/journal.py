@@ -81,7 +81,7 @@ _UNFINISHED = (
 )
 _OUTCOMES = {
     Result.APPLIED: ("good", "Applied."),
-    Result.PARTLY: ("bad", "Not all of it came about, or no answer came for some."),
+    Result.PARTLY: ("bad", "Not all of it succeeded, or no reply came for some."),
     Result.REFUSED: ("bad", "Refused: nothing was changed."),
     Result.UNFINISHED: ("bad", _UNFINISHED),
 }

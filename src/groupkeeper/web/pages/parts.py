@@ -145,7 +145,7 @@ def sentence(said: str) -> str:
 
 
 def live(name: str, html: str) -> str:
-    """A part of a page that is brought up to date while it is looked at."""
+    """A part of a page that is updated while the page is open."""
     return f'<div id="live-{name}" data-live>{html}</div>'
 
 

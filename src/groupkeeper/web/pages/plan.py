@@ -1,4 +1,4 @@
-"""A plan: before and after for each partition, what keeps it from being applied, and what became of it."""
+"""A plan: before and after for each partition, the problems that keep it from being applied, and its outcome."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ def _said(entry: Entry, problems: Sequence[Problem]) -> tuple[str, str]:
         what = f"Applied by {entry.applied_by} and read back: {words.counted(done, 'partition')}"
         what += f"; {len(applied.already)} were so already" if applied.already else ""
         if entry.is_deletion_of_group and not applied.troubles:
-            return "good", f"Deleted by {entry.applied_by}, and gone: {words.counted(done, 'offset')} went with it."
+            return "good", f"Deleted by {entry.applied_by}, with {words.counted(done, 'offset')}."
         if not applied.troubles:
             return "good", f"{what}."
         if any(isinstance(trouble.failure, UNANSWERED) for trouble in applied.troubles):
-            return "bad", "No answer came for some of it: that may be done or not. An undo looks, and restores it."
+            return "bad", "No reply came for some of it: that may be done or not. An undo checks, and restores it."
         if not done:
             return "bad", f"Refused: nothing was changed for {entry.applied_by}."
         return "bad", f"{what}. Not all of it succeeded."
@@ -165,7 +165,7 @@ def _table(entry: Entry) -> str:
 
 
 def _results(entry: Entry) -> dict[tuple[str, TopicPartition], str]:
-    """What became of each place, or how it is when nothing was done yet."""
+    """The outcome for each partition, or its state before the plan is applied."""
     applied = entry.applied
     already = entry.verdict.already if applied is None else applied.already
     found = dict.fromkeys(already, "is so already")
