@@ -136,13 +136,13 @@ class Rule(NamedTuple):
 
 
 class RuleAuthorizer(Authorizer):
-    """Allows what rules allow, for tests and development; rules may come and go while the broker runs.
+    """Allows what rules allow, for tests and development; rules may be added and removed while the broker runs.
 
         authorizer = RuleAuthorizer()
         authorizer.allow(Operation.READ, ResourceType.GROUP, "billing-*", client_id="billing")
 
     As Apache Kafka's: a rule that denies wins; READ, WRITE, DELETE and ALTER allow DESCRIBE too, ALTER_CONFIGS
-    DESCRIBE_CONFIGS. Clients are `User:ANONYMOUS`; rules may tell them apart by host and client id.
+    DESCRIBE_CONFIGS. Clients are `User:ANONYMOUS`; rules may distinguish them by host and client id.
     """
 
     def __init__(

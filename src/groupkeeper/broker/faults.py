@@ -36,14 +36,14 @@ _PATIENCE_S = 30.0
 
 
 class Which(TypedDict, total=False):
-    """Which requests of an API a fault hits; all that is given must hold. Without anything it hits every one.
+    """The requests of an API that a fault hits; all given conditions must hold. Without conditions it hits every
+    request.
 
     Keys:
         nth: only this one, counted from 1 since the fault was made.
         every: each k-th.
-        times: at most so many.
-        probability: by chance, 0 to 1; `seed` (default 0) makes it the same each time.
-        where: those for which a function of the request is true; it sees a `groupkeeper.broker.call.Call`.
+        times: at most this many requests. probability: by chance, 0 to 1; `seed` (default 0) makes it the same each
+        time. where: requests for which this function returns True; it is called with a `groupkeeper.broker.call.Call`.
     """
 
     nth: int
@@ -104,7 +104,7 @@ class Fault:
         self._faults.uninstall(self)
 
     def wait_for_hits(self, count: int = 1, timeout_s: float = _PATIENCE_S) -> None:
-        """Blocks until so many requests were hit. Raises TimeoutError.
+        """Blocks until this number of requests were hit. Raises TimeoutError.
 
         Not for the thread that the broker runs in: use `asyncio.to_thread` there.
         """
@@ -132,7 +132,7 @@ class Fault:
 
 
 class Move:
-    """A coordinator that is away: its partition is unloaded, and read again when it comes back.
+    """A coordinator that is unavailable: its partition is unloaded, and loaded again when it returns.
 
     Attributes:
         partition: of `__consumer_offsets` or `__transaction_state`.

@@ -139,7 +139,7 @@ class Producers:
                 return
 
     def forget_before(self, offset: int) -> None:
-        """Records before an offset are gone, and what was aborted there."""
+        """Records before an offset were removed: drops their aborted transactions."""
         del self.aborted[: bisect_left(self.aborted, offset, key=lambda one: one.last_offset)]
 
     def duplicate_of(self, header: BatchHeader) -> int | None:

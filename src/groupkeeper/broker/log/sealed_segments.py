@@ -1,4 +1,4 @@
-"""Segments that are no longer appended to: what is kept on disk beside them, so that a start needn't read them."""
+"""Segments that are no longer appended to: the files beside them, with which a start needn't read them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def save_aborted(segment: Segment, aborted: Sequence[Aborted]) -> None:
 
 
 def save_producers(producers: Producers, directory: str, offset: int) -> None:
-    """Keeps the producers as they are at the beginning of the last segment; older snapshots go."""
+    """Writes the state of producers at the start of the last segment; removes older snapshots."""
     name = file_name(offset, SNAPSHOT)
     try:
         replace_bytes(os.path.join(directory, name), encode_producers(producers))
@@ -66,9 +66,10 @@ def save_producers(producers: Producers, directory: str, offset: int) -> None:
 
 
 def load_sealed(segments: Sequence[Segment], producers: Producers, directory: str) -> int:
-    """Takes all segments but the last, and the producers, from what was kept; returns how many need not be read.
+    """Loads all segments but the last, and the producers, from the stored files; returns the number of segments that
+    need not be read.
 
-    That is 0 when something is missing or doesn't fit; then producers are as they were.
+    It is 0 when a file is missing or doesn't match; producers are then unchanged.
     """
     if len(segments) < 2:
         return 0
@@ -88,7 +89,7 @@ def load_sealed(segments: Sequence[Segment], producers: Producers, directory: st
 
 
 def sync_sealed(segments: Sequence[Segment], directory: str, recovery_point: int) -> None:
-    """Brings to the disk what is kept of all segments but the last, as far as it isn't there. Raises OSError."""
+    """Syncs the files of all segments but the last to the disk, from the recovery point on. Raises OSError."""
     for segment, following in pairwise(segments):
         if following.base_offset > recovery_point:
             sync_file(segment.path)

@@ -1,4 +1,4 @@
-"""Where batches lie in a segment, and the files that keep this (Apache Kafka's `.index` and `.timeindex`).
+"""Positions of batches in a segment, and the files that store them (Apache Kafka's `.index` and `.timeindex`).
 
 Both are sparse: an entry per `index.interval.bytes` of log. An entry of `.index` is the last offset of a batch, less
 the segment's base offset, and the batch's position; one of `.timeindex` is the largest timestamp so far and the last

@@ -378,12 +378,12 @@ class Topics:
             yield from topic.partitions
 
     def write_start_offsets(self) -> None:
-        """Keeps the log start offsets that may differ from the first segment's. Raises OSError."""
+        """Writes the log start offsets that may differ from the first segment's. Raises OSError."""
         offsets = {(log.topic, log.index): log.log_start_offset for log in self._logs() if log.log_start_offset > 0}
         self._start_offsets.replace(offsets)
 
     def write_recovery_points(self) -> None:
-        """Keeps how far each log is on the disk. Raises OSError."""
+        """Writes the recovery point of each log. Raises OSError."""
         offsets = {(log.topic, log.index): log.recovery_point for log in self._logs() if log.recovery_point > 0}
         self._recovery_points.replace(offsets)
 

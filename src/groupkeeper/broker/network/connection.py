@@ -49,7 +49,7 @@ class Admission(Protocol):
         """The answer to such a request. Raises `CloseConnection`."""
 
     def end(self) -> None:
-        """The connection is gone."""
+        """The connection was lost."""
 
 
 class Serving(Protocol):

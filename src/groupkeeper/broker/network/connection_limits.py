@@ -1,6 +1,7 @@
-"""How many connections there may be, and how fast they may come: of the broker, of a listener, of an address.
+"""Limits of the number and rate of connections: of the broker, of a listener, of an address.
 
-As Kafka has it, what is too much for the broker or a listener waits, and what is too much for an address is closed.
+As in Kafka, connections beyond the limits of the broker or a listener wait, those beyond the limit of an address are
+closed.
 """
 
 from __future__ import annotations

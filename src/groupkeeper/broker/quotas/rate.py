@@ -33,7 +33,7 @@ class Rate:
         self._samples[-1] = (began, total + count)
 
     def excess_ms(self, per_second: float, now_ms: int) -> int:
-        """For how long nothing more may be used, so that the rate comes down to this one; 0: it is not above."""
+        """How long to pause so that the rate falls to this one; 0: it is not above."""
         while self._samples and now_ms - self._samples[0][0] >= self._windows * self._window_ms:
             self._samples.popleft()
         if not self._samples:

@@ -67,12 +67,12 @@ class _OffsetResetSetting(Setting[str]):
 class GroupConfig(SettingsTable):
     """A group's settings: its own where given, else the broker's `group.` setting.
 
-    What the group was given lies within the broker's bounds; bounds that were narrowed later narrow it (`overrides`
-    keeps what was given).
+    The group's own values are within the broker's bounds; bounds that were narrowed later clamp them (`overrides` has
+    the given values).
 
     Attributes:
         overrides: the group's own settings, as texts by name.
-        effective: what coordinators decide by for the group.
+        effective: the settings that coordinators use for the group.
     """
 
     share_auto_offset_reset = _OffsetResetSetting(
