@@ -214,7 +214,7 @@ LOG_OFFSETS = Table(
             "retention_ms",
             pa.int64(),
             "after how long the topic's records may go; −1: they do not go by age; null: no group has records to read "
-            "of it, or it could not be asked",
+            "of it, or it could not be queried",
         ),
         _MEASURED_TIME,
         Column("is_deleted", pa.bool_(), "whether the partition does not exist in the cluster"),
@@ -296,7 +296,7 @@ LAG_HISTORY = Table(
         *_PARTITION,
         Column("measured_time", TIME, "the instant"),
         _COMMITTED_OFFSET,
-        Column("log_end_offset", pa.int64(), "the partition's end; null: the partition could not be asked"),
+        Column("log_end_offset", pa.int64(), "the partition's end; null: the partition could not be queried"),
         Column("lag", pa.int64(), "records to read; null: not known, see problem"),
         Column("committed_lag", pa.int64(), "records to read for a reader of committed ones; null as lag"),
         Column("lag_ms", pa.int64(), "age of the oldest record to read; 0: nothing; null: unknown"),
