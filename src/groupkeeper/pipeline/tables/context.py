@@ -60,8 +60,7 @@ EDGES = Table(
         Column(
             "client_id",
             pa.string(),
-            "client id of members that subscribed to the topic or had partitions of it; null: of what was committed, "
-            "whoever did",
+            "client id of members that subscribed to the topic or had partitions of it; null: committed by any client",
         ),
         Column("first_time", TIME, "when that was first seen"),
         Column("last_time", TIME, "when it was last seen; of a member that is there: the instant"),
