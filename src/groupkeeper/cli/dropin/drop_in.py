@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from groupkeeper.cli.dropin.options import OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework.output import complain, complain_and_say, say, written
 from groupkeeper.cli.java import values as java
-from groupkeeper.client.admin.types import GroupState
+from groupkeeper.client.admin.types import Batch, GroupState
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.protocol.errors import KafkaError
@@ -19,6 +20,7 @@ __all__ = [
     "KAFKA_VERSION",
     "ExecutionFailure",
     "PropertiesUnreadable",
+    "answers",
     "complain",
     "complain_and_say",
     "failing",
@@ -29,7 +31,11 @@ __all__ = [
     "say",
     "show_help_or_version",
     "states_of",
+    "undeletable",
 ]
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 KAFKA_VERSION = "4.3.1"
 """The Kafka release that the drop-in commands reproduce."""
@@ -64,6 +70,29 @@ def states_of(text: str, valid: Sequence[GroupState]) -> list[GroupState]:
     if not set(states) <= set(valid):
         raise UsageProblem(f"Invalid state list '{text}'. Valid states are: {', '.join(valid)}")
     return states
+
+
+async def answers(asking: Awaitable[Batch[K, V]], keys: Iterable[K]) -> Batch[K, V]:
+    """What a question about several things brings; when no broker could be asked, that failure for each of them."""
+    try:
+        return await asking
+    except (KafkaError, ClientError) as failure:
+        return Batch({}, dict.fromkeys(keys, failure))
+
+
+def undeletable(group_id: str, states: Mapping[str, GroupState | None], kind: str, absent: str) -> str | None:
+    """Why a group of that kind ("Share") isn't to be deleted, in the official tool's words; None when it may be.
+
+    `states` has the groups of that kind; `absent` is what is said of others.
+    """
+    if group_id not in states:
+        return f"java.lang.IllegalArgumentException: Group '{group_id}' {absent}."
+    state = states[group_id]
+    if state is GroupState.DEAD:
+        return f"java.lang.IllegalStateException: {kind} group '{group_id}' group state is DEAD."
+    if state not in (GroupState.EMPTY, None):
+        return f"{java.ERRORS}GroupNotEmptyException: {kind} group '{group_id}' is not EMPTY."
+    return None
 
 
 def log_warning(text: str, logger: str) -> None:

@@ -16,6 +16,7 @@ from groupkeeper.cli.dropin.bootstrap import open_admin
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE, check, converted
 from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
+    answers,
     complain,
     complain_and_say,
     failing,
@@ -226,13 +227,10 @@ class ConsumerGroups:
         from groupkeeper.operations.delete import delete_any_groups
 
         group_ids = await self.group_ids()
-        failed: Mapping[str, Failure]
-        try:
-            batch = await delete_any_groups(self.admin, group_ids, self.recorder, timeout_ms=self.timeout_ms)
-            deleted, failed = list(batch.done), batch.failed
-        except (KafkaError, ClientError) as failure:
-            deleted, failed = [], dict.fromkeys(group_ids, failure)
-        say(groups_text.deleted_groups(deleted, {group_id: java.described(why) for group_id, why in failed.items()}))
+        deleting = delete_any_groups(self.admin, group_ids, self.recorder, timeout_ms=self.timeout_ms)
+        outcome = await answers(deleting, group_ids)
+        failed = {group_id: java.described(why) for group_id, why in outcome.failed.items()}
+        say(groups_text.deleted_groups(list(outcome.done), failed))
 
     async def delete_offsets(self) -> None:
         """--delete-offsets: a verdict on the whole, then a table of the partitions."""

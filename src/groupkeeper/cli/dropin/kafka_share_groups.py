@@ -13,6 +13,7 @@ from groupkeeper.cli.dropin import groups_text, share_groups_text
 from groupkeeper.cli.dropin.bootstrap import open_admin
 from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
+    answers,
     complain,
     failing,
     read_options,
@@ -20,6 +21,7 @@ from groupkeeper.cli.dropin.drop_in import (
     run_tool,
     say,
     states_of,
+    undeletable,
 )
 from groupkeeper.cli.dropin.options import OptionProblem, Options, UsageProblem
 from groupkeeper.cli.dropin.share_groups_options import TABLE, check
@@ -149,11 +151,7 @@ class ShareGroups:
             await self._describe_offsets([group.group_id for group in groups], verbose=verbose)
 
     async def _describe(self, group_ids: Sequence[str]) -> Batch[str, ShareGroupDescription]:
-        """The groups' descriptions; when no broker could be asked, that failure for each of them."""
-        try:
-            return await self.admin.describe_share_groups(group_ids, timeout_ms=self.timeout_ms)
-        except (KafkaError, ClientError) as failure:
-            return Batch({}, dict.fromkeys(group_ids, failure))
+        return await answers(self.admin.describe_share_groups(group_ids, timeout_ms=self.timeout_ms), group_ids)
 
     async def _describe_offsets(self, group_ids: Sequence[str], *, verbose: bool) -> None:
         """The tables of offsets. Partitions that the broker refuses are left out, as the official client does."""
@@ -172,36 +170,28 @@ class ShareGroups:
         group_ids = list(dict.fromkeys(state_by_group if every else self.options.texts("group")))
         failed: dict[str, str] = {}
         for group_id in group_ids:
-            why = _undeletable(group_id, state_by_group)
+            why = undeletable(group_id, state_by_group, "Share", "is not a share group")
             if why is not None:
                 failed[group_id] = why
         wanted = [group_id for group_id in group_ids if group_id not in failed]
         change = self._change(Kind.SHARE_DELETE_GROUPS)
         await change.begin({group_id: {} for group_id in wanted})
-        outcome = await self._delete(wanted) if wanted else Batch()
+        outcome: Batch[str, None] = Batch()
+        if wanted:
+            outcome = await answers(self.admin.delete_share_groups(wanted, timeout_ms=self.timeout_ms), wanted)
         change.end(outcome.failed)
         failed |= {group_id: java.described(why) for group_id, why in outcome.failed.items()}
         in_order = {group_id: failed[group_id] for group_id in java.group_order(failed)}
         say(groups_text.deleted_groups(java.hash_order(outcome.done, java.string_hash), in_order, kind="share"))
 
-    async def _delete(self, group_ids: Sequence[str]) -> Batch[str, None]:
-        try:
-            return await self.admin.delete_share_groups(group_ids, timeout_ms=self.timeout_ms)
-        except (KafkaError, ClientError) as failure:
-            return Batch({}, dict.fromkeys(group_ids, failure))
-
     async def delete_offsets(self) -> None:
         """--delete-offsets: what concerns the whole group, then a table of the topics."""
         group_id = self.options.text("group") or ""
         topics = java.hash_order(self.options.texts("topic"), java.string_hash)
-        failures: Mapping[str, Failure]
         change = self._change(Kind.SHARE_DELETE)
         await change.begin({group_id: {}}, topics)
-        try:
-            batch = await self.admin.delete_share_group_offsets(group_id, topics, timeout_ms=self.timeout_ms)
-            failures = batch.failed
-        except (KafkaError, ClientError) as failure:
-            failures = dict.fromkeys(topics, failure)
+        deleting = self.admin.delete_share_group_offsets(group_id, topics, timeout_ms=self.timeout_ms)
+        failures = (await answers(deleting, topics)).failed
         change.end({}, topics=failures)
         say(_verdict(next((failures[topic] for topic in topics if topic in failures), None)))
         outcomes = {
@@ -285,18 +275,6 @@ def _tell_state(group: ShareGroupDescription) -> bool:
         return False
     complain(share_groups_text.remark(group))
     return True
-
-
-def _undeletable(group_id: str, state_by_group: Mapping[str, GroupState | None]) -> str | None:
-    """Why a group isn't to be deleted, in the official tool's words; None when it may be."""
-    if group_id not in state_by_group:
-        return f"java.lang.IllegalArgumentException: Group '{group_id}' is not a share group."
-    state = state_by_group[group_id]
-    if state is GroupState.DEAD:
-        return f"java.lang.IllegalStateException: Share group '{group_id}' group state is DEAD."
-    if state not in (GroupState.EMPTY, None):
-        return f"{java.ERRORS}GroupNotEmptyException: Share group '{group_id}' is not EMPTY."
-    return None
 
 
 def _verdict(failure: Failure | None) -> str:

@@ -16,12 +16,14 @@ from groupkeeper.cli.dropin.bootstrap import open_admin
 from groupkeeper.cli.dropin.consumer_groups_options import converted
 from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
+    answers,
     failing,
     read_options,
     refuse_usage,
     run_tool,
     say,
     states_of,
+    undeletable,
 )
 from groupkeeper.cli.dropin.options import OptionProblem, Options, UsageProblem
 from groupkeeper.cli.dropin.share_groups_text import listing
@@ -37,11 +39,10 @@ from groupkeeper.client.admin.types import (
     StreamsGroupDescription,
     TopicPartition,
 )
-from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import BadTopicArgument, GroupIsActive, NothingCommitted, OperationRefused
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.streams_groups import StreamsProgress, read_by_tasks, streams_progress, topics_of
-from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import GroupIdNotFound, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from groupkeeper.cli.dropin.streams_groups_reset import StreamsReset
@@ -129,11 +130,7 @@ class StreamsGroups:
         return await self._all_group_ids() if self.options.has("all-groups") else self.options.texts("group")
 
     async def _describe(self, group_ids: Sequence[str]) -> Batch[str, StreamsGroupDescription]:
-        """The groups' descriptions; when no broker could be asked, that failure for each of them."""
-        try:
-            return await self.admin.describe_streams_groups(group_ids, timeout_ms=self.timeout_ms)
-        except (KafkaError, ClientError) as failure:
-            return Batch({}, dict.fromkeys(group_ids, failure))
+        return await answers(self.admin.describe_streams_groups(group_ids, timeout_ms=self.timeout_ms), group_ids)
 
     @cached_property
     def reset(self) -> StreamsReset:
@@ -180,19 +177,20 @@ class StreamsGroups:
         with failing(java.wrapped):
             state_by_group = {group.group_id: group.group_state for group in await self._listings()}
         group_ids = list(dict.fromkeys(await self._group_ids()))
-        failed = {
-            group_id: why for group_id in group_ids if (why := _undeletable(group_id, state_by_group)) is not None
-        }
+        absent = "does not exist or is not a streams group"
+        failed: dict[str, str] = {}
+        for group_id in group_ids:
+            why = undeletable(group_id, state_by_group, "Streams", absent)
+            if why is not None:
+                failed[group_id] = why
         wanted = [group_id for group_id in group_ids if group_id not in failed]
         topics: Mapping[str, Sequence[str]] = {}
         if wanted and self.options.has("delete-all-internal-topics"):
             topics = internal_topics(await self.reset.described_all(wanted))
         outcome: Batch[str, None] = Batch()
         if wanted:
-            try:
-                outcome = await delete_any_groups(self.admin, wanted, self.reset.recorder, timeout_ms=self.timeout_ms)
-            except (KafkaError, ClientError) as failure:
-                outcome = Batch({}, dict.fromkeys(wanted, failure))
+            deleting = delete_any_groups(self.admin, wanted, self.reset.recorder, timeout_ms=self.timeout_ms)
+            outcome = await answers(deleting, wanted)
         failed |= {group_id: java.described(why) for group_id, why in outcome.failed.items()}
         deleted = java.hash_order(outcome.done, java.string_hash)
         undeleted: dict[str, str] = {}
@@ -268,15 +266,3 @@ class StreamsGroups:
                 if isinstance(progress.begins.failed.get(partition), UnknownTopicOrPartition):
                     raise UnknownTopicOrPartition(f"Partition {partition} does not exist")
                 progress.begins.result(partition)
-
-
-def _undeletable(group_id: str, state_by_group: Mapping[str, GroupState | None]) -> str | None:
-    """Why a group isn't to be deleted, in the official tool's words; None when it may be."""
-    if group_id not in state_by_group:
-        return f"java.lang.IllegalArgumentException: Group '{group_id}' does not exist or is not a streams group."
-    state = state_by_group[group_id]
-    if state is GroupState.DEAD:
-        return f"java.lang.IllegalStateException: Streams group '{group_id}' group state is DEAD."
-    if state not in (GroupState.EMPTY, None):
-        return f"{java.ERRORS}GroupNotEmptyException: Streams group '{group_id}' is not EMPTY."
-    return None

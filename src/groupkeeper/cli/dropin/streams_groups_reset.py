@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from groupkeeper.cli.dropin.consumer_groups_reset import GroupReset, NewOffsets
-from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, say
+from groupkeeper.cli.dropin.drop_in import ExecutionFailure, answers, failing, say
 from groupkeeper.cli.dropin.reset_steps import check_partitions, named_partitions
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import (
@@ -106,10 +106,7 @@ class StreamsReset(GroupReset):
         """Delete topics; when no broker could be asked, that failure for each."""
         if not topics:
             return Batch()
-        try:
-            return await self.admin.delete_topics(topics, timeout_ms=self.timeout_ms)
-        except (KafkaError, ClientError) as failure:
-            return Batch({}, dict.fromkeys(topics, failure))
+        return await answers(self.admin.delete_topics(topics, timeout_ms=self.timeout_ms), topics)
 
 
 def internal_topics(groups: Mapping[str, StreamsGroupDescription]) -> dict[str, Sequence[str]]:
