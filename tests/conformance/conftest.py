@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.apache_kafka import require as require_apache_kafka
 from tests.conformance.brokers import PROPERTIES, RunningBroker, kinds_under_test, new_broker, wait_for
 from tests.conformance.clients import CLIENTS, Client
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
+from tools.apache_kafka import ApacheKafka
 
 HERE = Path(__file__).parent
 
@@ -33,12 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def apache_jars() -> None:
     """Skips where Apache Kafka cannot be had."""
-    if reason := why_unavailable():
-        pytest.skip(reason)
-    try:
-        fetch()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
+    require_apache_kafka()
 
 
 @pytest.fixture(scope="session")

@@ -6,12 +6,12 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-import pytest
+from tests.apache_kafka import require as require_apache_kafka
 from tests.conformance.brokers import GroupkeeperBroker
 from tests.differential.wire import Pool
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
+from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.protocol.messages.create_topics_request import (
     CreatableTopic,
@@ -32,6 +32,7 @@ PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "0"))
 ATTEMPTS = 3
 SETTLED_S = 30.0
 LATEST = -1
+NO_MORE: Mapping[str, str] = {}
 Step = tuple[object, ...]
 Place = tuple[int, int]
 """Number of a topic, and partition."""
@@ -101,6 +102,12 @@ class Side:
         )
 
 
+class HasPool(Protocol):
+    """A side, which asks its broker over the connections of a pool."""
+
+    pool: Pool
+
+
 class Program(Protocol):
     """Steps by a seed: what a side does is called as the step's first member."""
 
@@ -112,6 +119,9 @@ class Program(Protocol):
     def learn(self, step: Step, answer: object) -> None: ...
 
 
+S = TypeVar("S", bound=HasPool)
+
+
 def until(is_so: Callable[[], object]) -> None:
     deadline = time.monotonic() + SETTLED_S
     while not is_so():
@@ -120,21 +130,40 @@ def until(is_so: Callable[[], object]) -> None:
 
 
 @contextmanager
-def both(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Bootstrap servers of our broker and of Apache Kafka; skips the test where that cannot be had."""
-    if (trouble := why_unavailable()) is not None:
-        pytest.skip(trouble)
-    try:
-        fetch()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
-    ours = GroupkeeperBroker(properties)
+def brokers(properties: Mapping[str, str], *, of_ours: Mapping[str, str] = NO_MORE) -> Iterator[tuple[str, str]]:
+    """Bootstrap servers of our broker and of Apache Kafka; skips the test where that cannot be had.
+
+    `of_ours`: properties of our broker only, for what the runner of Apache Kafka sets itself.
+    """
+    require_apache_kafka()
+    ours = GroupkeeperBroker({**properties, **of_ours})
     with ApacheKafka(properties) as reference:
         ours.start()
         try:
             yield ours.bootstrap_servers, reference.bootstrap_servers
         finally:
             ours.stop()
+
+
+@contextmanager
+def sides_of(kind: Callable[[str], S], servers: tuple[str, str]) -> Iterator[tuple[S, S]]:
+    """Both brokers as sides of one kind, whose connections are closed at the end."""
+    ours, reference = servers
+    sides = kind(ours), kind(reference)
+    try:
+        yield sides
+    finally:
+        for side in sides:
+            side.pool.close()
+
+
+@contextmanager
+def both(
+    kind: Callable[[str], S], properties: Mapping[str, str], *, of_ours: Mapping[str, str] = NO_MORE
+) -> Iterator[tuple[S, S]]:
+    """Our broker and Apache Kafka with these properties, as sides of one kind."""
+    with brokers(properties, of_ours=of_ours) as servers, sides_of(kind, servers) as sides:
+        yield sides
 
 
 def difference(sides: tuple[Side, Side], new_program: Callable[[], Program], name: str) -> str | None:

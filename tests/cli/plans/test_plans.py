@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.apache_kafka import require as require_apache_kafka
 from tests.cli.stages import ACTIVE, FIRST_MS, INACTIVE, SETTINGS, Live, Stage, put_back, set_up
-from tools.apache_kafka import ApacheKafka, fetch, why_unavailable
+from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.cli.dropin import kafka_consumer_groups
 from groupkeeper.cli.main import main
@@ -41,9 +42,7 @@ Run = Callable[..., tuple[int, Any, str]]
 @pytest.fixture(scope="module", params=["groupkeeper", pytest.param("apache", marks=pytest.mark.conformance)])
 def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if request.param == "apache":
-        if reason := why_unavailable():
-            pytest.skip(reason)
-        fetch()
+        require_apache_kafka()
     broker = ApacheKafka(SETTINGS) if request.param == "apache" else BackgroundBroker(properties=SETTINGS)
     with broker:
         asyncio.run(set_up(STAGE, broker.bootstrap_servers, tmp_path_factory.mktemp("both")))

@@ -11,12 +11,13 @@ from collections.abc import Awaitable, Iterator
 from typing import Any
 
 import pytest
+from tests.apache_kafka import require as require_apache_kafka
 from tests.conformance.brokers import PROPERTIES, wait_for
 from tests.conformance.client.admin.waiting import until
 from tests.conformance.clients import CLIENTS, ConsumerOptions
 from tests.conformance.member import Member
 from tests.conformance.official import compare, ours
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, java_command
+from tools.apache_kafka import ApacheKafka, java_command
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.resources.types import ConfigResource
@@ -76,10 +77,7 @@ class Old:
 @pytest.fixture(scope="module", params=VERSIONS)
 def old(apache_jars: None, request: pytest.FixtureRequest) -> Iterator[Old]:
     version: str = request.param
-    try:
-        fetch(version)
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
+    require_apache_kafka(version)
     properties: dict[str, str] = dict(PROPERTIES)
     if version.startswith("3.9"):
         # The consumer protocol's early access (KIP-848): ConsumerGroupDescribe has version 0 only.

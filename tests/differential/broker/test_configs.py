@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.conformance.brokers import GroupkeeperBroker
+from tests.differential.pair import both
 from tests.differential.wire import Pool
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
 
 from groupkeeper.protocol.messages import alter_configs_request as replacing
 from groupkeeper.protocol.messages import incremental_alter_configs_request as changing
@@ -143,27 +142,13 @@ class Side:
 
 @pytest.fixture(scope="module")
 def sides() -> Iterator[tuple[Side, Side]]:
-    if reason := why_unavailable():
-        pytest.skip(reason)
-    try:
-        fetch()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
-    ours = GroupkeeperBroker(FILE | {"controller.quorum.voters": "1@127.0.0.1:1"})
-    with ApacheKafka(FILE) as reference:
-        ours.start()
-        both = Side(ours.bootstrap_servers), Side(reference.bootstrap_servers)
-        try:
-            for side in both:
-                configs = [CreatableTopicConfig("compression.type", "gzip"), CreatableTopicConfig("flush.ms", "7")]
-                side.pool.ask(
-                    CreateTopicsRequest([CreatableTopic("t", 1, 1), CreatableTopic("u", 1, 1, configs=configs)]), 7
-                )
-            yield both
-        finally:
-            for side in both:
-                side.pool.close()
-            ours.stop()
+    with both(Side, FILE, of_ours={"controller.quorum.voters": "1@127.0.0.1:1"}) as sides:
+        configs = [CreatableTopicConfig("compression.type", "gzip"), CreatableTopicConfig("flush.ms", "7")]
+        for side in sides:
+            side.pool.ask(
+                CreateTopicsRequest([CreatableTopic("t", 1, 1), CreatableTopic("u", 1, 1, configs=configs)]), 7
+            )
+        yield sides
 
 
 def require_same_settings(sides: tuple[Side, Side], *places: tuple[int, str], why: object = None) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from tests.conformance.brokers import GroupkeeperBroker
+from tests.differential.pair import both
 from tests.differential.wire import Connection, Pool
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
 
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
@@ -110,22 +109,8 @@ class Side:
 
 @pytest.fixture(scope="module")
 def sides() -> Iterator[tuple[Side, Side]]:
-    if reason := why_unavailable():
-        pytest.skip(reason)
-    try:
-        fetch()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
-    ours = GroupkeeperBroker()
-    with ApacheKafka() as reference:
-        ours.start()
-        both = Side(ours.bootstrap_servers), Side(reference.bootstrap_servers)
-        try:
-            yield both
-        finally:
-            for side in both:
-                side.pool.close()
-            ours.stop()
+    with both(Side, {}) as sides:
+        yield sides
 
 
 @pytest.mark.conformance

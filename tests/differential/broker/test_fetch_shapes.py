@@ -346,11 +346,8 @@ class FetchProgram:
 
 @pytest.fixture(scope="module")
 def sides() -> Iterator[tuple[Side, Side]]:
-    with both(PROPERTIES) as (ours, theirs):
-        pair = Side(ours), Side(theirs)
-        yield pair
-        for side in pair:
-            side.pool.close()
+    with both(Side, PROPERTIES) as sides:
+        yield sides
 
 
 @pytest.mark.conformance

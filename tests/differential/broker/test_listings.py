@@ -320,11 +320,8 @@ class ListingProgram:
 
 @pytest.fixture(scope="module")
 def sides() -> Iterator[tuple[Side, Side]]:
-    with both(PROPERTIES) as (ours, theirs):
-        pair = Side(ours), Side(theirs)
-        yield pair
-        for side in pair:
-            side.pool.close()
+    with both(Side, PROPERTIES) as sides:
+        yield sides
 
 
 @pytest.mark.conformance

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.conformance.brokers import GroupkeeperBroker
+from tests.differential.pair import brokers
 from tests.differential.wire import Pool
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
 
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
 
@@ -25,19 +24,8 @@ NEWER = {42: 3, 88: 1, 89: 1}
 
 @pytest.fixture(scope="module")
 def addresses() -> Iterator[tuple[str, str]]:
-    if reason := why_unavailable():
-        pytest.skip(reason)
-    try:
-        fetch()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
-    ours = GroupkeeperBroker()
-    with ApacheKafka() as reference:
-        ours.start()
-        try:
-            yield ours.bootstrap_servers, reference.bootstrap_servers
-        finally:
-            ours.stop()
+    with brokers({}) as servers:
+        yield servers
 
 
 def offered(address: str) -> dict[int, tuple[int, int]]:

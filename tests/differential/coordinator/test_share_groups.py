@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from tests.conformance.brokers import GroupkeeperBroker
+from tests.differential.pair import both
 from tests.differential.wire import Pool
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
 
 from groupkeeper.broker.shares.state import coordinator_key
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
@@ -264,22 +263,8 @@ def _offsets_step(chance: random.Random) -> tuple[object, ...]:
 
 @pytest.fixture(scope="module")
 def sides() -> Iterator[tuple[Side, Side]]:
-    if (trouble := why_unavailable()) is not None:
-        pytest.skip(trouble)
-    try:
-        fetch()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
-    ours = GroupkeeperBroker(PROPERTIES)
-    with ApacheKafka(PROPERTIES) as reference:
-        ours.start()
-        both = Side(ours.bootstrap_servers), Side(reference.bootstrap_servers)
-        try:
-            yield both
-        finally:
-            for side in both:
-                side.pool.close()
-            ours.stop()
+    with both(Side, PROPERTIES) as sides:
+        yield sides
 
 
 @pytest.mark.conformance

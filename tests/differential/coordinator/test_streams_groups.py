@@ -12,9 +12,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.conformance.brokers import GroupkeeperBroker
+from tests.differential.pair import both
 from tests.differential.wire import Pool
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
 
 from groupkeeper.protocol.messages import offset_commit_request as committing
 from groupkeeper.protocol.messages import streams_group_heartbeat_request as asking
@@ -232,22 +231,8 @@ _WRONG: list[dict[str, object]] = [
 
 @pytest.fixture(scope="module")
 def sides() -> Iterator[tuple[Side, Side]]:
-    if (trouble := why_unavailable()) is not None:
-        pytest.skip(trouble)
-    try:
-        fetch()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
-    ours = GroupkeeperBroker(PROPERTIES)
-    with ApacheKafka(PROPERTIES) as reference:
-        ours.start()
-        both = Side(ours.bootstrap_servers), Side(reference.bootstrap_servers)
-        try:
-            yield both
-        finally:
-            for side in both:
-                side.pool.close()
-            ours.stop()
+    with both(Side, PROPERTIES) as sides:
+        yield sides
 
 
 @pytest.mark.conformance

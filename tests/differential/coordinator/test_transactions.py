@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
-from tests.conformance.brokers import GroupkeeperBroker
+from tests.differential.pair import both
 from tests.differential.wire import Pool
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
 
 from groupkeeper.protocol.errors import error_for
 from groupkeeper.protocol.messages import add_partitions_to_txn_request as adding
@@ -206,24 +205,10 @@ def program(seed: int) -> Iterator[tuple[object, ...]]:
 
 @pytest.fixture(scope="module")
 def sides() -> Iterator[tuple[Side, Side]]:
-    if reason := why_unavailable():
-        pytest.skip(reason)
-    try:
-        fetch()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
-    ours = GroupkeeperBroker({"group.initial.rebalance.delay.ms": "0", **PROPERTIES})
-    with ApacheKafka(PROPERTIES) as reference:
-        ours.start()
-        both = Side(ours.bootstrap_servers), Side(reference.bootstrap_servers)
-        try:
-            for side in both:
-                side.prepare()
-            yield both
-        finally:
-            for side in both:
-                side.pool.close()
-            ours.stop()
+    with both(Side, PROPERTIES, of_ours={"group.initial.rebalance.delay.ms": "0"}) as sides:
+        for side in sides:
+            side.prepare()
+        yield sides
 
 
 @pytest.mark.conformance

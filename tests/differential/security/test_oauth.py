@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 import jwt
 import pytest
+from tests.apache_kafka import require as require_apache_kafka
 from tests.broker.security.test_signed_tokens import EC, KEYS, OTHER_RSA, RSA, SECRET
 from tests.differential.wire import Connection
-from tools.apache_kafka import JVM, ApacheKafka, ApacheKafkaUnavailable, fetch, free_port, why_unavailable
+from tools.apache_kafka import JVM, ApacheKafka, free_port
 
 from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
@@ -75,14 +76,7 @@ def settings(url: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[str, str]]]:
-    unavailable = why_unavailable()
-    if unavailable is None:
-        try:
-            fetch()
-        except ApacheKafkaUnavailable as error:
-            unavailable = str(error)
-    if unavailable is not None:
-        pytest.skip(unavailable)
+    require_apache_kafka()
     path = tmp_path_factory.mktemp("keys") / "keys.json"
     path.write_text(KEYS)
     given, protocols = settings(path.as_uri()), dict.fromkeys(LISTENERS, "SASL_PLAINTEXT")

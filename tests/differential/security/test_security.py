@@ -12,11 +12,12 @@ from itertools import product
 from typing import Any
 
 import pytest
+from tests.apache_kafka import require as require_apache_kafka
 from tests.broker.test_cluster_apis import part, plain
 from tests.differential.security import lived_in
 from tests.differential.security.every_request import EVERYTHING, GROUPS, TOPICS, battery, each, of, shape
 from tests.differential.wire import Connection
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
+from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.protocol.framing import request_class
 from groupkeeper.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
@@ -199,12 +200,7 @@ def open_sides() -> Iterator[tuple[Side, Side]]:
 
 
 def both_with(*more: tuple[str, str]) -> Iterator[tuple[Side, Side]]:
-    if reason := why_unavailable():
-        pytest.skip(reason)
-    try:
-        fetch()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
+    require_apache_kafka()
     listeners = {"listeners": "SASL://127.0.0.1:0", "listener.security.protocol.map": "SASL:SASL_PLAINTEXT"}
     with (
         ApacheKafka({**SETTINGS, **dict(more)}, listeners={"SASL": "SASL_PLAINTEXT"}) as reference,

@@ -14,9 +14,10 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
+from tests.apache_kafka import require as require_apache_kafka
 from tests.docs.questions import preparation, questions
 from tests.spark.kafka.test_source import commit
-from tools.apache_kafka import ApacheKafka, why_unavailable
+from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.client.admin.resources.types import ProducerState, TransactionDescription, TransactionState
 from groupkeeper.client.admin.types import Node, TopicPartition
@@ -58,8 +59,7 @@ def running(kind: str) -> Iterator[Any]:
         with BackgroundBroker(properties=properties) as broker:
             yield broker
         return
-    if reason := why_unavailable():
-        pytest.skip(reason)
+    require_apache_kafka()
     with ApacheKafka(properties) as kafka:
         yield kafka
 

@@ -15,10 +15,11 @@ import pytest
 from confluent_kafka import Producer, ShareConsumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from pyspark.sql import SparkSession
+from tests.apache_kafka import require as require_apache_kafka
 from tests.spark.kafka.test_source import PATIENCE_S, ask, new_topic
 from tests.spark.streams_member import StreamsMember
 from tests.spark.transforms.test_fleet import Rows, wait_for
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable
+from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.report.reading import read_report
@@ -37,15 +38,9 @@ def newest(request: pytest.FixtureRequest) -> Iterator[str]:
             yield broker.bootstrap_servers
         return
     features = ("--feature", "streams.version=1", "--feature", "share.version=1")
-    kafka = ApacheKafka(format_options=features)
-    try:
-        kafka.start()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
-    try:
+    require_apache_kafka()
+    with ApacheKafka(format_options=features) as kafka:
         yield kafka.bootstrap_servers
-    finally:
-        kafka.stop()
 
 
 class Tables:

@@ -13,8 +13,9 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
+from tests.apache_kafka import require as require_apache_kafka
 from tests.spark.kafka.test_source import PATIENCE_S, ask, commit, new_topic
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable
+from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.report.reading import read_report
@@ -36,10 +37,8 @@ def started(stack: ExitStack, kind: str, minutes: int, **more: str) -> str:
     properties = {"offsets.retention.minutes": str(minutes), "log.retention.ms": "-1", **more}
     if kind == "groupkeeper":
         return stack.enter_context(BackgroundBroker(properties=properties)).bootstrap_servers
-    try:
-        return stack.enter_context(ApacheKafka(properties)).bootstrap_servers
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
+    require_apache_kafka()
+    return stack.enter_context(ApacheKafka(properties)).bootstrap_servers
 
 
 def a_topic(servers: str, begins_at: int) -> str:

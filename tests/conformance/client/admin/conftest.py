@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
+from tests.apache_kafka import require as require_apache_kafka
 from tests.conformance.brokers import PROPERTIES
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, free_port
+from tools.apache_kafka import ApacheKafka, free_port
 
 from groupkeeper import Admin, NewTopic, TopicPartition
 from groupkeeper.testing.background import BackgroundBroker
@@ -44,10 +45,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
             yield Target(*addresses)
         return
     request.getfixturevalue("apache_jars")
-    try:
-        fetch(kind)
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
+    require_apache_kafka(kind)
     module = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
     mechanisms = ("scram-sha-256", "scram-sha-512")
     logins = {f"listener.name.{LISTENER.lower()}.{each}.sasl.jaas.config": module for each in mechanisms}

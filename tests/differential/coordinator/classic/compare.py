@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from itertools import groupby
 
 from tests.differential.coordinator.classic.edges import GROUP
@@ -50,12 +50,12 @@ class Undecided(Exception):
 class Side:
     """One broker, with the ids it gave to the program's symbols."""
 
-    name: str
-    pool: Pool
+    bootstrap_servers: InitVar[str]
     topic_ids: dict[str, str] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, bootstrap_servers: str) -> None:
+        self.pool = Pool(bootstrap_servers)
         self.log = LogTail(self.pool)
 
     def prepare(self) -> None:

@@ -6,11 +6,9 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from tests.conformance.brokers import GroupkeeperBroker
 from tests.differential.coordinator.classic.compare import Comparison, Side, Undecided, require_same
 from tests.differential.coordinator.classic.edges import edges
-from tests.differential.wire import Pool
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
+from tests.differential.pair import both
 
 PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "40"))
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
@@ -20,24 +18,10 @@ PROPERTIES = {"group.min.session.timeout.ms": "1000", "offsets.topic.num.partiti
 
 @pytest.fixture(scope="module")
 def comparison() -> Iterator[Comparison]:
-    if reason := why_unavailable():
-        pytest.skip(reason)
-    try:
-        fetch()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
-    ours = GroupkeeperBroker({"group.initial.rebalance.delay.ms": "0", **PROPERTIES})
-    with ApacheKafka(PROPERTIES) as reference:
-        ours.start()
-        sides = [Side(name, Pool(one.bootstrap_servers)) for name, one in (("ours", ours), ("reference", reference))]
-        try:
-            for side in sides:
-                side.prepare()
-            yield Comparison(*sides)
-        finally:
-            for side in sides:
-                side.pool.close()
-            ours.stop()
+    with both(Side, PROPERTIES, of_ours={"group.initial.rebalance.delay.ms": "0"}) as sides:
+        for side in sides:
+            side.prepare()
+        yield Comparison(*sides)
 
 
 @pytest.mark.conformance

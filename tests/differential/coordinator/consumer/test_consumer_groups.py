@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.conformance.brokers import GroupkeeperBroker
 from tests.differential.coordinator.consumer.compare import Comparison, Undecided
 from tests.differential.coordinator.consumer.side import Side
 from tests.differential.coordinator.consumer.steps import Program
 from tests.differential.coordinator.consumer.uniform import CountingSide, UniformProgram
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch, why_unavailable
+from tests.differential.pair import brokers, sides_of
 
 PROGRAMS = int(os.environ.get("DIFFERENTIAL_PROGRAMS", "100"))
 FIRST_SEED = int(os.environ.get("DIFFERENTIAL_SEED", "1"))
@@ -32,39 +31,23 @@ PROPERTIES = {
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[tuple[str, str]]:
-    if reason := why_unavailable():
-        pytest.skip(reason)
-    try:
-        fetch()
-    except ApacheKafkaUnavailable as unavailable:
-        pytest.skip(str(unavailable))
-    ours = GroupkeeperBroker(PROPERTIES)
-    with ApacheKafka(PROPERTIES) as reference:
-        ours.start()
-        try:
-            yield ours.bootstrap_servers, reference.bootstrap_servers
-        finally:
-            ours.stop()
+    with brokers(PROPERTIES) as servers:
+        yield servers
 
 
 @contextmanager
-def both(servers: tuple[str, str], kind: type[Side]) -> Iterator[tuple[Side, Side]]:
-    """Connections to both brokers, which are ready."""
-    ours, reference = (kind(one) for one in servers)
-    try:
-        for side in (ours, reference):
+def prepared(servers: tuple[str, str], kind: type[Side]) -> Iterator[tuple[Side, Side]]:
+    with sides_of(kind, servers) as sides:
+        for side in sides:
             side.prepare()
-        yield ours, reference
-    finally:
-        for side in (ours, reference):
-            side.pool.close()
+        yield sides
 
 
 @pytest.mark.conformance
 @pytest.mark.timeout(3600)
 def test_same_consumer_groups(servers: tuple[str, str]) -> None:  # GN-*, GM-*, GO-06, GO-07, GF-02, GR-10, K1099-*
     undecided = 0
-    with both(servers, Side) as sides:
+    with prepared(servers, Side) as sides:
         for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS):
             try:
                 Comparison(*sides).run(Program(seed))
@@ -76,6 +59,6 @@ def test_same_consumer_groups(servers: tuple[str, str]) -> None:  # GN-*, GM-*, 
 @pytest.mark.conformance
 @pytest.mark.timeout(3600)
 def test_same_shares_by_the_uniform_assignor(servers: tuple[str, str]) -> None:  # GN-11, GN-12, GN-14, GN-17, GN-22
-    with both(servers, CountingSide) as sides:
+    with prepared(servers, CountingSide) as sides:
         for seed in range(FIRST_SEED, FIRST_SEED + max(PROGRAMS // 10, 1)):
             UniformProgram(sides, seed).run()

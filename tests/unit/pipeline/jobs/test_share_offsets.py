@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import AcknowledgeType, Producer, ShareConsumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
-from tools.apache_kafka import ApacheKafka, why_unavailable
+from tests.apache_kafka import require as require_apache_kafka
+from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.broker import authorizer as brokers
 from groupkeeper.client.admin import Admin
@@ -40,8 +41,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[str]:
         with BackgroundBroker(properties=PROPERTIES) as broker:
             yield broker.bootstrap_servers
         return
-    if reason := why_unavailable():
-        pytest.skip(reason)
+    require_apache_kafka()
     with ApacheKafka(PROPERTIES) as kafka:
         yield kafka.bootstrap_servers
 
