@@ -30,7 +30,7 @@ from groupkeeper.operations.lag import LagStatus, PartitionLag
 
 
 class LagRow(NamedTuple):
-    """A partition of a group in a table: what PartitionLag has, in columns. ``member_id`` None: assigned to nobody."""
+    """A partition of a group in a table: what PartitionLag has, in columns. ``member_id`` None: not assigned."""
 
     group_id: str
     topic: str

@@ -110,6 +110,11 @@ class TestListeners:
             "PLAINTEXT": Endpoint(3, "outside", 99)
         }
 
+    def test_an_advertised_address_can_be_reached(self) -> None:
+        given = config(advertised_listeners="PLAINTEXT://0.0.0.0:99")
+        with pytest.raises(InvalidSetting, match=r"clients cannot reach PLAINTEXT://0\.0\.0\.0:99"):
+            advertised_of(given, {"PLAINTEXT": Listener("PLAINTEXT", "", 9092)}, 3)
+
     @pytest.mark.parametrize(
         ("given", "listeners", "advertised"),
         [

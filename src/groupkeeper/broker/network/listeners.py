@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _log = getLogger("groupkeeper.broker")
 
+EVERY_ADDRESS = "0.0.0.0"
 _NAMING = ("listeners", "advertised.listeners", "controller.listener.names")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -86,10 +87,18 @@ def _text(listener: Listener) -> str:
 
 
 def advertised_of(config: Config, bound: dict[str, Listener], node_id: int) -> dict[str, Endpoint]:
-    """The addresses that clients of each listener get. `bound` has the listeners with their real ports, by name."""
+    """The addresses that clients of each listener get. `bound` has the listeners with their real ports, by name.
+
+    Raises `InvalidSetting`, as Kafka does, for an address that no client can reach.
+    """
     advertised = {}
     for text in config.advertised_listeners:
         given = parse_listener(text, "advertised.listeners")
+        if given.host == EVERY_ADDRESS:
+            raise InvalidSetting(
+                f"advertised.listeners: clients cannot reach {text}, as {EVERY_ADDRESS} means every address of this "
+                "machine; give a name or an address that they can reach"
+            )
         if given.name in bound:
             advertised[given.name] = Endpoint(node_id, given.host, given.port or bound[given.name].port)
     return {name: advertised.get(name) or _reachable(listener, node_id) for name, listener in bound.items()}
@@ -97,7 +106,7 @@ def advertised_of(config: Config, bound: dict[str, Listener], node_id: int) -> d
 
 def _reachable(listener: Listener, node_id: int) -> Endpoint:
     host = listener.host
-    if host in ("", "0.0.0.0", "::"):
+    if host in ("", EVERY_ADDRESS, "::"):
         from socket import getfqdn
 
         host = getfqdn()

@@ -78,7 +78,7 @@
     );
   };
 
-  // A browser has few connections for a server: pages that nobody sees take none.
+  // A browser has few connections for a server: hidden pages take none.
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) {
       if (stream) stream.close();
