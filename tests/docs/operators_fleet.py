@@ -36,11 +36,16 @@ FLEET: dict[str, tuple[str, *tuple[Row, ...]]] = {
         (0, 0, NOW, None),
         (1, 90_000, NOW, "a transaction is open"),
     ),
-    "group_records": (
-        "log_partition log_offset log_time problem",
-        (3, 8, ago(hours=2), "type 99 is not known"),
-        (3, 9, ago(hours=1), "type 99 is not known"),
-        (3, 10, NOW, None),
+    "rejects": (
+        "log_partition log_offset log_time reason first_time",
+        (3, 8, ago(hours=2), "type 99 is not known", ago(hours=1)),
+        (3, 9, ago(hours=1), "type 99 is not known", NOW),
+    ),
+    "quality": (
+        "table_name check_name result found detail",
+        (None, "gaps", "unknown", 7, "7 offsets have no row"),
+        ("lag", "keys", "ok", 0, "none"),
+        ("rejects", "rejects", "failed", 2, "2 records could not be decoded"),
     ),
     "edges": (
         "group_id topic client_id first_time last_time",
@@ -217,7 +222,11 @@ FLEET: dict[str, tuple[str, *tuple[Row, ...]]] = {
 # By question: the rows of each cluster, in their order, without the cluster.
 ANSWERS: dict[str, list[Row]] = {
     "How fresh are the answers?": [(NOW, 90.0, 1, "a transaction is open")],
-    "Which records could not be read?": [("type 99 is not known", 2, ago(hours=1))],
+    "Which records could not be read?": [("type 99 is not known", 2, ago(hours=1), ago(hours=1))],
+    "Did the last run find its tables in order?": [
+        (None, "gaps", "unknown", 7, "7 offsets have no row"),
+        ("rejects", "rejects", "failed", 2, "2 records could not be decoded"),
+    ],
     "Who read this topic last month?": [
         ("billing", "billing-app", ago(days=60), NOW),
         ("billing", None, ago(days=60), ago(minutes=1)),

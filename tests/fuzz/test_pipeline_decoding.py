@@ -12,7 +12,7 @@ import pytest
 from tools import fuzz
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
-from groupkeeper.pipeline.decode.group_record import group_id_of, group_record_json
+from groupkeeper.pipeline.decode.group_record import group_id_of, group_record_json, rejected_json
 from groupkeeper.pipeline.decode.known import Known, read_record
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.tables import DECODED
@@ -106,7 +106,8 @@ def check(pairs: Sequence[Pair]) -> int:
             refused += 1
             assert row["problem"] is not None, pair
             assert (row["raw_key"], row["raw_value"]) == pair
-            assert row["group_record"] is row["committed_offset"] is row["topic"] is None
+            assert row["group_record"] == rejected_json(*pair)
+            assert row["committed_offset"] is row["topic"] is None
         else:
             assert row["problem"] is row["raw_key"] is row["raw_value"] is None, pair
             assert {name: row[name] for name in wanted} == wanted, pair

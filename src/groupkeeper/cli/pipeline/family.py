@@ -16,6 +16,7 @@ from groupkeeper.cli.framework.commands import Command, Entry, Family
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.pipeline.lake import add_lake, check_lake, lake_choice, settings_of
 from groupkeeper.cli.pipeline.parts import import_job
+from groupkeeper.cli.pipeline.privacy import add_privacy, privacy_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = [
     "SNAPSHOT",
     "add_checkpoints",
     "add_clusters",
+    "add_directory",
     "add_output",
     "add_owners",
     "add_spark",
@@ -41,6 +43,7 @@ __all__ = [
     "do_job",
     "run_job",
     "snapshot_work",
+    "source_of",
     "stage_of",
 ]
 
@@ -88,6 +91,11 @@ def add_output(parser: ArgumentParser, told: str = "the directory") -> None:
     parser.add_argument("--output-format", choices=_FORMATS, help=SUPPRESS)
     parser.needed.append("--tables DIR")
     parser.checks.append(_settle_output)
+
+
+def add_directory(parser: ArgumentParser) -> None:
+    """Adds the option for the tables' directory, of commands that report as others than the pipeline's do."""
+    parser.add_argument("--tables", metavar="DIR", type=_directory, required=True, help="the directory of the tables")
 
 
 _FORMATS = ("text", "json")
@@ -183,6 +191,7 @@ def _add_snapshot_arguments(parser: ArgumentParser) -> None:
     add_clusters(parser)
     add_checkpoints(parser)
     add_owners(parser)
+    add_privacy(parser)
     add_spark(parser)
     add_lake(parser)
 
@@ -347,7 +356,8 @@ def source_of(options: Namespace) -> dict[str, str]:
         | ({"cluster": name} if name else {})
         for name, servers, properties in clusters
     ]
-    return found[0] if len(found) == 1 else {"clusters": json.dumps(found)}
+    shared = privacy_of(options)
+    return (found[0] if len(found) == 1 else {"clusters": json.dumps(found)}) | shared
 
 
 def _of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:
@@ -445,6 +455,7 @@ FAMILY = Family(
         "rebuild": Entry("rebuild all tables from the whole history", "groupkeeper.cli.pipeline.family:REBUILD"),
         "follow": Entry("keep the tables up to date", "groupkeeper.cli.pipeline.family:FOLLOW"),
         "report": Entry("show the tables as a page, with a summary", "groupkeeper.cli.pipeline.report:REPORT"),
+        "quality": Entry("check whether the tables can be relied on", "groupkeeper.cli.pipeline.quality:QUALITY"),
         "as-of": Entry("find the committed offsets of an earlier time", "groupkeeper.cli.pipeline.questions:AS_OF"),
         "scan-time": Entry("find the first offsets from a time on", "groupkeeper.cli.pipeline.questions:SCAN_TIME"),
     }

@@ -22,6 +22,7 @@ from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.typed import as_typed
 from groupkeeper.cli.pipeline.family import add_clusters, add_output, add_spark, run_job
 from groupkeeper.cli.pipeline.parts import import_job
+from groupkeeper.cli.pipeline.privacy import add_privacy_key
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
@@ -63,6 +64,7 @@ def _add_as_of_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     add_output(parser)
     add_clusters(parser)
+    add_privacy_key(parser)
     add_spark(parser)
 
 

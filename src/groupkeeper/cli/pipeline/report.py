@@ -26,6 +26,7 @@ from groupkeeper.cli.pipeline.family import (
     snapshot_work,
 )
 from groupkeeper.cli.pipeline.parts import import_part
+from groupkeeper.cli.pipeline.privacy import add_privacy
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
@@ -60,6 +61,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_clusters(parser, "no request is sent to a cluster; the tables are used as they are")
     add_checkpoints(parser)
     add_owners(parser)
+    add_privacy(parser)
     add_spark(parser)
 
 

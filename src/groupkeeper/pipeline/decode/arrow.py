@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from groupkeeper.pipeline.decode.commits import COMMIT_TYPES, Commits, key_types, read_commits, with_valid_texts
-from groupkeeper.pipeline.decode.group_record import group_id_of, group_record_json, marker_json
+from groupkeeper.pipeline.decode.group_record import group_id_of, group_record_json, marker_json, rejected_json
 from groupkeeper.pipeline.decode.known import Known, read_record
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.decode.texts import binaries, of_numbers, texts, uuids
@@ -138,22 +138,29 @@ def _row(records: Records, row: int) -> Row:
 
 
 def _one(key: bytes | None, value: bytes | None) -> Row:
-    raw = {"is_tombstone": value is None, "raw_key": key, "raw_value": value}
     if key is None or len(key) < 2:
-        return raw | {"problem": "the record has no key" if key is None else f"a key of {len(key)} bytes"}
+        return _rejected(key, value) | {
+            "problem": "the record has no key" if key is None else f"a key of {len(key)} bytes"
+        }
     types = {"record_type": int.from_bytes(key[:2], "big", signed=True)}
     if value is not None and len(value) >= 2:
         types["value_version"] = int.from_bytes(value[:2], "big", signed=True)
     try:
         record = read_record(key, value)
     except MalformedMessage as error:
-        return raw | types | {"problem": str(error)}
+        return _rejected(key, value) | types | {"problem": str(error)}
     if not isinstance(record, Known):
-        return raw | types | {"problem": f"unknown record type {record.key_type}"}
+        return _rejected(key, value) | types | {"problem": f"unknown record type {record.key_type}"}
     found: Row = types | {"is_tombstone": value is None, "group_id": group_id_of(record.key)}
     if isinstance(record.key, OffsetCommitKey):
         return found | _commit(record.key, record.value)
     return found | {"group_record": group_record_json(record)}
+
+
+def _rejected(key: bytes | None, value: bytes | None) -> Row:
+    """Columns of a record that cannot be decoded, but for the problem."""
+    more = rejected_json(key, value)
+    return {"is_tombstone": value is None, "raw_key": key, "raw_value": value, "group_record": more}
 
 
 def _commit(key: OffsetCommitKey, value: object) -> Row:
@@ -172,13 +179,13 @@ def _commit(key: OffsetCommitKey, value: object) -> Row:
 
 
 def _marker(key: bytes | None, value: bytes | None) -> Row:
-    raw = {"is_tombstone": False, "raw_key": key, "raw_value": value}
+    rejected = _rejected(key, value) | {"is_tombstone": False}
     try:
         marker = read_end_transaction(Record(key, value))
     except CorruptRecord as error:
-        return raw | {"problem": str(error)}
+        return rejected | {"problem": str(error)}
     if marker is None:
-        return raw | {"problem": "a control record that ends no transaction"}
+        return rejected | {"problem": "a control record that ends no transaction"}
     return {"is_tombstone": False, "group_record": marker_json(marker)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from groupkeeper.protocol.primitives import MalformedMessage, RootMessage
 from groupkeeper.protocol.record_batch import EndTransaction
 from groupkeeper.protocol.uuids import uuid_text
 
-__all__ = ["group_id_of", "group_record_json", "marker_json"]
+__all__ = ["group_id_of", "group_record_json", "marker_json", "rejected_json"]
 
 Row = dict[str, Any]
 
@@ -94,6 +95,12 @@ def marker_json(marker: EndTransaction) -> str:
     kind = "COMMIT" if marker.is_commit else "ABORT"
     value = f'{{"type":"{kind}","coordinatorEpoch":{marker.coordinator_epoch}}}'
     return _text({"record_name": "EndTransaction", "value_json": value})
+
+
+def rejected_json(key: bytes | None, value: bytes | None) -> str:
+    """The columns of tables.log.REJECTED of a record that cannot be decoded, as a JSON object."""
+    whole = (key or b"") + (value or b"")
+    return _text({"raw_bytes": len(whole), "raw_sha256": hashlib.sha256(whole).hexdigest()})
 
 
 def _text(row: Row) -> str:

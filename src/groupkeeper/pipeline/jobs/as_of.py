@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
+from groupkeeper.pipeline.decode.privacy import KEEP
 from groupkeeper.pipeline.jobs.refresh import update_lake
 from groupkeeper.pipeline.jobs.restoring import OffsetThen
 from groupkeeper.pipeline.jobs.snapshot import update_history
@@ -47,10 +48,13 @@ def as_of(
         run.write(OFFSETS_AS_OF.name, output.replace(at_that_time, OFFSETS_AS_OF))
         update_lake(output, run)
         offsets: dict[str, list[OffsetThen]] = {}
+        has_metadata = (output.ledger.privacy or {}).get("metadata", KEEP) == KEEP
         if wants is not None:
+            if not has_metadata:
+                run.note("the tables do not keep the metadata of commits (--privacy): what is planned has none")
             rows = output.read(OFFSETS_AS_OF).select("cluster", *OffsetThen._fields)
             for cluster, *row in rows.toLocalIterator():  # of a fleet, most may not be wanted
                 then = OffsetThen(*row)
                 if wants(then.group_id):
-                    offsets.setdefault(cluster, []).append(then)
+                    offsets.setdefault(cluster, []).append(then if has_metadata else then._replace(metadata=None))
         return Found(run.summary, offsets)

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import cause_of, first_line
+from groupkeeper.pipeline.governance.privacy import with_privacy
 from groupkeeper.pipeline.jobs.history import append
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
@@ -68,6 +69,7 @@ def follow(
     """
     parsed = parse_options({**options, "rows": "decoded"})
     with open_output(spark, directory, lake=lake) as output:
+        parsed = with_privacy(parsed, output.ledger)
         following = _Following(output, parsed, Run(watch), interval_s, checkpoints)
         following.owners = owners
         try:

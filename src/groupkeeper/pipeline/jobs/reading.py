@@ -109,11 +109,19 @@ def source_options(options: Options, found: Iterable[Reading], *, is_streaming: 
             own["endingOffsets"] = _offsets_json((one, one.end) for one in each.ranges)
         clusters[each.name] = own
     return {
+        **_privacy_options(options),
         "clusters": json.dumps(clusters),
         "rows": "decoded",
         "maxRecordsPerPartition": str(options.max_records_per_task or RECORDS_PER_TASK),
         "kafkaConsumer.pollTimeoutMs": str(options.poll_timeout_ms),
     }
+
+
+def _privacy_options(options: Options) -> dict[str, str]:
+    if options.privacy is None:
+        return {}
+    secret = {"privacySecret": options.privacy.key.hex()} if options.privacy.key else {}
+    return {"privacy": json.dumps(options.privacy.modes), **secret}
 
 
 def _offsets_json(pairs: Iterable[tuple[Range, int]]) -> str:

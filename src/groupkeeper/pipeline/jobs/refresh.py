@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import duckdb
@@ -83,6 +84,9 @@ class Frames:
             return self.spark.createDataFrame([], table.ddl)
         return self._output.open_rows(table) if table in _ADDED else self._output.read(table)
 
+    def before(self, table: Table) -> DataFrame:
+        return self._output.read(table)
+
     def now(self, table: Table) -> DataFrame:
         return self._output.frame(self.written(table))
 
@@ -96,6 +100,13 @@ class Frames:
 
     def rows_now(self, table: Table) -> Rows:
         return self._output.rows(self.written(table))
+
+    def made(self, tables: Iterable[Table]) -> dict[Table, Rows]:
+        found = {}
+        for table in tables:
+            with contextlib.suppress(*_FAILURES):  # which one it was the run says of the table itself
+                found[table] = self.rows_now(table)
+        return found
 
 
 def _cut(known: Mapping[int, int], instant: Instant | None) -> dict[int, int]:

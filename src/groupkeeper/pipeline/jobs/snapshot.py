@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError, cause_of
+from groupkeeper.pipeline.governance.privacy import with_privacy
 from groupkeeper.pipeline.jobs.history import append
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.queries import Checkpoint, find_queries
@@ -74,6 +75,7 @@ def update_history(output: Output, options: Mapping[str, str], run: Run, found: 
     clusters.
     """
     parsed = parse_options({**options, "rows": "decoded"})
+    parsed = with_privacy(parsed, output.ledger)
     found = found or asyncio.run(plan(parsed))
     parsed = named(parsed, found.ranges)
     left, strange = readings(found, output.ledger)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
@@ -26,6 +26,7 @@ from groupkeeper.pipeline.present.lag import lag, to_estimate
 from groupkeeper.pipeline.present.members import members
 from groupkeeper.pipeline.present.moved import jumps_ahead, last_moves, recent_rewinds, rewinds
 from groupkeeper.pipeline.present.offsets import standing_offsets
+from groupkeeper.pipeline.present.quality import Offsets, checks_of_offsets, checks_of_tables, quality_rows
 from groupkeeper.pipeline.present.sql import Rows, copied, empty, together
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
 from groupkeeper.pipeline.present.status import RULES, status
@@ -46,11 +47,14 @@ from groupkeeper.pipeline.tables import (
     LOG_OFFSETS,
     MEMBERS,
     OWNERS,
+    QUALITY,
     RATES,
+    REJECTS,
     REWINDS,
     SHARE_OFFSETS,
     STALE,
     STATUS,
+    TABLES,
     TOPICS,
     TRANSACTIONS,
     Table,
@@ -71,8 +75,10 @@ from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.history import is_from
 from groupkeeper.pipeline.transforms.latest import last_commits, last_records
 from groupkeeper.pipeline.transforms.moves import moves, told_moves
+from groupkeeper.pipeline.transforms.offsets_read import offsets_read
 from groupkeeper.pipeline.transforms.paces import paces
 from groupkeeper.pipeline.transforms.rates import open_minutes, rates
+from groupkeeper.pipeline.transforms.rejects import rejects
 
 __all__ = ["STEPS", "Given", "Sources", "Step"]
 
@@ -122,6 +128,9 @@ class Sources(Protocol):
     def then(self, table: Table) -> DataFrame:
         """The carried or open rows of the last refresh."""
 
+    def before(self, table: Table) -> DataFrame:
+        """The table as it was, in a rebuild too."""
+
     def now(self, table: Table) -> DataFrame:
         """The table of an earlier step."""
 
@@ -130,6 +139,9 @@ class Sources(Protocol):
 
     def rows_now(self, table: Table) -> Rows:
         """As `now`."""
+
+    def made(self, tables: Iterable[Table]) -> dict[Table, Rows]:
+        """The same of many; those that could not be made are left out."""
 
 
 class Step(NamedTuple):
@@ -238,6 +250,26 @@ def _owners(tables: Sources, given: Given) -> pa.RecordBatchReader:
     return owners(tables.rows_now(GROUPS), tables.rows_now(TOPICS), tables.rows_now(LAG), given.owners)
 
 
+def _rejects(tables: Sources, given: Given) -> DataFrame | pa.RecordBatchReader:
+    if not tables.has_new(GROUP_RECORDS):
+        return copied(REJECTS, tables.rows_then(REJECTS))
+    return rejects(tables.new(GROUP_RECORDS), tables.before(REJECTS), given.now_ms)
+
+
+def _quality(tables: Sources, given: Given) -> pa.RecordBatchReader:
+    offsets = []
+    if tables.has_new(COMMITS) or tables.has_new(GROUP_RECORDS):
+        offsets = [Offsets(*each) for each in offsets_read(tables.new(COMMITS), tables.new(GROUP_RECORDS))]
+    rows = tables.made(step.table for step in STEPS if _is_checked(step))
+    found = [*checks_of_offsets(offsets, given.made_to, given.read_to), *checks_of_tables(rows)]
+    return quality_rows(found, given.now_ms)
+
+
+def _is_checked(step: Step) -> bool:
+    """Whether all rows of its table are there."""
+    return step.is_published and not step.adds and step.table in TABLES and step.table is not QUALITY
+
+
 def _with_carried(tables: Sources, table: Table, carried: Table) -> DataFrame:
     return tables.then(carried).unionByName(tables.new(table))
 
@@ -273,5 +305,7 @@ STEPS = (
     Step(TRANSACTIONS, lambda tables, given: transactions(tables.rows_now(LAG), given.clusters)),
     Step(STALE, _stale),
     Step(STATUS, _status),
+    Step(REJECTS, _rejects),
+    Step(QUALITY, _quality),
 )
 """In an order in which each has what it needs; a new table is a line here."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from groupkeeper.pipeline.decode.privacy import Privacy
 from groupkeeper.pipeline.errors import SourceError
 
 __all__ = ["OFFSETS_TOPIC", "ClusterOptions", "Options", "Start", "parse_options"]
@@ -80,6 +81,8 @@ class Options(NamedTuple):
     max_offsets_per_trigger: int | None = None
     poll_timeout_ms: int = 120_000
     checks_crcs: bool = True
+    privacy: Privacy | None = None
+    """Of decoded rows; None: nothing is chosen, all is kept."""
 
 
 _PER_CLUSTER = (
@@ -102,6 +105,8 @@ _COMMON = (
     "maxOffsetsPerTrigger",
     "maxRecordsPerPartition",
     "minPartitions",
+    "privacy",
+    "privacySecret",
     "startingOffsetsByTimestampStrategy",
 )
 _WITHOUT_EFFECT = ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix")
@@ -141,7 +146,20 @@ def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         max_offsets_per_trigger=_number(given, "maxOffsetsPerTrigger"),
         poll_timeout_ms=_number(given, "kafkaConsumer.pollTimeoutMs") or 120_000,
         checks_crcs=_boolean(given, "kafka.check.crcs", True),
+        privacy=_privacy(given),
     )
+
+
+def _privacy(given: Mapping[str, str]) -> Privacy | None:
+    """A secret without modes is for those that the tables were begun with."""
+    secret = given.get("privacySecret")
+    try:
+        key = None if secret is None else bytes.fromhex(secret)
+    except ValueError:
+        raise SourceError("privacySecret: a key in hexadecimal is needed") from None
+    if "privacy" not in given:
+        return None if key is None else Privacy(key=key)
+    return Privacy.of({kind: str(mode) for kind, mode in _json_object("privacy", given["privacy"]).items()}, key)
 
 
 def _named(options: Mapping[str, Any]) -> dict[str, str]:

@@ -173,10 +173,12 @@ def _rows(fetched: Fetched, options: Options) -> Iterator[pa.RecordBatch]:
     if options.rows == "decoded":
         if options.latest_only:
             records = latest_of_keys(records)
-        yield from decode(records, places_of([Origin(each.name, each.partition) for each in fetched.ranges]))
+        places = places_of([Origin(each.name, each.partition) for each in fetched.ranges])
+        found = decode(records, places)
+        yield from found if options.privacy is None else map(options.privacy.applied, found)
     else:
-        places = [(each.name, each.topic, each.partition) for each in fetched.ranges]
-        yield raw_batch(records, places, options.includes_headers)
+        origins = [(each.name, each.topic, each.partition) for each in fetched.ranges]
+        yield raw_batch(records, origins, options.includes_headers)
 
 
 def _check_not_cut(ranges: Sequence[Range]) -> None:

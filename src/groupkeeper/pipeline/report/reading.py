@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,14 +10,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from pyarrow import fs
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.report.history import Log, Steps, lag_at, log_of
 from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report, Rewind, Stale
-from groupkeeper.pipeline.storage.ledger import ENTRIES, entry_path, last_entry
+from groupkeeper.pipeline.storage.stored import Stored
 from groupkeeper.pipeline.tables import (
     COMMITS,
     GROUPS,
@@ -35,7 +32,6 @@ from groupkeeper.pipeline.tables import (
 __all__ = ["read_report"]
 
 _NEEDED = (GROUPS, LAG, STATUS, RATES, REWINDS, STALE, LOG_OFFSETS, COMMITS)
-_FORMAT = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
 _TRIES = 10
 _PAUSE_S = 0.2
 _MOST_BINS = 120
@@ -83,11 +79,9 @@ def read_report(directory: str, *, hours: float, top: int) -> Report:
 class _Reader:
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._files, self._path = _located(directory)
-        self._set = self._last_set()
-        listed = self._files.get_file_info([f"{self._path}/{table.name}" for table in _NEEDED])
-        there = {each.base_name for each in listed if each.type == fs.FileType.Directory} | set(self._set)
-        self.missing = tuple(table.name for table in _NEEDED if table.name not in there)
+        self._stored = Stored(directory)
+        self._files, self._set = self._stored.system, self._stored.files
+        self.missing = tuple(table.name for table in _NEEDED if not self._stored.has(table))
         if len(self.missing) == len(_NEEDED):
             raise SourceError(
                 f"{directory} has no tables: make them with 'groupkeeper pipeline snapshot --tables {directory}', "
@@ -110,23 +104,9 @@ class _Reader:
             self.missing,
         )  # fmt: skip
 
-    def _last_set(self) -> dict[str, list[str]]:
-        """The names of the files of each table that belong together; what no run has listed is missing."""
-        entries = fs.FileSelector(f"{self._path}/{ENTRIES}", allow_not_found=True)
-        number = last_entry([each.base_name for each in self._files.get_file_info(entries)])
-        if not number:
-            return {}
-        with self._files.open_input_stream(f"{self._path}/{entry_path(number)}") as file:
-            found: dict[str, list[str]] = json.loads(file.read())["files"]
-        return found
-
     def _dataset(self, table: Table) -> Any:
         """The table; one that is not there has no rows, and a column that an older one lacks is null."""
-        if table.name in self.missing or self._set.get(table.name) == []:
-            return ds.dataset(table.arrow.empty_table())
-        at = f"{self._path}/{table.name}"
-        where = [f"{at}/{name}" for name in self._set[table.name]] if table.name in self._set else at
-        return ds.dataset(where, schema=table.arrow, format=_FORMAT, filesystem=self._files)
+        return self._stored.dataset(table)
 
     def _parts(self, table: Table, columns: Sequence[str]) -> Iterator[Any]:
         """The table's rows, some at a time: a dataset would hold all of a row group, which may be millions."""
@@ -349,16 +329,6 @@ class _Commits:
 
     def _time(self, step: int) -> float:
         return self._since_s + step * self._step_s
-
-
-def _located(directory: str) -> tuple[Any, str]:
-    try:
-        if "://" in directory:
-            files, path = fs.FileSystem.from_uri(directory)
-            return files, path.rstrip("/")
-        return fs.LocalFileSystem(), directory.rstrip("/") or "/"
-    except (OSError, pa.ArrowException) as error:
-        raise SourceError(f"{directory}: {error}") from None
 
 
 def _verdict(row: Mapping[str, Any], group_type: str | None, partitions: int) -> tuple[str, str]:

@@ -17,7 +17,20 @@ from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.storage.files import Files, LocalFiles, local_path
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES
 
-__all__ = ["ENTRIES", "ROOT", "Ledger", "NextOffsets", "Tables", "entry_path", "last_entry", "number_of", "stored_lake"]
+__all__ = [
+    "ENTRIES",
+    "ROOT",
+    "SCHEMA",
+    "Ledger",
+    "NextOffsets",
+    "Tables",
+    "check_schema",
+    "entry_path",
+    "last_entry",
+    "number_of",
+    "schema_of",
+    "stored_lake",
+]
 
 NextOffsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic, the offset from which records are not in the tables."""
@@ -27,7 +40,19 @@ ENTRIES = f"{ROOT}/ledger"
 _NAME = re.compile(r"(\d{10})\.json")
 _NUMBER = re.compile(r"(\d{10})-")
 _KEPT = 3
-_KEPT_FIELDS = ("made_to", "carried", "open", "fresh", "lake", "rebuilt", "aged", "tidied", "thinned")
+_KEPT_FIELDS = (
+    "schema",
+    "privacy",
+    "made_to",
+    "carried",
+    "open",
+    "fresh",
+    "lake",
+    "rebuilt",
+    "aged",
+    "tidied",
+    "thinned",
+)
 _MEASURED = tuple(table.name for table in TABLES if table.is_measured)
 _CARRIED = tuple(table.name for table in TABLES if table.is_carried)
 _HOUR_MS = 3_600_000
@@ -35,6 +60,12 @@ _HOURS_KNOWN = 1000
 
 CARRIED_VERSION = 2
 """Of what is carried from one refresh to the next: with another one all tables are made of the whole history."""
+
+SCHEMA = 2
+"""Of the tables, as each entry has it (1: none is written there). It rises with tables that older directories lack, and
+with columns that are renamed, removed, or mean something else: the next run makes all tables of an older one anew. New
+columns at the end of a table need no other number.
+"""
 
 
 class Tables(NamedTuple):
@@ -67,10 +98,13 @@ class Ledger:
         self._directory = directory
         self.is_settled = True
         """Whether every file of the last entry is in its place, so that what was written aside is of no use."""
-        self._last: dict[str, Any] = {"id": uuid.uuid4().hex, "next_offsets": {}, "files": {}, "moves": []}
+        self._last: dict[str, Any] = {
+            "id": uuid.uuid4().hex, "schema": SCHEMA, "next_offsets": {}, "files": {}, "moves": []
+        }  # fmt: skip
         self._number = last_entry(files.names(ENTRIES))
         if self._number:
             self._last = json.loads(files.read(entry_path(self._number)))
+            check_schema(self._last, directory)
             self._move()
             self._check()
             self._forget()
@@ -95,6 +129,22 @@ class Ledger:
     def rebuilt(self) -> int:
         """The last entry that replaced all rows of the tables that are added to, but for those that were measured."""
         return int(self._last.get("rebuilt", 0))
+
+    @property
+    def place(self) -> str:
+        """What errors call the directory."""
+        return self._directory
+
+    @property
+    def privacy(self) -> dict[str, str] | None:
+        """What of people the tables keep, as given to `choose_privacy`; None: there are no tables yet."""
+        return dict(self._last.get("privacy", {})) if self._last["next_offsets"] else None
+
+    def choose_privacy(self, choice: Mapping[str, str]) -> None:
+        """Before the first row is written."""
+        if self._last.get("privacy", {}) != choice:
+            self._settle()
+            self._write(self._last["files"], self._last["next_offsets"], changes={"privacy": dict(choice)})
 
     def check_lock(self) -> None:
         """Raises Busy when another run may write by now."""
@@ -140,7 +190,7 @@ class Ledger:
     def made_to(self) -> NextOffsets | None:
         """Up to where the tables are made of the history; None: they are to be made of all of it."""
         found: dict[str, dict[str, int]] | None = self._last.get("made_to")
-        if found is None or self._last.get("carried") != CARRIED_VERSION:
+        if found is None or self._last.get("carried") != CARRIED_VERSION or schema_of(self._last) != SCHEMA:
             return None
         can_be_rebuilt = [name for name in self._last["files"] if name not in _MEASURED]
         needed = [name for name in can_be_rebuilt if name.startswith(ROOT) or name in self._last["open"]
@@ -225,6 +275,7 @@ class Ledger:
         changes: Mapping[str, Any] = {
             "made_to": _texts(made_to),
             "carried": CARRIED_VERSION,
+            "schema": SCHEMA,
             "open": opened,
             "removed": removed,
             "fresh": fresh,
@@ -371,6 +422,20 @@ def _is_beyond(reach: Mapping[str, Mapping[str, int]], made_to: NextOffsets) -> 
 def last_entry(names: Iterable[str]) -> int:
     """The number of the last entry, of the names of files in the ledger; 0: there is none."""
     return max((int(match[1]) for name in names if (match := _NAME.fullmatch(name))), default=0)
+
+
+def schema_of(entry: Mapping[str, Any]) -> int:
+    """The version of the schemas that an entry's tables have."""
+    return int(entry.get("schema", 1))
+
+
+def check_schema(entry: Mapping[str, Any], directory: str) -> None:
+    """Raises SourceError when a later version of groupkeeper has written the tables."""
+    if (found := schema_of(entry)) > SCHEMA:
+        raise SourceError(
+            f"{directory}: its tables have schema version {found}, this groupkeeper knows versions up to {SCHEMA}: use "
+            "the version of groupkeeper that wrote them or a later one, or choose another directory"
+        )
 
 
 def stored_lake(directory: str) -> dict[str, Any] | None:

@@ -20,6 +20,7 @@ from groupkeeper.pipeline.tables.derived import (
     STALE,
     STATUS,
 )
+from groupkeeper.pipeline.tables.governance import QUALITY, REJECTS
 from groupkeeper.pipeline.tables.log import COMMITS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.tables.schema import Column, Table
 
@@ -39,7 +40,9 @@ __all__ = [
     "MEMBERS",
     "OFFSETS_AS_OF",
     "OWNERS",
+    "QUALITY",
     "RATES",
+    "REJECTS",
     "REWINDS",
     "SCAN_TIME",
     "SHARE_OFFSETS",
@@ -73,6 +76,8 @@ TABLES = (
     OWNERS,
     TRANSACTIONS,
     SHARE_OFFSETS,
+    REJECTS,
+    QUALITY,
     OFFSETS_AS_OF,
     SCAN_TIME,
 )

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from groupkeeper.pipeline.tables.schema import TIME, Column, Table
 
-__all__ = ["ASSIGNED", "COMMITS", "DECODED", "GROUP_RECORD", "GROUP_RECORDS", "MEMBER", "PLACE"]
+__all__ = ["ASSIGNED", "COMMITS", "DECODED", "GROUP_RECORD", "GROUP_RECORDS", "MEMBER", "PLACE", "REJECTED"]
 
 ASSIGNED = pa.list_(
     pa.struct([("topic", pa.string()), ("topic_id", pa.string()), ("partitions", pa.list_(pa.int32()))])
@@ -72,6 +72,12 @@ GROUP_RECORD = (
 )
 """Columns of a record that is not an offset commit. A field that the record's type doesn't have is null."""
 
+REJECTED = (
+    Column("raw_bytes", pa.int64(), "length of key and value, where the record is not decoded"),
+    Column("raw_sha256", pa.string(), "SHA-256 of key and value, in hexadecimal; null as raw_bytes"),
+)
+"""Columns of a record that could not be decoded, which stay where its bytes may not."""
+
 PLACE = (
     Column("cluster", pa.string(), "name of the cluster, as given to the job; its cluster id otherwise"),
     Column("log_partition", pa.int32(), "partition of __consumer_offsets that holds the record"),
@@ -114,7 +120,8 @@ DECODED = Table(
             "group_record",
             pa.string(),
             "the record when it is no offset commit, as a JSON object of the columns of `group_records` from "
-            "`record_name` to `members` that are not null; null for offset commits",
+            "`record_name` to `members` that are not null, or, when it could not be decoded, of `raw_bytes` and "
+            "`raw_sha256`; null for offset commits",
         ),
         Column("raw_key", pa.binary(), "the key of a record that could not be decoded; null otherwise"),
         Column("raw_value", pa.binary(), "its value; null also for a tombstone"),
@@ -165,6 +172,7 @@ GROUP_RECORDS = Table(
         Column("raw_key", pa.binary(), "the key, where the record is not decoded"),
         Column("raw_value", pa.binary(), "the value, where the record is not decoded"),
         Column("problem", pa.string(), "why the record is not decoded; null when it is"),
+        *REJECTED,
     ),
     day_of="log_time",
 )

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.decode.commits import COMMIT_TYPES
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
-from groupkeeper.pipeline.tables.log import GROUP_RECORD
+from groupkeeper.pipeline.tables.log import GROUP_RECORD, REJECTED
 from groupkeeper.pipeline.tables.schema import ddl_of
 from groupkeeper.pipeline.transforms.times import time_of
 
@@ -38,8 +38,9 @@ def commits(decoded: DataFrame) -> DataFrame:
 
 def group_records(decoded: DataFrame) -> DataFrame:
     """Every other record; what could not be decoded has its bytes and its `problem`."""
-    own = {column.name for column in GROUP_RECORD}
-    schema = ", ".join(f"`{column.name}` {ddl_of(column.type)}" for column in GROUP_RECORD)
+    packed = (*GROUP_RECORD, *REJECTED)
+    own = {column.name for column in packed}
+    schema = ", ".join(f"`{column.name}` {ddl_of(column.type)}" for column in packed)
     columns = [
         F.col(f"group_record.{name}").alias(name) if name in own else F.col(name) for name in GROUP_RECORDS.names
     ]

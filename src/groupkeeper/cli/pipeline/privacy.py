@@ -1,0 +1,65 @@
+"""The arguments about what the tables keep of people."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentTypeError, Namespace
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+__all__ = ["add_privacy", "add_privacy_key", "privacy_of"]
+
+_KINDS = ("hosts", "client-ids", "member-ids", "metadata")
+_MODES = ("keep", "drop", "salt")
+
+
+def add_privacy(parser: ArgumentParser) -> None:
+    """The choice, and the key for it."""
+    parser.add_argument(
+        "--privacy", type=_modes, metavar="KIND=MODE[,...]", default={},
+        help="hosts, client-ids, member-ids and metadata (of commits) in the tables: keep, drop, or salt (a digest "
+        "that is the same for the same text); chosen by the first run that writes to DIR; default: keep",
+    )  # fmt: skip
+    add_privacy_key(parser)
+
+
+def add_privacy_key(parser: ArgumentParser) -> None:
+    """The key alone, for commands that add to tables that are there."""
+    parser.add_argument(
+        "--privacy-key", type=_key, metavar="FILE",
+        help="the key of salted values, of 16 bytes at least; blanks around it do not count",
+    )  # fmt: skip
+
+
+def _modes(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        kind, _, mode = part.strip().partition("=")
+        if kind not in _KINDS or mode not in _MODES:
+            raise ArgumentTypeError(
+                f"{part!r}: expected KIND=MODE, of {', '.join(_KINDS)} and {', '.join(_MODES)}, for example hosts=drop"
+            )
+        if kind in found:
+            raise ArgumentTypeError(f"{kind} is there twice")
+        found[kind] = mode
+    return found
+
+
+def _key(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes().strip()
+    except OSError as error:
+        raise ArgumentTypeError(f"cannot read {path!r}: {error.strerror}") from None
+
+
+def privacy_of(options: Namespace) -> dict[str, str]:
+    """The source's options; none when nothing is chosen."""
+    found = {}
+    if modes := getattr(options, "privacy", {}):
+        found["privacy"] = json.dumps({kind.replace("-", "_"): mode for kind, mode in modes.items()})
+    if (key := getattr(options, "privacy_key", None)) is not None:
+        found["privacySecret"] = key.hex()
+    return found

@@ -1,0 +1,1 @@
+"""Whether a directory of tables can be relied on, and what it may keep of people."""

@@ -1,0 +1,141 @@
+"""tables.QUALITY: whether the tables can be relied on, by SQL in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.tables import CURRENT_OFFSETS, FRESHNESS, LAG, QUALITY, REJECTS, STATUS, Table
+
+__all__ = ["FAILED", "OK", "UNKNOWN", "Check", "Offsets", "checks_of_offsets", "checks_of_tables", "quality_rows"]
+
+OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
+
+_KnownOffsets = Mapping[str, Mapping[int, int]]
+"""By cluster and partition of the offsets topic."""
+
+_COUNTED = pa.schema([("rows", pa.int64()), ("doubled", pa.int64())])
+_FOUND = pa.schema([("cluster", pa.string()), ("found", pa.int64()), ("detail", pa.string())])
+
+_REJECTED = """
+SELECT cluster, count(*) AS found, format('{} at {}-{}', min_by(reason, (log_partition, log_offset)),
+    min_by(log_partition, (log_partition, log_offset)), min_by(log_offset, (log_partition, log_offset))) AS detail
+FROM rejects GROUP BY cluster ORDER BY cluster
+"""
+_BEHIND = """
+SELECT cluster, count(problem) AS found, min(problem) AS detail FROM freshness GROUP BY cluster ORDER BY cluster
+"""
+_JUDGED = "SELECT NULL AS cluster, count(*) AS found, NULL AS detail FROM status WHERE topic IS NOT NULL"
+
+
+class Check(NamedTuple):
+    """A row of tables.QUALITY, but for the time."""
+
+    cluster: str | None
+    table_name: str | None
+    check_name: str
+    result: str
+    found: int
+    detail: str
+
+
+class Offsets(NamedTuple):
+    """What the history has of a partition of an offsets topic: rows, different offsets, and the first of them."""
+
+    cluster: str
+    partition: int
+    rows: int
+    different: int
+    first: int
+
+
+def checks_of_offsets(found: Sequence[Offsets], start: _KnownOffsets, end: _KnownOffsets) -> list[Check]:
+    """Whether each record between these offsets is there once. Where no start is known, the first row is one."""
+    checks: list[Check] = []
+    for cluster in sorted(end):
+        own = [each for each in found if each.cluster == cluster]
+        doubled = sum(each.rows - each.different for each in own)
+        different = {each.partition: each.different for each in own}
+        first = {each.partition: each.first for each in own} | dict(start.get(cluster, {}))
+        gaps = {
+            number: last - first[number] - different.get(number, 0)
+            for number, last in end[cluster].items()
+            if number in first
+        }
+        missing = sum(gaps.values())
+        twice = f"{doubled} rows have the place of another row" if doubled else "no place in the log has two rows"
+        checks.append(Check(cluster, None, "keys", FAILED if doubled else OK, doubled, twice))
+        if missing:
+            places = sum(gap > 0 for gap in gaps.values())
+            detail = (
+                f"{missing} offsets in {places} partitions have no row: compacted, of aborted transactions, or lost; "
+                "'groupkeeper pipeline quality' compares them with the log when the cluster is named"
+            )
+            checks.append(Check(cluster, None, "gaps", UNKNOWN, missing, detail))
+        else:
+            checks.append(Check(cluster, None, "gaps", OK, 0, "each offset that was read has a row"))
+    return checks
+
+
+def checks_of_tables(rows: Mapping[Table, Rows]) -> list[Check]:
+    """Of whole tables that go together."""
+    counts = {table: _counts(table, own) for table, own in rows.items()}
+    checks = [_keys(table, doubled) for table, (_, doubled) in counts.items()]
+    if CURRENT_OFFSETS in counts:
+        offsets, _ = counts[CURRENT_OFFSETS]
+        for table in (LAG, STATUS):
+            if table in counts:
+                number = _judged(rows[table]) if table is STATUS else counts[table][0]
+                checks.append(_as_many(table, number, CURRENT_OFFSETS, offsets))
+    if REJECTS in rows:
+        checks += _per_cluster(REJECTS, "rejects", _REJECTED, rows[REJECTS], "records could not be decoded, the first")
+        if not counts[REJECTS][0]:
+            checks.append(Check(None, REJECTS.name, "rejects", OK, 0, "every record could be decoded"))
+    if FRESHNESS in rows:
+        checks += _per_cluster(FRESHNESS, "freshness", _BEHIND, rows[FRESHNESS], "partitions are behind, for one")
+    return checks
+
+
+def quality_rows(checks: Iterable[Check], now_ms: int) -> pa.RecordBatchReader:
+    """Rows of tables.QUALITY."""
+    rows = [{**check._asdict(), "measured_time": now_ms * 1000} for check in checks]
+    return pa.Table.from_pylist(rows, QUALITY.arrow).to_reader()
+
+
+def _counts(table: Table, rows: Rows) -> tuple[int, int]:
+    """How many rows, and how many of them have a key that another one has."""
+    query = f"""
+        SELECT coalesce(sum(n), 0)::BIGINT AS rows, coalesce(sum(n - 1), 0)::BIGINT AS doubled
+        FROM (SELECT count(*) AS n FROM own GROUP BY {", ".join(table.key)})
+    """
+    (found,) = made(_COUNTED, query, {"own": rows}).read_all().to_pylist()
+    return found["rows"], found["doubled"]
+
+
+def _keys(table: Table, doubled: int) -> Check:
+    key = ", ".join(table.key)
+    detail = f"{doubled} rows have the key ({key}) of another row" if doubled else f"({key}) is in no two rows"
+    return Check(None, table.name, "keys", FAILED if doubled else OK, doubled, detail)
+
+
+def _as_many(table: Table, number: int, other: Table, wanted: int) -> Check:
+    detail = f"{number} of its rows are of an offset, {wanted} are in {other.name}"
+    return Check(None, table.name, "counts", OK if number == wanted else FAILED, abs(number - wanted), detail)
+
+
+def _judged(rows: Rows) -> int:
+    (found,) = made(_FOUND, _JUDGED, {"status": rows}).read_all().to_pylist()
+    return int(found["found"])
+
+
+def _per_cluster(table: Table, name: str, query: str, rows: Rows, noun: str) -> list[Check]:
+    return [
+        Check(
+            row["cluster"], table.name, name, FAILED if row["found"] else OK, row["found"],
+            f"{row['found']} {noun}: {row['detail']}" if row["found"] else "none is",
+        )
+        for row in made(_FOUND, query, {table.name: rows}).read_all().to_pylist()
+    ]  # fmt: skip

@@ -1,0 +1,97 @@
+"""A directory of tables as it is now, for who only reads: neither Spark nor a lock is needed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyarrow import fs
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.present.sql import Rows, plain
+from groupkeeper.pipeline.storage.ledger import ENTRIES, NextOffsets, check_schema, entry_path, last_entry, schema_of
+from groupkeeper.pipeline.tables import Table
+
+__all__ = ["Stored"]
+
+_FORMAT = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
+
+
+class Stored:
+    """The tables of one entry of the ledger. `directory` is a path or a URI that pyarrow reads.
+
+    Raises SourceError when a later version of groupkeeper has written them. OSError passes.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.system, self._path = _located(directory)
+        entries = fs.FileSelector(f"{self._path}/{ENTRIES}", allow_not_found=True)
+        number = last_entry([each.base_name for each in self.system.get_file_info(entries)])
+        self.entry: dict[str, Any] = {}
+        """Of the ledger; empty: there is none."""
+        if number:
+            with self.system.open_input_stream(f"{self._path}/{entry_path(number)}") as file:
+                self.entry = json.loads(file.read())
+            check_schema(self.entry, directory)
+        self.files: dict[str, list[str]] = self.entry.get("files", {})
+        """The names of the files of each table that belong together; tables that no run has listed are missing."""
+        listed = self.system.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
+        self._directories = {each.base_name for each in listed if each.type == fs.FileType.Directory}
+
+    @property
+    def schema(self) -> int:
+        """The version of the tables' schemas."""
+        return schema_of(self.entry)
+
+    @property
+    def next_offsets(self) -> NextOffsets:
+        """Up to where the history goes, by cluster and partition of the offsets topic."""
+        return _numbered(self.entry.get("next_offsets", {}))
+
+    @property
+    def made_to(self) -> NextOffsets:
+        """Up to where the other tables are made of the history."""
+        return _numbered(self.entry.get("made_to", {}))
+
+    def has(self, table: Table) -> bool:
+        """Whether a run has written the table."""
+        return table.name in self.files or table.name in self._directories
+
+    def dataset(self, table: Table) -> Any:
+        """The table; one that is not there has no rows, and a column that an older one lacks is null."""
+        return self._rows(table, table.arrow)
+
+    def rows(self, table: Table) -> Rows:
+        """The same for SQL."""
+        return self._rows(table, plain(table.arrow))
+
+    def missing_files(self) -> list[str]:
+        """Files of tables that are not there."""
+        found: list[str] = []
+        for name, files in self.files.items():
+            listed = self.system.get_file_info(fs.FileSelector(f"{self._path}/{name}", allow_not_found=True))
+            found += sorted(f"{name}/{each}" for each in set(files) - {each.base_name for each in listed})
+        return found
+
+    def _rows(self, table: Table, schema: pa.Schema) -> Any:
+        if not self.has(table) or self.files.get(table.name) == []:
+            return ds.dataset(schema.empty_table())
+        at = f"{self._path}/{table.name}"
+        where = [f"{at}/{name}" for name in self.files[table.name]] if table.name in self.files else at
+        return ds.dataset(where, schema=schema, format=_FORMAT, filesystem=self.system)
+
+
+def _numbered(found: dict[str, dict[str, int]]) -> NextOffsets:
+    return {name: {int(number): offset for number, offset in own.items()} for name, own in found.items()}
+
+
+def _located(directory: str) -> tuple[Any, str]:
+    try:
+        if "://" in directory:
+            files, path = fs.FileSystem.from_uri(directory)
+            return files, path.rstrip("/")
+        return fs.LocalFileSystem(), directory.rstrip("/") or "/"
+    except (OSError, pa.ArrowException) as error:
+        raise SourceError(f"{directory}: {error}") from None

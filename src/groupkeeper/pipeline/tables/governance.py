@@ -1,0 +1,43 @@
+"""Tables about the tables: records that could not be decoded, and whether the rest can be relied on."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from groupkeeper.pipeline.tables.log import PLACE
+from groupkeeper.pipeline.tables.schema import TIME, Column, Table
+
+__all__ = ["QUALITY", "REJECTS"]
+
+REJECTS = Table(
+    "rejects",
+    "record of the offsets topic that could not be decoded",
+    ("cluster", "log_partition", "log_offset"),
+    (
+        *PLACE,
+        Column("log_time", TIME, "when the record was written, by its timestamp; null: it has none"),
+        Column("record_type", pa.int16(), "type of the key; null: the key is too short"),
+        Column("value_version", pa.int16(), "version of the value; null: it has none"),
+        Column("reason", pa.string(), "why it could not be decoded: unknown type or version, malformed"),
+        Column("raw_bytes", pa.int64(), "length of key and value; null: read by a version before 0.3"),
+        Column("raw_sha256", pa.string(), "SHA-256 of key and value, in hexadecimal; null as above"),
+        Column("first_time", TIME, "when a run first saw it, by the clock of the machine of the run"),
+    ),
+    is_carried=True,
+)
+
+QUALITY = Table(
+    "quality",
+    "check of the last run",
+    ("cluster", "table_name", "check_name"),
+    (
+        Column("cluster", pa.string(), "name of the cluster; null: the check is of all clusters"),
+        Column("table_name", pa.string(), "the table; null: the check is of the directory"),
+        Column("check_name", pa.string(), "keys, gaps, counts, rejects or freshness"),
+        Column("result", pa.string(), "ok, failed, or unknown where it takes more than the run had"),
+        Column("found", pa.int64(), "how many rows, offsets or partitions are not as they should be"),
+        Column("detail", pa.string(), "what was found, in a sentence"),
+        Column("measured_time", TIME, "the instant"),
+    ),
+)
+"""Only of what the run read and made; `groupkeeper pipeline quality` checks all rows."""
