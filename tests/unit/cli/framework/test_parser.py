@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from groupkeeper.cli.framework import context_files
 from groupkeeper.cli.framework.commands import in_order
 from groupkeeper.cli.main import main
 
@@ -93,12 +96,14 @@ def test_help_is_as_wide_as_the_terminal(capsys: pytest.CaptureFixture[str], mon
         assert max(map(len, text.splitlines()), default=0) <= 72, text
 
 
-# A folder that no system call takes is an error that no command expects.
 def test_a_traceback_is_shown_only_when_asked_for(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", "/" + "x" * 5000)
+    def fail() -> NoReturn:
+        raise OSError(errno.EIO, "the disk is broken")  # no command expects it
+
+    monkeypatch.setattr(context_files, "folder", fail)
     status, errors = said(capsys, "context show one")
     assert (status, errors.startswith("error: ["), errors.endswith("(OSError)\n")) == (1, True, True), errors
-    with pytest.raises(OSError, match="too long"):
+    with pytest.raises(OSError, match="broken"):
         main(["--debug", "context", "show", "one"])
