@@ -24,8 +24,8 @@ test: $(VENV)/.dev ## The tests that need neither Java nor network; the long one
 	@echo "test: running pytest"
 	@$(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
 
-browser: ## A headless Chromium and axe-core for tests/browser, where they can be had (says so otherwise)
-	@tools/browser.sh
+browser: $(VENV)/.dev ## A headless Chromium, Playwright and axe-core for tests/browser, where they can be had (says so otherwise)
+	@tools/browser.sh $(PIP)
 
 check: $(VENV)/.dev ## Lint, format, types, import layers, size limits
 	@echo "check: ruff (lint)"
@@ -87,9 +87,9 @@ fmt: $(VENV)/.dev ## Format and apply safe lint fixes
 	@$(BIN)/ruff format .
 
 lock: $(VENV)/.lock ## Resolve requirements/*.txt again (hashes, every Python >= 3.11, no index address)
-	@for name in lock serve demo dev spark41 spark42 moto site-tools; do \
+	@for name in lock serve demo dev browser spark41 spark42 moto site-tools; do \
 	  case $$name in \
-	    lock|spark*|moto|site-tools) from="requirements/$$name.in" ;; \
+	    lock|browser|spark*|moto|site-tools) from="requirements/$$name.in" ;; \
 	    serve) from="pyproject.toml --extra security --extra serve requirements/build.in" ;; \
 	    demo) from="pyproject.toml --extra demo --extra serve --extra spark requirements/build.in" ;; \
 	    dev) from="pyproject.toml --extra demo --extra metrics --extra security --extra serve --extra spark \

@@ -188,8 +188,12 @@ def test_locks_hold_every_direct_dependency() -> None:
     wanted = [*project["dependencies"], *extras["demo"]]
     served = [*project["dependencies"], *extras["security"], *extras["serve"]]
     every = [*wanted, *(name for extra in extras.values() for name in extra)]
-    developed = [line for line in (ROOT / "requirements/dev.in").read_text().splitlines() if line and line[0] != "#"]
-    for lock, names in (("demo.txt", wanted), ("serve.txt", served), ("dev.txt", every + developed)):
+    developed, driven = (
+        [line for line in (ROOT / f"requirements/{name}.in").read_text().splitlines() if line and line[0] not in "#-"]
+        for name in ("dev", "browser")
+    )
+    locks = {"demo.txt": wanted, "serve.txt": served, "dev.txt": every + developed, "browser.txt": driven}
+    for lock, names in locks.items():
         locked = set(re.findall(r"^([a-z0-9.-]+)==", (ROOT / "requirements" / lock).read_text(), re.MULTILINE))
         needed = {re.split(r"[^A-Za-z0-9-]", name, maxsplit=1)[0] for name in names}
         assert needed <= locked, f"run `make lock` ({lock})"

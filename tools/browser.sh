@@ -1,7 +1,9 @@
 #!/bin/sh
-# What tests/browser needs: a headless Chromium, from Debian's packages, where root may install them, and axe-core, which
-# looks for what keeps people from using a page, from npm. Says what it did; what isn't there is skipped, so this never
-# fails.
+# Usage: tools/browser.sh PIP...     (`make browser`; PIP: the command that installs into the environment)
+#
+# What tests/browser needs: a headless Chromium, from Debian's packages, where root may install them; Playwright, which
+# drives it, by requirements/browser.txt; and axe-core, which looks for what keeps people from using a page, from npm. Says
+# what it did; what isn't there is skipped, so this never fails.
 axe=axe-core-4.14.1
 axe_sha256=e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 
@@ -14,7 +16,7 @@ browser() {
   done
   if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
     echo "browser: none here, and only root on a system with apt-get can install one: tests/browser will be skipped"
-    return
+    return 1
   fi
   echo "browser: installing chromium-headless-shell and a font"
   update="timeout 60 apt-get update -qq -o Acquire::Retries=1 -o Acquire::http::Timeout=20"
@@ -25,6 +27,16 @@ browser() {
   else
     echo "$said" | tail -n 3
     echo "browser: apt-get could not install one: tests/browser will be skipped"
+    return 1
+  fi
+}
+
+playwright() {
+  if said=$(timeout 240 "$@" install --require-hashes -r requirements/browser.txt 2>&1 </dev/null); then
+    echo "browser: $(sed -n 's/^\(playwright==[^ ]*\).*/\1/p' requirements/browser.txt)"
+  else
+    echo "$said" | tail -n 3
+    echo "browser: pip could not install Playwright: tests/browser will be skipped"
   fi
 }
 
@@ -48,5 +60,7 @@ axe_core() {
   rm -rf "$folder"
 }
 
-browser
+if browser; then
+  playwright "$@"
+fi
 axe_core

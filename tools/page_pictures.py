@@ -11,17 +11,21 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from confluent_kafka import Consumer, Producer  # noqa: E402
-from tests.browser.chromium import COMMAND, Chromium  # noqa: E402
+from tests.browser.opened import WHY_NOT, chromium, opened  # noqa: E402
 from tests.web.serving import Served, serving  # noqa: E402
 
 from groupkeeper.client.admin import Admin  # noqa: E402
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition  # noqa: E402
 from groupkeeper.testing.background import BackgroundBroker  # noqa: E402
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 PICTURES = ROOT / "docs" / "pictures"
 TOKEN = "a-token-for-these-pictures"
@@ -92,35 +96,35 @@ async def live(servers: str) -> None:
             await asyncio.sleep(1.0)
 
 
-def take(served: Served, folder: Path) -> None:
+def take(served: Served) -> None:
     """All pictures."""
     base = f"http://{served.address}"
-    with Chromium(folder / "desk", width=1400, height=860) as browser:
-        log_in(browser, base)
-        browser.open(f"{base}/group?cluster=prod&group=fraud-check")
-        browser.picture(PICTURES / TAKEN[0], is_whole=False)
-        browser.open(f"{base}/change?cluster=prod&group=fraud-check")
-        browser.run("document.getElementById('to-ago').click()")
-        browser.run("document.querySelector('[name=ago]').value = '1h30m'")
-        browser.run("document.querySelector('form.tall button').click()")
-        browser.until("document.title.startsWith('Plan:') && document.readyState === 'complete'")
-        browser.picture(PICTURES / TAKEN[1])
-    with Chromium(folder / "dark", width=1400, height=620, is_dark=True) as browser:
-        log_in(browser, base)
-        browser.open(f"{base}/cluster?cluster=prod&sort=time_lag")
-        browser.picture(PICTURES / TAKEN[2])
+    with chromium() as browser, opened(browser, width=1400, height=860) as (page, _, _):
+        log_in(page, base)
+        page.goto(f"{base}/group?cluster=prod&group=fraud-check")
+        page.screenshot(path=PICTURES / TAKEN[0])
+        page.goto(f"{base}/change?cluster=prod&group=fraud-check")
+        page.check("#to-ago")
+        page.fill("[name=ago]", "1h30m")
+        with page.expect_navigation():
+            page.click("form.tall button")
+        page.screenshot(path=PICTURES / TAKEN[1], full_page=True)
+    with chromium() as browser, opened(browser, width=1400, height=620, is_dark=True) as (page, _, _):
+        log_in(page, base)
+        page.goto(f"{base}/cluster?cluster=prod&sort=time_lag")
+        page.screenshot(path=PICTURES / TAKEN[2], full_page=True)
 
 
-def log_in(browser: Chromium, base: str) -> None:
-    browser.open(f"{base}/login")
-    browser.run(f"document.querySelector('[name=token]').value = '{TOKEN}'")
-    browser.run("document.querySelector('form').submit()")
-    browser.until("document.title === 'Consumer groups'")
+def log_in(page: Page, base: str) -> None:
+    page.goto(f"{base}/login")
+    page.fill("[name=token]", TOKEN)
+    with page.expect_navigation(url=f"{base}/"):
+        page.keyboard.press("Enter")
 
 
 def main() -> int:
-    if COMMAND is None:
-        print("there is no Chromium: 'make browser' installs one, $CHROMIUM names one", file=sys.stderr)
+    if WHY_NOT:
+        print(WHY_NOT, file=sys.stderr)
         return 1
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name, BackgroundBroker() as broker:
@@ -135,7 +139,7 @@ def main() -> int:
         with serving(*where, *words) as served:
             served.until_ready()
             asyncio.run(live(broker.bootstrap_servers))
-            take(served, folder)
+            take(served)
         for member in members:
             member.close()
     for name in TAKEN:

@@ -22,7 +22,7 @@ from rich.text import Text
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.browser.chromium import COMMAND, Chromium  # noqa: E402
+from tests.browser.opened import WHY_NOT, chromium, opened  # noqa: E402
 from tests.fleet_tables import fleet, write  # noqa: E402
 
 from groupkeeper.demo import stage  # noqa: E402
@@ -150,9 +150,9 @@ def report(folder: Path, target: Path) -> None:
     tables = write(folder / "tables", rows)
     page = folder / "report.html"
     run(f"groupkeeper pipeline report --tables {tables} --output-file {page} --hours 3", folder)
-    with Chromium(folder / "browser", width=1180, height=800) as browser:
-        browser.open(page.as_uri())
-        browser.picture(target, is_whole=False)
+    with chromium() as browser, opened(browser, width=1180, height=800) as (shown, _, _):
+        shown.goto(page.as_uri())
+        shown.screenshot(path=target)
 
 
 def main() -> int:
@@ -160,8 +160,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="groupkeeper-pictures-") as name:
         (TARGET / "terminal.svg").write_text(terminal(Path(name)))
         print("wrote docs/pictures/terminal.svg")
-        if COMMAND is None:
-            print("no Chromium: docs/pictures/report.png stays as it is (make browser)")
+        if WHY_NOT:
+            print(f"docs/pictures/report.png stays as it is: {WHY_NOT}")
             return 1
         report(Path(name), TARGET / "report.png")
         print("wrote docs/pictures/report.png")

@@ -7,10 +7,10 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from tests.browser.chromium import COMMAND, Chromium
+from tests.browser.opened import WHY_NOT, aside, expect, opened
 from tests.cli.stages import SETTINGS
 from tests.live.stage import arrange
 from tests.web.serving import Served, serving
@@ -20,10 +20,13 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.testing.background import BackgroundBroker
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
 AXE = next(iter((Path(__file__).parents[2] / "build").glob("axe-core-*/axe.min.js")), None)
 
 pytestmark = [
-    pytest.mark.skipif(COMMAND is None, reason="no Chromium: 'make browser' installs one, $CHROMIUM names one"),
+    pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT),
     pytest.mark.timeout(180),
 ]
 
@@ -45,7 +48,7 @@ class Stage(NamedTuple):
             one = found.get(TopicPartition("orders", 0))
             return None if one is None else one.offset
 
-        return asyncio.run(ask())
+        return aside(lambda: asyncio.run(ask()))
 
 
 @pytest.fixture(scope="module", params=["groupkeeper", pytest.param("apache", marks=pytest.mark.conformance)])
@@ -65,8 +68,8 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     environment = pytest.MonkeyPatch()
     environment.setenv("GROUPKEEPER_JOURNAL", str(folder / "journal.jsonl"))
     with ApacheKafka(SETTINGS) if request.param == "apache" else BackgroundBroker() as broker:
-        arrange(broker.bootstrap_servers)
-        asyncio.run(add(broker.bootstrap_servers))
+        aside(lambda: arrange(broker.bootstrap_servers))
+        aside(lambda: asyncio.run(add(broker.bootstrap_servers)))
         where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--bootstrap-server", "dr=127.0.0.1:1")
         words = ("--allow-changes", "--token-file", str(folder / "tokens"), "--timeout", "2s", "--interval", "1h")
         with serving(*where, *words) as served:
@@ -81,12 +84,12 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 class Person:
     """Uses pages by the keyboard alone."""
 
-    def __init__(self, stage: Stage, browser: Chromium) -> None:
-        self.browser = browser
+    def __init__(self, stage: Stage, page: Page) -> None:
+        self.page = page
         self._base = f"http://{stage.served.address}"
 
     def open(self, path: str) -> None:
-        self.browser.open(self._base + path)
+        self.page.goto(self._base + path)
 
     def go_to(self, said: str) -> None:
         """Press Tab until the element with these words has the focus, which is to be seen."""
@@ -96,10 +99,10 @@ class Person:
         )
         seen = []
         for _ in range(120):
-            self.browser.press("Tab")
-            seen.append(self.browser.run(words))
+            self.page.keyboard.press("Tab")
+            seen.append(self.page.evaluate(words))
             if seen[-1] == said:
-                style = self.browser.run("getComputedStyle(document.activeElement).outlineStyle")
+                style = self.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
                 assert style != "none", f"one does not see that {said} has the focus"
                 return
         raise AssertionError(f"Tab never comes to {said!r}, but to {seen}")
@@ -107,40 +110,39 @@ class Person:
     def follow(self, said: str) -> None:
         """Go to a link or button, and press Enter."""
         self.go_to(said)
-        self.browser.run("document.documentElement.dataset.left = '1'")
-        self.browser.press("Enter")
-        self.browser.until("document.readyState === 'complete' && !document.documentElement.dataset.left")
+        with self.page.expect_navigation():
+            self.page.keyboard.press("Enter")
 
     def give_token(self) -> None:
         """Type it into the field, which has the focus from the start."""
-        self.browser.until("document.activeElement.name === 'token'")
-        self.browser.type(TOKEN)
-        self.browser.press("Enter")
+        expect(self.page.locator("[name=token]")).to_be_focused()
+        self.page.keyboard.insert_text(TOKEN)
+        self.page.keyboard.press("Enter")
 
     def log_in(self) -> None:
         self.open("/login")
         self.give_token()
-        self.browser.until("document.body.innerText.includes('alice')")
+        expect(self.page.locator("body")).to_contain_text("alice")
 
     @property
     def words(self) -> str:
-        return " ".join(str(self.browser.run("document.querySelector('main').innerText")).split())
+        return " ".join(str(self.page.evaluate("document.querySelector('main').innerText")).split())
 
 
-def test_a_reset_and_its_undo_by_keyboard(stage: Stage, tmp_path: Path) -> None:
-    with Chromium(tmp_path) as browser:
-        alice = Person(stage, browser)
+def test_a_reset_and_its_undo_by_keyboard(stage: Stage, browser: Browser) -> None:
+    with opened(browser) as (page, complaints, _):
+        alice = Person(stage, page)
         alice.open("/group?cluster=prod&group=search")
-        assert alice.browser.run("document.title") == "Log in"
+        assert alice.page.evaluate("document.title") == "Log in"
         alice.give_token()
-        browser.until("document.title === 'search'")  # where one wanted to go
+        expect(page).to_have_title("search")  # where one wanted to go
         alice.follow("Reset, delete …")
         alice.go_to("the oldest record")
         for _ in range(5):  # a group of buttons is one stop; arrows choose
-            browser.press("ArrowDown")
-        assert browser.run("document.activeElement.value") == "shift"
-        browser.press("Tab")
-        browser.type("5")
+            page.keyboard.press("ArrowDown")
+        assert page.evaluate("document.activeElement.value") == "shift"
+        page.keyboard.press("Tab")
+        page.keyboard.insert_text("5")
         alice.follow("Plan the reset")
         assert "Nothing is changed yet" in alice.words
         assert stage.committed("search") == 0
@@ -155,13 +157,13 @@ def test_a_reset_and_its_undo_by_keyboard(stage: Stage, tmp_path: Path) -> None:
         assert "undo" in alice.words
         alice.follow("log out")
         alice.open("/")
-        assert browser.run("document.title") == "Log in"
-        assert [each for each in browser.complaints if "401" not in each] == []
+        assert page.evaluate("document.title") == "Log in"
+        assert [each for each in complaints if "401" not in each] == []
 
 
-def test_a_group_is_deleted_and_comes_back(stage: Stage, tmp_path: Path) -> None:
-    with Chromium(tmp_path) as browser:
-        alice = Person(stage, browser)
+def test_a_group_is_deleted_and_comes_back(stage: Stage, browser: Browser) -> None:
+    with opened(browser) as (page, _, _):
+        alice = Person(stage, page)
         alice.log_in()
         alice.open("/change?cluster=prod&group=audit")
         alice.follow("Plan the deletion of the group")
@@ -174,16 +176,16 @@ def test_a_group_is_deleted_and_comes_back(stage: Stage, tmp_path: Path) -> None
         assert stage.committed("audit") == 8
 
 
-def test_a_form_that_makes_no_sense_says_why(stage: Stage, tmp_path: Path) -> None:
-    with Chromium(tmp_path) as browser:
-        alice = Person(stage, browser)
+def test_a_form_that_makes_no_sense_says_why(stage: Stage, browser: Browser) -> None:
+    with opened(browser) as (page, _, _):
+        alice = Person(stage, page)
         alice.log_in()
         alice.open("/change?cluster=prod&group=search")
         alice.go_to("the oldest record")
         for _ in range(4):
-            browser.press("ArrowDown")
-        browser.press("Tab")
-        browser.type("a while")
+            page.keyboard.press("ArrowDown")
+        page.keyboard.press("Tab")
+        page.keyboard.insert_text("a while")
         alice.follow("Plan the reset")
         assert "how long ago: 'a while' is no duration" in alice.words
 
@@ -192,74 +194,76 @@ def test_a_form_that_makes_no_sense_says_why(stage: Stage, tmp_path: Path) -> No
     ("width", "scale", "is_dark"), [(1280, 1, False), (640, 2, False), (390, 1, True)], ids=["desk", "zoom", "phone"]
 )
 def test_every_page_keeps_within_the_window(
-    stage: Stage, tmp_path: Path, width: int, scale: int, is_dark: bool
+    stage: Stage, browser: Browser, width: int, scale: int, is_dark: bool
 ) -> None:
     """A window of 1280 at 200 % is one of 640 with twice the dots."""
-    with Chromium(tmp_path, width=width, is_dark=is_dark, scale=scale) as browser:
-        alice = Person(stage, browser)
+    with opened(browser, width=width, is_dark=is_dark, scale=scale) as (page, complaints, _):
+        alice = Person(stage, page)
         alice.log_in()
         for path in [*stage.paths, *made_paths(alice)]:
             alice.open(path)
-            wide = browser.run("[document.documentElement.scrollWidth, innerWidth]")
+            wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
             if wide[0] > wide[1]:
                 outside = "!one.closest('.wide table') && one.getBoundingClientRect().right > innerWidth"
                 over = f"[...document.querySelectorAll('main *')].filter((one) => {outside})"
-                raise AssertionError((path, browser.run(f"{over}.map((one) => one.outerHTML.slice(0, 200)).join()")))
+                raise AssertionError((path, page.evaluate(f"{over}.map((one) => one.outerHTML.slice(0, 200)).join()")))
             buttons = "[...document.querySelectorAll('button,input:not([type=hidden]),select')]"
-            outside = browser.run(f"{buttons}.filter((each) => each.getBoundingClientRect().right > innerWidth).length")
+            outside = page.evaluate(
+                f"{buttons}.filter((each) => each.getBoundingClientRect().right > innerWidth).length"
+            )
             assert outside == 0, path
-        assert [each for each in browser.complaints if "404" not in each] == []
+        assert [each for each in complaints if "404" not in each] == []
 
 
 def made_paths(alice: Person) -> list[str]:
     """A plan that fits, one that is done, and a change of the journal."""
     alice.open("/change?cluster=prod&group=search")
-    alice.browser.run("document.getElementById('to-current').click()")
+    alice.page.evaluate("document.getElementById('to-current').click()")
     alice.follow("Plan the reset")
-    path = str(alice.browser.run("location.pathname + location.search"))
+    path = str(alice.page.evaluate("location.pathname + location.search"))
     alice.open("/plans")
-    done = alice.browser.run("[...document.links].find((link) => link.pathname === '/journal/change')?.href")
+    done = alice.page.evaluate("[...document.links].find((link) => link.pathname === '/journal/change')?.href")
     return [path] if done is None else [path, "/" + str(done).split("/", 3)[3]]
 
 
 @pytest.mark.long
 @pytest.mark.skipif(AXE is None, reason="no axe-core: 'make browser' gets it")
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
-def test_nothing_keeps_people_from_using_a_page(stage: Stage, tmp_path: Path, is_dark: bool) -> None:
+def test_nothing_keeps_people_from_using_a_page(stage: Stage, browser: Browser, is_dark: bool) -> None:
     assert AXE is not None
     found: dict[str, list[str]] = {}
-    with Chromium(tmp_path, is_dark=is_dark) as browser:
-        alice = Person(stage, browser)
+    with opened(browser, is_dark=is_dark) as (page, _, _):
+        alice = Person(stage, page)
         alice.log_in()
         script = AXE.read_text()
         for path in [*stage.paths, *made_paths(alice)]:
             alice.open(path)
-            browser.run(f"{script};0")
-            result: Any = json.loads(browser.run("axe.run().then((found) => JSON.stringify(found.violations))"))
-            assert browser.run("axe.version")
+            page.evaluate(f"{script};0")
+            result: Any = json.loads(page.evaluate("axe.run().then((found) => JSON.stringify(found.violations))"))
+            assert page.evaluate("axe.version")
             said = [f"{each['id']}: {[node['html'][:160] for node in each['nodes'][:2]]}" for each in result]
             if said:
                 found[path] = said
     assert found == {}
 
 
-def test_names_with_markup_are_names(stage: Stage, tmp_path: Path) -> None:
-    with Chromium(tmp_path) as browser:
-        alice = Person(stage, browser)
+def test_names_with_markup_are_names(stage: Stage, browser: Browser) -> None:
+    with opened(browser) as (page, complaints, _):
+        alice = Person(stage, page)
         alice.log_in()
         alice.open("/cluster?cluster=prod&q=%3Cimg")
         links = "[...document.links].map((link) => link.getAttribute('href'))"
-        groups = [link for link in browser.run(links) if link.startswith("/group?") and "onerror" in link]
+        groups = [link for link in page.evaluate(links) if link.startswith("/group?") and "onerror" in link]
         assert len(groups) == 1
         change = groups[0].replace("/group", "/change")
         for path in ["/", "/cluster?cluster=prod", groups[0], change, "/journal?group=%3Cscript%3E"]:
             alice.open(path)
-            assert browser.run("document.querySelectorAll('img,main script').length") == 0
-            assert browser.run("document.title") != "run"
+            assert page.evaluate("document.querySelectorAll('img,main script').length") == 0
+            assert page.evaluate("document.title") != "run"
         alice.open(change)
-        browser.run("document.getElementById('to-earliest').click()")
+        page.evaluate("document.getElementById('to-earliest').click()")
         alice.follow("Plan the reset")
         alice.follow("Apply")
         assert re.search(r"Applied by alice and read back: 1 partition", alice.words)
-        assert browser.run("document.title") != "run"
-        assert browser.complaints == []
+        assert page.evaluate("document.title") != "run"
+        assert complaints == []

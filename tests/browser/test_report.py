@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.browser.chromium import COMMAND, Chromium
+from tests.browser.opened import WHY_NOT, opened
 from tests.fleet_tables import EVIL, fleet, write
 
-from groupkeeper.pipeline.report.page import page
+from groupkeeper.pipeline.report import page as pages
 from groupkeeper.pipeline.report.reading import read_report
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 pytestmark = [
-    pytest.mark.skipif(COMMAND is None, reason="no Chromium: 'make browser' installs one, $CHROMIUM names one"),
+    pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT),
     pytest.mark.timeout(180),
 ]
 
@@ -22,7 +25,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("report")
     tables = write(folder / "tables", fleet(30))
     file = folder / "report.html"
-    file.write_text(page(read_report(str(tables), hours=24, top=10)))
+    file.write_text(pages.page(read_report(str(tables), hours=24, top=10)))
     return file.as_uri()
 
 
@@ -31,22 +34,22 @@ def column(number: int) -> str:
     return f"[...document.querySelectorAll('#table-groups tbody tr')].map((row) => row.cells[{number}].textContent)"
 
 
-def test_it_is_shown_sorted_and_narrowed_down(url: str, tmp_path: Path) -> None:
-    with Chromium(tmp_path) as browser:
-        browser.open(url)
-        assert browser.run("document.querySelectorAll('svg.plot path.curve').length") >= 10
-        assert browser.run("document.querySelectorAll('svg.plot rect.bar').length") > 50
-        assert browser.run("document.querySelector('svg.plot').getBoundingClientRect().width") > 200
-        texts = browser.run(column(1))
+def test_it_is_shown_sorted_and_narrowed_down(url: str, browser: Browser) -> None:
+    with opened(browser) as (page, complaints, requests):
+        page.goto(url)
+        assert page.evaluate("document.querySelectorAll('svg.plot path.curve').length") >= 10
+        assert page.evaluate("document.querySelectorAll('svg.plot rect.bar').length") > 50
+        assert page.evaluate("document.querySelector('svg.plot').getBoundingClientRect().width") > 200
+        texts = page.evaluate(column(1))
         assert len(texts) == 30
         (evil,) = [each for each in texts if "alert(1)" in each]
         assert evil == EVIL.replace("\u202e", "\\u202e").replace("\x1b", "\\x1b")
         for number, kind in ((3, int), (1, str)):
-            before = browser.run(column(number))
+            before = page.evaluate(column(number))
             orders = []
             for _ in range(2):
-                browser.run(f"document.querySelector('#table-groups th:nth-child({number + 1}) button').click()")
-                found = browser.run(column(number))
+                page.evaluate(f"document.querySelector('#table-groups th:nth-child({number + 1}) button').click()")
+                found = page.evaluate(column(number))
                 assert sorted(found) == sorted(before)
                 orders.append(
                     [int(each.replace(",", "").replace("—", "-1")) for each in found] if kind is int else found
@@ -56,27 +59,26 @@ def test_it_is_shown_sorted_and_narrowed_down(url: str, tmp_path: Path) -> None:
             else:
                 assert orders == [sorted(orders[0], key=str.lower), sorted(orders[0], key=str.lower, reverse=True)]
         sorting = "document.querySelector('#table-groups th[aria-sort]').textContent"
-        assert browser.run(sorting) == "group"
-        browser.run(
+        assert page.evaluate(sorting) == "group"
+        page.evaluate(
             "const field = document.querySelector('.filter'); field.value = 'BILLING-0017';"
             "field.dispatchEvent(new Event('input'))"
         )
-        assert browser.run("document.querySelectorAll('#table-groups tbody tr:not([hidden])').length") == 1
-        assert browser.complaints == []
-        assert browser.requests == [url]
+        assert page.evaluate("document.querySelectorAll('#table-groups tbody tr:not([hidden])').length") == 1
+        assert complaints == []
+        assert requests == [url]
 
 
 @pytest.mark.parametrize(
     ("width", "is_dark", "medium"), [(390, True, "screen"), (1280, False, "screen"), (760, True, "print")]
 )
-def test_it_fits_the_screen_and_can_be_read(url: str, tmp_path: Path, width: int, is_dark: bool, medium: str) -> None:
+def test_it_fits_the_screen_and_can_be_read(url: str, browser: Browser, width: int, is_dark: bool, medium: str) -> None:
     """WCAG AA: a contrast of at least 4.5 between text and what is behind it, on paper too."""
-    with Chromium(tmp_path, width=width, is_dark=is_dark) as browser:
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
-        browser.send("Emulation.setEmulatedMedia", media=medium, features=[scheme])
-        browser.open(url)
-        assert browser.run("document.documentElement.scrollWidth") <= width
-        poor = browser.run(
+    with opened(browser, width=width, is_dark=is_dark) as (page, complaints, _):
+        page.emulate_media(media=medium)
+        page.goto(url)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        poor = page.evaluate(
             """(() => {
   const light = (text) => {
     const parts = text.match(/[\\d.]+/g).slice(0, 3).map((each) => each / 255);
@@ -99,27 +101,27 @@ def test_it_fits_the_screen_and_can_be_read(url: str, tmp_path: Path, width: int
 })()"""
         )
         assert poor == []
-        paper = browser.run("getComputedStyle(document.body).backgroundColor")
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (paper == "rgb(255, 255, 255)") == (medium == "print")
-        assert browser.complaints == []
+        assert complaints == []
 
 
-def test_who_looks_sees_the_worst_first_and_what_is_not_known(url: str, tmp_path: Path) -> None:
-    with Chromium(tmp_path) as browser:
-        browser.open(url)
-        first = browser.run("document.querySelector('.urgent li').getBoundingClientRect().bottom")
+def test_who_looks_sees_the_worst_first_and_what_is_not_known(url: str, browser: Browser) -> None:
+    with opened(browser) as (page, _, _):
+        page.goto(url)
+        first = page.evaluate("document.querySelector('.urgent li').getBoundingClientRect().bottom")
         assert first < 300
-        shown = browser.run("[...document.querySelectorAll('.urgent .status')].map((each) => each.textContent)")
+        shown = page.evaluate("[...document.querySelectorAll('.urgent .status')].map((each) => each.textContent)")
         assert shown == ["stopped"] * 3 + ["stalled"] * 3
         # Where a line is dashed a shade lies behind it, as wide as the line is.
-        widths = browser.run(
+        widths = page.evaluate(
             "[...document.querySelectorAll('svg.plot:has(.least)')].map((each) => ["
             "each.querySelector('.least').getBoundingClientRect().right,"
             "each.querySelector('.dim').getBoundingClientRect().right])"
         )
         assert len(widths) == 10
         assert all(abs(line - shade) < 3 for line, shade in widths)
-        clipped = browser.run(
+        clipped = page.evaluate(
             "[...document.querySelectorAll('dd, .axis span, h3, .urgent span')]"
             ".filter((each) => each.scrollWidth > each.clientWidth + 1 && each.clientWidth)"
             ".map((each) => each.outerHTML)"
@@ -127,10 +129,9 @@ def test_who_looks_sees_the_worst_first_and_what_is_not_known(url: str, tmp_path
         assert clipped == []
 
 
-def test_it_is_readable_without_javascript(url: str, tmp_path: Path) -> None:
-    with Chromium(tmp_path) as browser:
-        browser.send("Emulation.setScriptExecutionDisabled", value=True)
-        browser.open(url)
-        assert browser.run("document.querySelectorAll('#table-groups tbody tr').length") == 30
-        assert browser.run("document.querySelectorAll('button').length") == 0
-        assert browser.run("document.querySelector('#table-groups th').textContent") == "status"
+def test_it_is_readable_without_javascript(url: str, browser: Browser) -> None:
+    with opened(browser, has_scripts=False) as (page, _, _):
+        page.goto(url)
+        assert page.evaluate("document.querySelectorAll('#table-groups tbody tr').length") == 30
+        assert page.evaluate("document.querySelectorAll('button').length") == 0
+        assert page.evaluate("document.querySelector('#table-groups th').textContent") == "status"
