@@ -19,6 +19,7 @@ from groupkeeper.cli.framework.commands import parser
 from groupkeeper.cli.framework.reports import Shape
 from groupkeeper.cli.groups import shapes as groups_shapes
 from groupkeeper.cli.groups import watch as groups_watch
+from groupkeeper.cli.pipeline.forget import FORGOTTEN
 from groupkeeper.cli.pipeline.quality import CHECKS as QUALITY_CHECKS
 from groupkeeper.cli.plans import shapes as plan_shapes
 from groupkeeper.cli.spark import shapes as spark_shapes
@@ -190,6 +191,7 @@ SHAPES = (
     ("history ID", plan_shapes.RECORDED, ""),
     ("check", check.CHECKS, ""),
     ("pipeline quality", QUALITY_CHECKS, ""),
+    ("pipeline forget", FORGOTTEN, EXECUTED),
     ("spark lag", spark_shapes.QUERIES_LAG, ""),
     ("spark starting-offsets --output json", spark_shapes.STARTING_OFFSETS, ""),
     ("context list", context.CONTEXTS, ""),

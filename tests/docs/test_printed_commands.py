@@ -61,6 +61,8 @@ def test_the_command_and_its_options_exist(command: str) -> None:
 def test_the_picture_of_a_terminal_has_commands_that_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.json").write_text("".join(write(Plan(None, ()))))
+    (tmp_path / "owners.txt").write_text("team-a-* team-a\n")
+    (tmp_path / "key.txt").write_text("a key that nobody guesses\n")
     picture = ElementTree.parse(ROOT / "docs/pictures/terminal.svg").getroot()
     rows: dict[str, str] = {}
     for part in picture.iter("{http://www.w3.org/2000/svg}text"):

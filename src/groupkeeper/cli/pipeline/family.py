@@ -456,6 +456,7 @@ FAMILY = Family(
         "follow": Entry("keep the tables up to date", "groupkeeper.cli.pipeline.family:FOLLOW"),
         "report": Entry("show the tables as a page, with a summary", "groupkeeper.cli.pipeline.report:REPORT"),
         "quality": Entry("check whether the tables can be relied on", "groupkeeper.cli.pipeline.quality:QUALITY"),
+        "forget": Entry("take the rows of groups out of the tables", "groupkeeper.cli.pipeline.forget:FORGET"),
         "as-of": Entry("find the committed offsets of an earlier time", "groupkeeper.cli.pipeline.questions:AS_OF"),
         "scan-time": Entry("find the first offsets from a time on", "groupkeeper.cli.pipeline.questions:SCAN_TIME"),
     }

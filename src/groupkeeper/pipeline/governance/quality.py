@@ -72,7 +72,7 @@ SELECT (SELECT count(*) FROM group_records JOIN ends USING (cluster, log_partiti
     (SELECT count(*) FROM rejects) AS found
 """
 _LOST = f"""
-SELECT count(*) AS lost, min(format('{{}}-{{}}', log_partition, log_offset)) AS first
+SELECT log_partition, log_offset
 FROM log WHERE NOT EXISTS (
     SELECT 1 FROM ({_PLACES}) AS own
     WHERE own.cluster = $cluster AND own.log_partition = log.log_partition AND own.log_offset = log.log_offset)
@@ -124,7 +124,8 @@ def _checked(directory: str, options: Options | None, max_age_ms: int | None) ->
     checks.append(Check(None, None, "files", OK, 0, "all files are there"))
     history = {table.name: stored.rows(table) for table in _HISTORY}
     offsets = [Offsets(**row) for row in made(_OFFSETS_READ, _OFFSETS, history).read_all().to_pylist()]
-    of_logs = checks_of_offsets(offsets, {}, stored.next_offsets)
+    taken = {name: sum(count for count, _ in own.values()) for name, own in stored.forgotten.items()}
+    of_logs = checks_of_offsets(offsets, {}, stored.next_offsets, taken)
     problems: list[str] = []
     if options is not None:
         compared, problems = _compared(options, stored, history, offsets)
@@ -190,7 +191,7 @@ def _compared(
             problems.append(f"cluster {name}: it is not in the tables: name it as the run did, by NAME=HOST:PORT")
             continue
         try:
-            check = _compared_with(ranges, options, stored.next_offsets[name], history, offsets)
+            check = _compared_with(ranges, options, stored, history, offsets)
             checks[name, check.check_name] = check
         except SourceError as error:
             problems.append(str(error))
@@ -198,19 +199,19 @@ def _compared(
 
 
 def _compared_with(
-    ranges: Sequence[Range], options: Options, ends: Mapping[int, int], history: Mapping[str, Rows],
+    ranges: Sequence[Range], options: Options, stored: Stored, history: Mapping[str, Rows],
     offsets: Sequence[Offsets],
 ) -> Check:  # fmt: skip
     """Offsets without a row, beside what the log has: a record that the log has must be in the history."""
     name = ranges[0].name
+    ends, taken = stored.next_offsets[name], stored.forgotten.get(name, {})
     read = [each._replace(end=min(each.end, ends.get(each.partition, 0))) for each in ranges]
     log = _log([each for each in read if each.size > 0], options)
-    (lost,) = made(
-        pa.schema([("lost", pa.int64()), ("first", pa.string())]), _LOST, {**history, "log": log}, {"cluster": name}
-    ).read_all().to_pylist()  # fmt: skip
-    if lost["lost"]:
-        detail = f"{lost['lost']} records of the log are not in the history, for one {lost['first']}"
-        return Check(name, None, "gaps", FAILED, lost["lost"], detail)
+    lost = made(_IN_LOG, _LOST, {**history, "log": log}, {"cluster": name}).read_all()
+    if beyond := _beyond(lost, taken):
+        partition, offset = min(beyond)
+        detail = f"{len(beyond)} records of the log are not in the history, for one {partition}-{offset}"
+        return Check(name, None, "gaps", FAILED, len(beyond), detail)
     own = {each.partition: each for each in offsets if each.cluster == name}
     missing = sum(ends[number] - each.first - each.different for number, each in own.items() if number in ends)
     starts = pa.Table.from_pylist([{"log_partition": each.partition, "start": each.start} for each in ranges], _STARTS)
@@ -225,10 +226,26 @@ def _compared_with(
         if each.partition in own and each.start > own[each.partition].first
     )
     text = f"the log has {len(log)} records up to where the history goes, all are there"
+    if len(lost):
+        text += f" but {len(lost)} that were taken out by 'groupkeeper pipeline forget'"
     if before:
         return Check(name, None, "gaps", UNKNOWN, before, f"{text}; {before} offsets lie before the log's begin now")
+    missing -= len(lost)
     explained = f"; {missing} offsets have none there either: compacted, or of aborted transactions" if missing else ""
     return Check(name, None, "gaps", OK, 0, f"{text}{explained}")
+
+
+def _beyond(lost: pa.Table, taken: Mapping[int, tuple[int, int]]) -> list[tuple[int, int]]:
+    """Places that rows which were taken out do not explain: of those the number is known, and up to where they were."""
+    by_partition: dict[int, list[int]] = {}
+    for row in lost.to_pylist():
+        by_partition.setdefault(row["log_partition"], []).append(row["log_offset"])
+    found: list[tuple[int, int]] = []
+    for partition, own in by_partition.items():
+        count, end = taken.get(partition, (0, 0))
+        early = [offset for offset in own if offset < end]
+        found += [(partition, offset) for offset in own if offset >= end or len(early) > count]
+    return found
 
 
 def _log(ranges: Sequence[Range], options: Options) -> pa.Table:

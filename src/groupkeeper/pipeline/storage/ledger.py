@@ -43,6 +43,7 @@ _KEPT = 3
 _KEPT_FIELDS = (
     "schema",
     "privacy",
+    "forgotten",
     "made_to",
     "carried",
     "open",
@@ -313,6 +314,38 @@ class Ledger:
             files[table] = self.parquet(directory)
         changes = {"thinned": {**self._last.get("thinned", {}), **thinned}}
         self._write(files, self._last["next_offsets"], directories=directories, changes=changes)
+
+    def forget(
+        self, directories: Mapping[str, str], renamed: Mapping[str, Mapping[str, str]],
+        rows: Mapping[str, Mapping[int, int]],
+    ) -> None:  # fmt: skip
+        """As `replace`, of directories in which some files are `renamed`, because rows were taken out of them: of the
+        history so many `rows`, by cluster and partition.
+        """
+        self._settle()
+        files = dict(self._last["files"])
+        for table, directory in directories.items():
+            files[table] = self.parquet(directory)
+        opened = {
+            table: [renamed.get(table, {}).get(name, name) for name in names]
+            for table, names in self._last.get("open", {}).items()
+        }
+        changes: dict[str, Any] = {"open": opened, "forgotten": self._forgotten(rows)}
+        if "fresh" in self._last:
+            changes["fresh"] = {
+                table: {renamed.get(table, {}).get(name, name): reach for name, reach in own.items()}
+                for table, own in self._last["fresh"].items()
+            }
+        self._write(files, self._last["next_offsets"], directories=directories, changes=changes)
+
+    def _forgotten(self, rows: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, tuple[int, int]]]:
+        """How many rows of the history were taken out, and up to which offset, by cluster and partition."""
+        found = {name: dict(own) for name, own in self._last.get("forgotten", {}).items()}
+        for name, own in rows.items():
+            for number, count in own.items():
+                before, _ = found.setdefault(name, {}).get(str(number), (0, 0))
+                found[name][str(number)] = (before + count, self.next_offsets[name][number])
+        return found
 
     def follow_to(self, lake: Mapping[str, Any]) -> None:
         """From now on tables of a lake follow these; JSON."""

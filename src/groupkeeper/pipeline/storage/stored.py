@@ -55,6 +55,14 @@ class Stored:
         """Up to where the other tables are made of the history."""
         return _numbered(self.entry.get("made_to", {}))
 
+    @property
+    def forgotten(self) -> dict[str, dict[int, tuple[int, int]]]:
+        """How many rows of the history were taken out, and up to which offset, by cluster and partition."""
+        found: dict[str, dict[str, list[int]]] = self.entry.get("forgotten", {})
+        return {
+            name: {int(number): (count, end) for number, (count, end) in own.items()} for name, own in found.items()
+        }
+
     def has(self, table: Table) -> bool:
         """Whether a run has written the table."""
         return table.name in self.files or table.name in self._directories

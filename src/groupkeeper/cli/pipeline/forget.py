@@ -1,0 +1,86 @@
+"""`groupkeeper pipeline forget`: rows of groups, taken out of all tables."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from groupkeeper.cli.framework.clusters import add_output, print_report
+from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.reports import Column, Page, Problem, Shape
+from groupkeeper.cli.pipeline.family import add_directory, add_owners
+from groupkeeper.cli.pipeline.parts import import_part
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.commands import ArgumentParser
+    from groupkeeper.pipeline.governance.forget import Forgotten
+
+__all__ = ["FORGET", "FORGOTTEN"]
+
+_SHOWN = 20
+
+FORGOTTEN = Shape(
+    "pipeline-forget",
+    "tables",
+    [
+        Column("table", "the table; what refreshes carry over is named as its folder"),
+        Column("rows", "how many rows of it are of the groups"),
+        Column("files", "in how many of its files"),
+    ],
+)
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help="a group, or a glob such as 'team-*'")
+    parser.add_argument(
+        "--owner", metavar="OWNER", help="all groups of this owner, by the file of owners, those that are gone included"
+    )
+    add_owners(parser)
+    parser.add_argument("--cluster", metavar="NAME", help="only rows of this cluster, by its name in the tables")
+    add_directory(parser)
+    does = parser.add_mutually_exclusive_group()
+    does.add_argument("--execute", action="store_true", help="take the rows out; without it they are only counted")
+    does.add_argument("--dry-run", action="store_true", help="only count them; the default")
+    add_output(parser)
+
+
+def _run(options: Namespace) -> int:
+    from groupkeeper.pipeline.errors import SourceError
+
+    if bool(options.groups) == (options.owner is not None):
+        options.refuse("which groups? name them, or give --owner OWNER with --owners FILE")
+    if options.owner is not None and not options.owners:
+        options.refuse("argument --owner: which groups are theirs is in the file of owners: give --owners FILE")
+    try:
+        module = import_part("governance.forget")
+        wanted = module.Wanted(tuple(options.groups), options.owner, tuple(options.owners), options.cluster)
+        found = module.forget(options.tables, wanted, execute=options.execute)
+    except SourceError as error:
+        return print_report(options, FORGOTTEN, Page(problems=[Problem("REFUSED", str(error))]))
+    rows = [{"table": name, "rows": count, "files": found.files[name]} for name, count in sorted(found.rows.items())]
+    return print_report(options, FORGOTTEN, Page(rows, (), _remarks(options, found), {"executed": options.execute}))
+
+
+def _remarks(options: Namespace, found: Forgotten) -> list[str]:
+    if not found.rows:
+        return ["no table has rows of such a group"]
+    more = len(found.groups) - _SHOWN
+    names = ", ".join(found.groups[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    remarks = [f"groups: {names}"]
+    if not options.execute:
+        remarks.append("nothing is changed: add --execute to take these rows out")
+    remarks += [f"{page} names them, too: make it again, or remove it" for page in found.pages]
+    return remarks
+
+
+FORGET = Command(
+    _add_arguments,
+    _run,
+    "Take all rows of groups out of the tables in DIR: out of the history, of all tables made of it, and of what "
+    "refreshes carry over, in one step; files that have such rows are written again. No run may write to DIR "
+    "meanwhile. A group that still exists comes back with what it commits from then on.",
+    """\
+example:
+  groupkeeper pipeline forget 'team-a-*' --tables tables
+  groupkeeper pipeline forget --owner team-a --owners owners.txt --tables tables --execute""",
+)

@@ -1,0 +1,253 @@
+"""Rows of groups, taken out of the history and of every table made of it, without Spark."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.owners import Rule, owner_of
+from groupkeeper.pipeline.storage.files import LocalFiles, local_path
+from groupkeeper.pipeline.storage.ledger import ROOT, Ledger
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, OWNERS, REJECTS, TABLES, Table
+from groupkeeper.pipeline.tables.state import CARRIED
+from groupkeeper.protocol.primitives import varint
+
+__all__ = ["Forgotten", "Wanted", "forget"]
+
+_STAGING = f"{ROOT}/staging"
+_PLACE = ("cluster", "log_partition", "log_offset")
+_GROUP = "group_id"
+_RAW = ("raw_key", "raw_value")
+_HISTORY = (COMMITS, GROUP_RECORDS)
+
+
+class Wanted(NamedTuple):
+    """Which groups: by name or glob, or by their owner. `cluster` None: of all clusters."""
+
+    patterns: Sequence[str] = ()
+    owner: str | None = None
+    rules: Sequence[Rule] = ()
+    cluster: str | None = None
+
+    def has(self, group_id: str) -> bool:
+        if any(fnmatch.fnmatchcase(group_id, pattern) for pattern in self.patterns):
+            return True
+        if self.owner is None:
+            return False
+        found = owner_of(self.rules, "group", group_id)
+        return found is not None and found.owner == self.owner
+
+
+class Forgotten(NamedTuple):
+    """The groups, how many rows they had by table, and in how many files."""
+
+    groups: list[str]
+    rows: dict[str, int]
+    files: dict[str, int]
+    pages: list[str]
+    """Files beside the tables that name groups, too."""
+
+
+Mask = Callable[[pa.RecordBatch], pa.Array]
+
+
+def forget(directory: str, wanted: Wanted, *, execute: bool = False) -> Forgotten:
+    """Take out the rows of these groups: all tables in one step. Without `execute` nothing is changed.
+
+    Raises SourceError when it cannot be done there, or another run writes to the directory.
+    """
+    root = local_path(directory)
+    if root is None:
+        raise SourceError(f"{directory}: rows are only taken out of directories of this machine: copy it, or mount it")
+    files = LocalFiles(root)
+    if not files.names(f"{ROOT}/ledger"):
+        raise SourceError(f"{directory} has no tables")
+    try:
+        with files.lock():
+            ledger = Ledger(files, directory)
+            files.clean(_STAGING, _STAGING)  # what killed runs have written aside may have the groups, too
+            if ledger.lake is not None:
+                raise SourceError(
+                    f"{directory}: tables of {ledger.lake['format']} follow its own, which have the rows in earlier "
+                    "versions, too: delete them there by DELETE FROM, remove those versions, and begin a new directory"
+                )
+            return _Forgetting(root, files, ledger, wanted).run(execute=execute)
+    except OSError as error:
+        raise SourceError(f"{directory} cannot be changed: {error.strerror or error}") from error
+
+
+class _Forgetting:
+    def __init__(self, root: Path, files: LocalFiles, ledger: Ledger, wanted: Wanted) -> None:
+        self._root, self._files, self._ledger, self._wanted = root, files, ledger, wanted
+        self._tables = [table for table in (*TABLES, *CARRIED) if ledger.has(table.name)]
+
+    def run(self, *, execute: bool) -> Forgotten:
+        groups = self._groups()
+        found = Forgotten(sorted(groups), {}, {}, self._pages(groups))
+        if not groups:
+            return found
+        masks = {table.name: mask for table in self._tables if (mask := self._mask(table, groups)) is not None}
+        places: list[pa.Table] = []
+        changed: dict[str, dict[str, int]] = {}
+        for table in self._tables:
+            if (mask := masks.get(table.name)) is None:
+                continue
+            for name in self._ledger.files(table.name):
+                path = self._root / table.name / name
+                hit = 0
+                for batch in _batches(path, self._columns(table)):
+                    chosen = mask(batch)
+                    hit += pc.sum(chosen).as_py() or 0
+                    if table in _HISTORY:
+                        places.append(pa.Table.from_batches([batch.select(list(_PLACE))]).filter(chosen))
+                if hit:
+                    changed.setdefault(table.name, {})[name] = hit
+        for name, own in changed.items():
+            found.rows[name], found.files[name] = sum(own.values()), len(own)
+        if execute and changed:
+            self._execute(changed, masks, places)
+        return found
+
+    def _groups(self) -> set[str]:
+        """Those of all tables that are wanted."""
+        found: set[str] = set()
+        for table in self._tables:
+            name = _group_column(table)
+            if name is None:
+                continue
+            for file in self._ledger.files(table.name):
+                for batch in _batches(self._root / table.name / file, [name]):
+                    if batch.num_columns:
+                        found.update(batch[name].unique().to_pylist())
+        named = {
+            each for each in self._wanted.patterns if not set("*?[") & set(each)
+        }  # records may have it in their bytes
+        return named | {each for each in found if each is not None and self._wanted.has(each)}
+
+    def _columns(self, table: Table) -> list[str]:
+        raw = [name for name in _RAW if name in table.names]
+        place = _PLACE if table in (*_HISTORY, REJECTS) else ()
+        name = _group_column(table)
+        kind = ["kind"] if table is OWNERS else []
+        return list(dict.fromkeys(["cluster", *([name] if name else []), *kind, *place, *raw]))
+
+    def _mask(self, table: Table, groups: set[str]) -> Mask | None:
+        """Which rows of a batch are of the groups, or have their names in bytes that could not be decoded."""
+        column = _group_column(table)
+        names = pa.array(sorted(groups), pa.string())
+        cluster = self._wanted.cluster
+        if column is None and table is not REJECTS:
+            return None
+        rejected = self._rejected(groups) if table is REJECTS else set()
+        needles = _needles(groups)
+
+        def mask(batch: pa.RecordBatch) -> pa.Array:
+            if table is REJECTS:
+                keys = zip(*(batch[name].to_pylist() for name in _PLACE), strict=True)
+                return pa.array([key in rejected for key in keys], pa.bool_())
+            chosen = pc.fill_null(pc.is_in(batch[column].cast(pa.string()), names), False)
+            if table is OWNERS:
+                chosen = pc.and_(chosen, pc.equal(batch["kind"], "group"))
+            if "raw_key" in batch.schema.names:
+                pairs = zip(batch["raw_key"].to_pylist(), batch["raw_value"].to_pylist(), strict=True)
+                chosen = pc.or_(chosen, pa.array([_mentions(pair, needles) for pair in pairs], pa.bool_()))
+            if cluster is not None:
+                chosen = pc.and_(chosen, pc.fill_null(pc.equal(batch["cluster"], cluster), False))
+            return chosen
+
+        return mask
+
+    def _rejected(self, groups: set[str]) -> set[tuple[str, int, int]]:
+        """The places of records that could not be decoded and have one of the names in them."""
+        needles = _needles(groups)
+        found = set()
+        for file in self._ledger.files(GROUP_RECORDS.name):
+            for batch in _batches(self._root / GROUP_RECORDS.name / file, [*_PLACE, *_RAW]):
+                for row in batch.filter(pc.is_valid(batch["raw_key"])).to_pylist():
+                    is_wanted = self._wanted.cluster in (None, row["cluster"])
+                    if is_wanted and _mentions((row["raw_key"], row["raw_value"]), needles):
+                        found.add(tuple(row[name] for name in _PLACE))
+        return found
+
+    def _execute(
+        self, changed: Mapping[str, Mapping[str, int]], masks: Mapping[str, Mask], places: Sequence[pa.Table]
+    ) -> None:
+        staging = f"{_STAGING}/{uuid.uuid4().hex}"
+        directories: dict[str, str] = {}
+        renamed: dict[str, dict[str, str]] = {}
+        for table in self._tables:
+            if table.name not in changed:
+                continue
+            aside = f"{staging}/{table.name.replace('/', '-')}"
+            (self._root / aside).mkdir(parents=True)
+            for name in self._ledger.files(table.name):
+                if name not in changed[table.name]:
+                    self._files.link(f"{table.name}/{name}", f"{aside}/{name}")
+                    continue
+                new = f"{name.partition('-')[0]}-{uuid.uuid4().hex}.parquet"
+                renamed.setdefault(table.name, {})[name] = new
+                _rewrite(self._root / table.name / name, self._root / aside / new, table, masks[table.name])
+            directories[table.name] = aside
+        self._ledger.forget(directories, renamed, _counts(places))
+        self._files.remove(staging)
+
+    def _pages(self, groups: Iterable[str]) -> list[str]:
+        """Pages of a report that name one of them."""
+        needles = [each.encode() for each in groups]
+        pages = [each for each in self._root.glob("*.html") if each.is_file()]
+        return sorted(str(each) for each in pages if _mentions((each.read_bytes(), None), needles))
+
+
+def _group_column(table: Table) -> str | None:
+    if table is OWNERS:
+        return "name"
+    return _GROUP if _GROUP in table.names else None
+
+
+def _needles(groups: Iterable[str]) -> list[bytes]:
+    """The names as the protocol writes texts, with their length in front."""
+    names = [each.encode() for each in groups]
+    whole = [len(name).to_bytes(2, "big") + name for name in names if len(name) < 1 << 15]
+    return whole + [varint(len(name) + 1) + name for name in names]
+
+
+def _mentions(pair: tuple[bytes | None, bytes | None], needles: Sequence[bytes]) -> bool:
+    return any(needle in part for part in pair if part is not None for needle in needles)
+
+
+def _batches(path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    """A file's rows, some at a time; columns that an old file lacks are left out."""
+    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+        there = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
+        yield from file.iter_batches(columns=there)
+
+
+def _rewrite(source: Path, target: Path, table: Table, mask: Mask) -> None:
+    """The rows that stay, whole on the disk before anything is published."""
+    with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file:
+        schema = pa.schema([table.arrow.field(name) for name in table.names if name in file.schema_arrow.names])
+        with pq.ParquetWriter(target, schema) as writer:
+            for batch in file.iter_batches():
+                left = batch.filter(pc.invert(mask(batch)))
+                writer.write_table(pa.Table.from_batches([left]).select(schema.names).cast(schema))
+    with target.open("rb") as written:
+        os.fsync(written.fileno())
+
+
+def _counts(places: Sequence[pa.Table]) -> dict[str, dict[int, int]]:
+    """How many rows of the history go, by cluster and partition of the offsets topic."""
+    found: dict[str, dict[int, int]] = {}
+    for rows in places:
+        for cluster, number in zip(rows["cluster"].to_pylist(), rows["log_partition"].to_pylist(), strict=True):
+            own = found.setdefault(cluster, {})
+            own[number] = own.get(number, 0) + 1
+    return found
