@@ -28,6 +28,7 @@ class Door(BackgroundBroker):
 
     def context(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=self.ca)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT  # as Python 3.13 and later do
         context.load_cert_chain(self.own)
         return context
 

@@ -81,7 +81,16 @@ def certified(
         .not_valid_before(now + first_day * DAY)
         .not_valid_after(now + last_day * DAY)
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key((issuer.key if issuer else key).public_key()),
+            critical=False,
+        )
     )
+    if issuer is None:
+        builder = builder.add_extension(
+            x509.KeyUsage(True, False, False, False, False, True, True, False, False), critical=True
+        )
     if names:
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return Certified(key, builder.sign(issuer.key if issuer else key, hashes.SHA256()))

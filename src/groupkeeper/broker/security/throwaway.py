@@ -72,6 +72,10 @@ def _make(folder: str) -> None:
     def begun(name: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
         builder = x509.CertificateBuilder().subject_name(name).issuer_name(ca_name).public_key(key.public_key())
         builder = builder.serial_number(x509.random_serial_number())
+        # Python 3.13 and later refuse certificates that don't identify their keys.
+        identified = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        issued = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
+        builder = builder.add_extension(identified, critical=False).add_extension(issued, critical=False)
         return builder.not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(
             now + datetime.timedelta(days=_DAYS)
         )
