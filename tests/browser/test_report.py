@@ -109,10 +109,14 @@ def test_it_fits_the_screen_and_can_be_read(url: str, browser: Browser, width: i
 def test_who_looks_sees_the_worst_first_and_what_is_not_known(url: str, browser: Browser) -> None:
     with opened(browser) as (page, _, _):
         page.goto(url)
-        first = page.evaluate("document.querySelector('.urgent li').getBoundingClientRect().bottom")
-        assert first < 300
-        shown = page.evaluate("[...document.querySelectorAll('.urgent .status')].map((each) => each.textContent)")
-        assert shown == ["stopped"] * 3 + ["stalled"] * 3
+        first = page.evaluate("document.querySelector('.finding li').getBoundingClientRect().bottom")
+        assert first < 400
+        shown = page.evaluate("[...document.querySelectorAll('.finding h3')].map((each) => each.textContent)")
+        assert shown == [
+            "9 Records will be lost", "6 Fall further behind, or catch up late", "6 Stopped or stalled",
+            "1 Rebalance storms", "1 Held up by transactions", "6 Unused",
+        ]  # fmt: skip
+        assert page.evaluate("document.querySelectorAll('.finding:not(:has(code))').length") == 0
         # Where a line is dashed a shade lies behind it, as wide as the line is.
         widths = page.evaluate(
             "[...document.querySelectorAll('svg.plot:has(.least)')].map((each) => ["
@@ -122,7 +126,7 @@ def test_who_looks_sees_the_worst_first_and_what_is_not_known(url: str, browser:
         assert len(widths) == 10
         assert all(abs(line - shade) < 3 for line, shade in widths)
         clipped = page.evaluate(
-            "[...document.querySelectorAll('dd, .axis span, h3, .urgent span')]"
+            "[...document.querySelectorAll('dd, .axis span, h3, .finding span')]"
             ".filter((each) => each.scrollWidth > each.clientWidth + 1 && each.clientWidth)"
             ".map((each) => each.outerHTML)"
         )

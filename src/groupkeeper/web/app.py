@@ -1,6 +1,7 @@
 """The HTTP routes. Pages are made from the last snapshots: viewing a page sends no request to a cluster.
 
-Pages have one script, which brings them up to date, and their policy lets no other run.
+Pages have two scripts of this server: one brings them up to date, one shows the values of plots. Their policy lets no
+other run.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.pipeline.report.plot_script import PLOT_SCRIPT
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
 from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
 from groupkeeper.web.change_routes import Answer, Changes, Refused, read_form
@@ -86,6 +88,7 @@ class Site:
             *(Route(path, self._for_known(answer)) for path, answer in pages.items()),
             Route("/style.css", self.style),
             Route("/live.js", self.script),
+            Route("/plots.js", self.plot_script),
             Route("/healthz", self.health),
             Route("/readyz", self.readiness),
             Route("/login", self.login, methods=["GET", "POST"]),
@@ -175,6 +178,9 @@ class Site:
     async def script(self, request: Request) -> Response:
         content = resources.files("groupkeeper.web").joinpath("files", "live.js").read_bytes()
         return Response(content, media_type="text/javascript", headers=HEADERS)
+
+    async def plot_script(self, request: Request) -> Response:
+        return Response(PLOT_SCRIPT, media_type="text/javascript", headers=HEADERS)
 
     async def events(self, request: Request) -> Response:
         """The polls of a cluster, or of all, as long as the viewer may see them."""

@@ -156,7 +156,7 @@ def _worst(report: Report) -> _Section:
     from groupkeeper.pipeline.report import words
 
     bad = [each for each in report.groups if each.needs_attention or each.lag]
-    lines = {(each.cluster, each.group_id): [lag for _, lag in each.points] for each in report.lag_lines}
+    lines = {(each.cluster, each.group_id): [lag for _, lag in each.known] for each in report.lag_lines}
     rows = [
         [each.status, *_names(report, each), words.number(each.lag), words.duration(each.lag_ms),
          _spark(lines.get((each.cluster, each.group_id), []))]
@@ -241,7 +241,8 @@ def _json_text(report: Report | None, target: str | None, problems: list[dict[st
     found: dict[str, Any] = {"schema": "pipeline-report/1", "report": target}
     if report is not None:
         found |= {name: getattr(report, name) for name in ("measured_time", "since", "until", "missing")}
-        for name in ("clusters", "groups", "rewinds", "stale", "activity", "lag_lines"):
+        found["refresh"] = None if report.refresh is None else report.refresh._asdict()
+        for name in ("findings", "clusters", "groups", "rewinds", "stale", "activity", "lag_lines"):
             found[name] = [each._asdict() for each in getattr(report, name)]
     return json.dumps({**found, "problems": problems}, indent=2, default=_plain) + "\n"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from groupkeeper.pipeline.report.plot_script import PLOT_SCRIPT
+
 __all__ = ["SCRIPT", "STYLE"]
 
 STYLE = """\
@@ -33,6 +35,22 @@ border:1px solid var(--line);border-left:6px solid var(--ok);border-radius:8px;f
 .numbers dt{color:var(--soft);font-size:13px}
 .numbers dd{margin:0;white-space:nowrap;font-size:22px;font-weight:600;line-height:1.25;
 font-variant-numeric:tabular-nums}
+.act{columns:2 420px;column-gap:14px;margin:14px 0 0}
+.finding{break-inside:avoid;margin:0 0 14px}
+.finding h3{font-size:17px;margin:0}
+.finding h3 b{font-size:22px;margin-right:4px;font-variant-numeric:tabular-nums}
+.finding ol{margin:0;padding:0;list-style:none}
+.finding li{padding:9px 0;border-top:1px solid var(--line)}
+.finding li p{margin:0 0 4px;color:var(--soft);font-size:14px;overflow-wrap:anywhere}
+.finding .note{margin:0 0 8px}
+.what{display:flex;gap:2px 14px;justify-content:space-between;flex-wrap:wrap}
+.what .name{font-weight:600;min-width:0}
+.what .value{font-variant-numeric:tabular-nums}
+.finding code{display:block;font-size:12.5px;background:var(--page);border-radius:4px;padding:3px 7px}
+code{overflow-wrap:anywhere}
+summary{cursor:pointer;color:var(--accent)}
+.fold>summary{margin:40px 0 10px;color:inherit;list-style-position:outside}
+.fold>summary h2{display:inline;margin:0}
 .urgent{margin:14px 0 0;padding:0;list-style:none}
 .urgent li{display:grid;grid-template-columns:104px minmax(0,1fr) auto;gap:2px 14px;padding:9px 18px;
 border-top:1px solid var(--line)}
@@ -47,17 +65,36 @@ border-top:1px solid var(--line)}
 .two+.two{margin-top:14px}
 figure{margin:0}
 figcaption{font-size:13px;margin-top:6px}
-.plot{display:block;width:100%;height:110px;overflow:visible}
+.frame{position:relative;display:flex;gap:6px}
+.frame:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
+.plot{display:block;flex:1 1 auto;width:100%;min-width:0;height:110px;overflow:hidden;
+background:linear-gradient(var(--line),var(--line)) 0 50%/100% 1px no-repeat;
+border:solid var(--line);border-width:1px 0}
 .plot.tall{height:150px}
-.axis{display:flex;justify-content:space-between;font-size:12px;color:var(--soft);font-variant-numeric:tabular-nums}
-.scale{font-size:12px;color:var(--soft);margin:0 0 2px}
-.frame{stroke:var(--line);fill:none;vector-effect:non-scaling-stroke}
+.y{display:flex;flex-direction:column;justify-content:space-between;flex:0 0 46px;text-align:right;font-size:12px;
+line-height:1;color:var(--soft);font-variant-numeric:tabular-nums}
+.mark{position:absolute;inset:0 0 0 52px;width:calc(100% - 52px);height:100%;pointer-events:none;overflow:visible}
+.mark line{stroke:var(--ink);stroke-width:1;stroke-dasharray:3 3}
+.axis{display:flex;justify-content:space-between;margin:2px 0 0 52px;font-size:12px;color:var(--soft);position:relative;
+font-variant-numeric:tabular-nums}
+.zone{position:absolute;right:100%;margin-right:6px}
+.scale{display:flex;flex-wrap:wrap;gap:0 12px;justify-content:space-between;font-size:12px;color:var(--soft);
+margin:0 0 4px;min-height:18px}
+.readout{color:var(--ink);font-variant-numeric:tabular-nums}
+.values{font-size:12.5px;margin:4px 0 0 52px}
+.values>div{max-height:220px;overflow:auto}
+.values table{border-collapse:collapse}
+.values th,.values td{padding:1px 16px 1px 0;text-align:left;font-weight:400;font-variant-numeric:tabular-nums}
+.ranges{display:flex;flex-wrap:wrap;gap:6px;align-items:center;font-size:14px;color:var(--soft)}
+.ranges button{font:inherit;color:var(--ink);background:var(--card);border:1px solid var(--line);border-radius:6px;
+padding:3px 10px;cursor:pointer}
+.ranges button[aria-pressed=true]{border-color:var(--accent);color:var(--accent)}
 .dim{fill:var(--unknown);opacity:.16}
 .area{fill:var(--band)}
 .curve{stroke:var(--accent);stroke-width:2;fill:none;vector-effect:non-scaling-stroke;stroke-linejoin:round}
+.dot{stroke-width:5;stroke-linecap:round}
 .least{stroke-dasharray:4 4;opacity:.75}
 .bar{fill:var(--accent)}
-.bar:hover{opacity:.7}
 .bars{width:100%;border-collapse:collapse}
 .bars td,.bars th{border:0;padding:4px 0;vertical-align:middle}
 .bars th{font-weight:400;text-align:left;width:42%;padding-right:12px;background:none}
@@ -89,15 +126,15 @@ th[aria-sort=descending] button::after{content:" \\25BC"}
 .filter{margin:0 0 10px;width:min(100%,340px);padding:7px 10px;font:inherit;color:inherit;background:var(--card);
 border:1px solid var(--line);border-radius:6px}
 footer{margin-top:40px;font-size:13px;color:var(--soft);overflow-wrap:anywhere}
-@media (max-width:600px){.urgent li{grid-template-columns:minmax(0,1fr) auto}.urgent .name,.urgent .why{grid-column:1/3}
+@media (max-width:600px){main{padding:16px 12px 40px}.card{padding:12px 14px}.fold>summary{margin-top:26px}
+.urgent li{grid-template-columns:minmax(0,1fr) auto}.urgent .name,.urgent .why{grid-column:1/3}
 .urgent .value{grid-column:2;grid-row:1}}
-@media print{:root{color-scheme:light}body{background:#fff}nav,.filter{display:none}
-.card,.urgent,figure,tr{break-inside:avoid}}
+@media print{:root{color-scheme:light}body{background:#fff}nav,.filter,.ranges,.values{display:none}
+.card,.urgent,.finding li,figure,tr{break-inside:avoid}}
 """
 
-SCRIPT = """\
-"use strict";
-for (const table of document.querySelectorAll("table.sortable")) {
+_TABLES = """\
+const sortable = (table) => {
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];
   const key = (row, column) => {
@@ -133,5 +170,22 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
     table.parentElement.before(field);
   }
-}
+};
+document.querySelectorAll("table.sortable").forEach(sortable);
+if (matchMedia("(max-width:600px)").matches)
+  document.querySelectorAll("details.fold").forEach((each) => { each.open = false; });
+addEventListener("beforeprint", () => {
+  document.querySelectorAll("details.fold").forEach((each) => { each.open = true; });
+});
+const reveal = () => {
+  const at = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!at) return;
+  const fold = at.querySelector("details.fold") || at.closest("details.fold");
+  if (fold) fold.open = true;
+  at.scrollIntoView();
+};
+addEventListener("hashchange", reveal);
+if (location.hash) reveal();
 """
+
+SCRIPT = PLOT_SCRIPT + _TABLES

@@ -8,16 +8,51 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-__all__ = ["STATUSES", "Activity", "Cluster", "Group", "LagLine", "Report", "Rewind", "Stale"]
+__all__ = [
+    "STATUSES",
+    "Activity",
+    "Cluster",
+    "Finding",
+    "Group",
+    "LagLine",
+    "Refresh",
+    "Report",
+    "Rewind",
+    "Stale",
+]
 
 STATUSES = ("losing", "stopped", "stalled", "rewound", "lagging", "unstable", "unknown", "ok")
 """From worst to best; another text counts as unknown."""
 
 
+class Refresh(NamedTuple):
+    """The refresh that all of a report is of: its number in the ledger, and when it was published."""
+
+    number: int
+    time: datetime | None
+
+
+class Finding(NamedTuple):
+    """Something to act on. `kind`: one of impact.KINDS. `group_id` "": of no group. `place`: a topic's partition.
+    `value` in `unit`, which begins with ms where it is a time; None: not known. `time`: since when, or when. `command`
+    helps with it; HOST:PORT and the context are for the reader to fill in.
+    """
+
+    kind: str
+    cluster: str
+    group_id: str
+    place: str | None
+    value: float | None
+    unit: str
+    time: datetime | None
+    note: str
+    command: tuple[str, ...]
+
+
 class Group(NamedTuple):
     """A group as it is. `lag` in records and `lag_ms`, the age of the oldest record to read, are None where no
     partition is known; `unknown` partitions are left out of them. `since` and `last_commit_time` None: not
-    known, or never.
+    known, or never. `measured_time`: the instant of its lag, None: it was not measured.
     """
 
     cluster: str
@@ -34,6 +69,7 @@ class Group(NamedTuple):
     unknown: int
     last_commit_time: datetime | None
     rebalances: int
+    measured_time: datetime | None = None
 
     @property
     def needs_attention(self) -> bool:
@@ -72,12 +108,20 @@ class Activity(NamedTuple):
 
 
 class LagLine(NamedTuple):
-    """The lag in records of a group over time; before `known_from` it was at least that much."""
+    """The lag in records of a group over time, None where it is not known or nothing was measured; before `known_from`
+    it was at least that much. `measured_from`: from then on it was measured, and a point holds until the next one.
+    """
 
     cluster: str
     group_id: str
-    points: tuple[tuple[datetime, int], ...]
+    points: tuple[tuple[datetime, int | None], ...]
     known_from: datetime
+    measured_from: datetime | None = None
+
+    @property
+    def known(self) -> list[tuple[datetime, int]]:
+        """The points at which it is known."""
+        return [(time, lag) for time, lag in self.points if lag is not None]
 
 
 class Rewind(NamedTuple):
@@ -111,7 +155,7 @@ class Stale(NamedTuple):
 
 class Report(NamedTuple):
     """`measured_time` None: no lag was measured. `missing` are tables that are not there. `groups` are sorted from
-    worst to best; `top` is how many of them the plots show.
+    worst to best; `top` is how many of them the plots show. `refresh` None: no run has listed the tables.
     """
 
     directory: str
@@ -127,6 +171,8 @@ class Report(NamedTuple):
     rewinds: tuple[Rewind, ...]
     stale: tuple[Stale, ...]
     missing: tuple[str, ...]
+    refresh: Refresh | None = None
+    findings: tuple[Finding, ...] = ()
 
     def worst(self, measure: str) -> list[Group]:
         """The groups that lag most by `lag` or `lag_ms`, worst first; those with nothing to read are left out."""

@@ -7,19 +7,18 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Sequence
-from datetime import datetime
-from html import escape
 from typing import NamedTuple
 
-from groupkeeper.pipeline.report import plots, words
+from groupkeeper.pipeline.report import front, markup, plots, words
+from groupkeeper.pipeline.report.front import verdict
 from groupkeeper.pipeline.report.look import SCRIPT, STYLE
+from groupkeeper.pipeline.report.markup import Cell, ago, named, nothing, number, sentence, status, table, text
 from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report
 
 __all__ = ["page", "verdict"]
 
 _MOST_ROWS = 2000
 _MOST_EVENTS = 300
-_MOST_URGENT = 6
 _WITH_DATE_S = 10 * 86400
 _RULES = {
     "ok": "nothing waits for long",
@@ -39,14 +38,6 @@ _REASONS = {
 }
 
 
-class _Cell(NamedTuple):
-    """`html` is safe; `key` is what a column of numbers or times is sorted by; `kind` is the class: n, t, name."""
-
-    html: str
-    kind: str = ""
-    key: float | None = None
-
-
 class _Section(NamedTuple):
     """`needs`: the tables that it requires."""
 
@@ -57,8 +48,11 @@ class _Section(NamedTuple):
 
     def html(self, report: Report) -> str:
         lacking = [each for each in self.needs if each in report.missing]
-        text = _nothing(f"Not known without the table {lacking[0]}.") if lacking else self.write(report)
-        return f'<section id="{self.anchor}"><h2>{self.title}</h2>{text}</section>'
+        html = nothing(f"Not known without the table {lacking[0]}.") if lacking else self.write(report)
+        return (
+            f'<section id="{self.anchor}"><details class="fold" open=""><summary><h2>{self.title}</h2></summary>'
+            f"{html}</details></section>"
+        )
 
 
 def page(report: Report) -> str:
@@ -81,31 +75,16 @@ def page(report: Report) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1"/>'
         f"<title>Consumer groups, {words.moment(report.until)} UTC</title><style>{STYLE}</style></head>\n"
         f"<body><main><header><h1>Consumer groups</h1>{_header(report)}</header>"
-        f"{_urgent(report)}<nav>{links}</nav>{_missing(report)}{body}"
-        f"<footer>Written by groupkeeper pipeline report from the tables in {_text(report.directory)}. "
+        f"{front.findings(report, lambda cluster, group_id: _group(report, cluster, group_id))}"
+        f'<nav>{links}</nav><div data-ranges=""></div>{_missing(report)}{body}'
+        f"<footer>Written by groupkeeper pipeline report from the tables in {text(report.directory)}. "
         "What the columns mean, and how status is judged: docs/pipeline-tables.md.</footer>"
         f"</main><script>{SCRIPT}</script></body></html>\n"
     )
 
 
-def verdict(report: Report) -> tuple[str, str]:
-    """How it looks in all: good, bad or none (it is not known), and in a sentence."""
-    total = len(report.groups)
-    if not total:
-        return "none", "There are no consumer groups."
-    troubled = sum(each.needs_attention for each in report.groups)
-    unknown = sum(each.status == "unknown" for each in report.groups)
-    rest = f"; the status of {unknown:,} is unknown" if unknown else ""
-    if troubled:
-        verb = "needs" if troubled == 1 else "need"
-        return "bad", f"{troubled:,} of {words.counted(total, 'group')} {verb} attention{rest}."
-    if unknown == total:
-        return "none", f"How {words.counted(total, 'group')} {'is' if total == 1 else 'are'} doing is not known."
-    return "good", f"{'The one group is' if total == 1 else f'{total - unknown:,} groups are'} fine{rest}."
-
-
 def _header(report: Report) -> str:
-    tone, text = verdict(report)
+    tone, said = verdict(report)
     if report.since is None or report.until is None:
         when = "Nothing was measured, and nothing happened."
     else:
@@ -113,30 +92,10 @@ def _header(report: Report) -> str:
         is_measured = report.measured_time is not None
         measured = f"lag as of {words.moment(report.measured_time)}" if is_measured else "lag was not measured"
         when = f"{words.moment(report.since)} to {words.moment(report.until)} ({span}); {measured}. All times are UTC."
-    return f'<p class="soft">{when}</p><p class="verdict {tone}">{text}</p>'
-
-
-def _urgent(report: Report) -> str:
-    """The worst groups by name, before anything else."""
-    troubled = [each for each in report.groups if each.needs_attention]
-    if not troubled:
-        return ""
-    rows = "".join(
-        f'<li>{_status(each.status)}<span class="name">{_group(report, each.cluster, each.group_id)}</span>'
-        f'<span class="value">{_behind(each)}</span><span class="why">{_reason(each.rule)}</span></li>'
-        for each in troubled[:_MOST_URGENT]
-    )
-    more = len(troubled) - _MOST_URGENT
-    left = f'<li><a href="#groups">{more:,} more</a></li>' if more > 0 else ""
-    return f'<ul class="urgent wide">{rows}{left}</ul>'
-
-
-def _behind(group: Group) -> str:
-    """How far it is behind, in short."""
-    if group.lag is None:
-        return ""
-    waits = "" if not group.lag_ms else f", {words.duration(group.lag_ms)}"
-    return f"{words.amount(group.lag)} records{waits}"
+    if report.refresh is not None:
+        when += f" All numbers are of refresh {report.refresh.number:,}"
+        when += "." if report.refresh.time is None else f", published {words.moment(report.refresh.time)}."
+    return f'<p class="soft">{when}</p><p class="verdict {tone}">{said}</p>'
 
 
 def _missing(report: Report) -> str:
@@ -151,7 +110,7 @@ def _missing(report: Report) -> str:
 
 def _clusters(report: Report) -> str:
     if not report.clusters:
-        return _nothing("No cluster has groups.")
+        return nothing("No cluster has groups.")
     return f'<div class="cards">{"".join(map(_cluster, report.clusters))}</div>'
 
 
@@ -171,12 +130,12 @@ def _cluster(cluster: Cluster) -> str:
     ]
     numbers = "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in pairs)
     legend = "".join(
-        f'<li>{_status(status)} <b>{words.number(count)}</b> <span class="soft">{_RULES[status]}</span></li>'
-        for status in reversed(STATUSES)
-        if (count := cluster.statuses.get(status, 0))
+        f'<li>{status(each)} <b>{words.number(count)}</b> <span class="soft">{_RULES[each]}</span></li>'
+        for each in reversed(STATUSES)
+        if (count := cluster.statuses.get(each, 0))
     )
     return (
-        f'<article class="card"><h3 class="name">{_text(cluster.cluster)}</h3><dl class="numbers">{numbers}</dl>'
+        f'<article class="card"><h3 class="name">{text(cluster.cluster)}</h3><dl class="numbers">{numbers}</dl>'
         f'{plots.stack(cluster.statuses)}<ul class="legend">{legend}</ul></article>'
     )
 
@@ -187,14 +146,14 @@ def _worst(report: Report) -> str:
         ("Time lag: age of the oldest record to read", "lag_ms", lambda each: words.duration(each.lag_ms)),
     ]
     if not any(report.worst(measure) for _, measure, _ in shown):
-        return _nothing("No group is known to have anything to read.")
+        return nothing("No group is known to have anything to read.")
     return f'<div class="two">{"".join(_ranked(report, *each) for each in shown)}</div>'
 
 
 def _ranked(report: Report, title: str, measure: str, value: Callable[[Group], str]) -> str:
     groups = report.worst(measure)
     if not groups:
-        return f'<figure class="card"><h3>{title}</h3>{_nothing("Not known of any group.")}</figure>'
+        return f'<figure class="card"><h3>{title}</h3>{nothing("Not known of any group.")}</figure>'
     most = getattr(groups[0], measure)
     rows = "".join(
         f'<tr><th scope="row" class="name">{_group(report, each.cluster, each.group_id)}</th>'
@@ -207,42 +166,49 @@ def _ranked(report: Report, title: str, measure: str, value: Callable[[Group], s
 
 def _lag(report: Report) -> str:
     if not report.lag_lines:
-        return _nothing("No group is known to have anything to read.")
+        return nothing("No group is known to have anything to read.")
     statuses = {(each.cluster, each.group_id): each.status for each in report.groups}
     drawn = [
         f'<figure class="card"><h3>{_group(report, line.cluster, line.group_id)} '
-        f"{_status(statuses.get((line.cluster, line.group_id), 'unknown'))}</h3>{plots.lag_plot(line)}"
+        f"{status(statuses.get((line.cluster, line.group_id), 'unknown'))}</h3>{plots.lag_plot(line)}"
         f"<figcaption>{_told(line)}</figcaption></figure>"
         for line in report.lag_lines
     ]
     return (
-        '<p class="note">Records that each group had to read, the worst groups first; each plot has its own scale. '
-        "Solid: the ends of the logs are known before and after, and taken to have grown evenly. Dashed, on grey: it "
-        "is not known; it was at least this much, by what all groups had committed.</p>"
+        '<p class="note">Records that each group had to read, the worst groups first, each on its own scale and up '
+        "to its last measurement. In steps: as it was measured. Sloped: before it was measured, by the commits, the "
+        "ends of the logs and the times of records. Dashed, on grey: at least this much. Gaps: not measured for an "
+        "hour, or not known.</p>"
         f'<div class="grid">{"".join(drawn)}</div>'
     )
 
 
 def _told(line: LagLine) -> str:
     """The text of a plot of lag."""
-    now, highest = line.points[-1], max(line.points, key=lambda each: (each[1], each[0]))
-    text = f"now {words.number(now[1])}"
-    text += (
-        ", the highest" if highest == now else f" · highest {words.number(highest[1])} at {words.moment(highest[0])}"
-    )
+    time, now = line.points[-1]
+    known = line.known
+    told = "now unknown" if now is None else f"{words.number(now)} at {words.moment(time)}"
+    if known:
+        highest = max(known, key=lambda each: (each[1], each[0]))
+        told += (
+            ", the highest" if highest == (time, now)
+            else f" · highest {words.number(highest[1])} at {words.moment(highest[0])}"
+        )  # fmt: skip
     if line.known_from > line.points[0][0]:
-        text += f" · known from {words.clock(line.known_from, _WITH_DATE_S)}"
-    return text
+        told += f" · known from {words.clock(line.known_from, _WITH_DATE_S)}"
+    if any(lag is None for _, lag in line.points[:-1]):
+        told += " · gaps: not measured, or not known"
+    return told
 
 
 def _activities(report: Report) -> str:
     if not report.activity:
-        return _nothing("Nothing was committed, and no group has rebalanced.")
+        return nothing("Nothing was committed, and no group has rebalanced.")
     return "".join(f'<div class="two">{_activity(report, each)}</div>' for each in report.activity)
 
 
 def _activity(report: Report, activity: Activity) -> str:
-    where = f", {_text(activity.cluster)}" if len(report.clusters) > 1 else ""
+    where = f", {text(activity.cluster)}" if len(report.clusters) > 1 else ""
     bins = "minute" if activity.minutes == 1 else f"{activity.minutes} minutes"
     each = f"{'a ' * (activity.minutes == 1)}{bins}"
     kinds = [
@@ -258,21 +224,21 @@ def _activity(report: Report, activity: Activity) -> str:
 
 def _rewinds(report: Report) -> str:
     if not report.rewinds:
-        return _nothing("No offset was moved back, or ahead without reading.")
+        return nothing("No offset was moved back, or ahead without reading.")
     rows = [
         [
-            _Cell(words.moment(each.rewind_time), "t", each.rewind_time.timestamp() if each.rewind_time else 0),
-            _named(_group(report, each.cluster, each.group_id)),
-            _named(f"{_text(each.topic)}-{each.partition}"),
-            _number(each.from_offset),
-            _number(each.to_offset),
-            _Cell(_moved(each.records), "n", each.records or 0),
-            _Cell({True: "reset: no members", False: "while it had members", None: "not known"}[each.was_empty]),
+            markup.time(each.rewind_time),
+            named(_group(report, each.cluster, each.group_id)),
+            named(f"{text(each.topic)}-{each.partition}"),
+            number(each.from_offset),
+            number(each.to_offset),
+            Cell(_moved(each.records), "n", each.records or 0),
+            Cell({True: "reset: no members", False: "while it had members", None: "not known"}[each.was_empty]),
         ]
         for each in report.rewinds
     ]
     heads = [("when", "t"), ("group", ""), ("partition", ""), ("from", "n"), ("to", "n"), ("records", "n"), ("how", "")]
-    return _table(heads, rows, _MOST_EVENTS, "rewinds")
+    return table(heads, rows, _MOST_EVENTS, "rewinds", name="rewinds")
 
 
 def _moved(records: int | None) -> str:
@@ -283,16 +249,16 @@ def _moved(records: int | None) -> str:
 
 def _stale(report: Report) -> str:
     if not report.stale:
-        return _nothing("Every group and every offset is in use.")
+        return nothing("Every group and every offset is in use.")
     rows = [
         [
-            _named(_group(report, each.cluster, each.group_id)),
-            _Cell(_text(_REASONS.get(each.reason, each.reason))),
-            _named(_topics(each.topics) if each.offsets else "the group as a whole"),
-            _number(each.offsets or None),
-            _Cell(words.days(each.idle_days), "n", each.idle_days if each.idle_days is not None else -1),
-            _Cell(words.moment(each.expires_time), "t", each.expires_time.timestamp() if each.expires_time else 0),
-            _number(each.lost_records),
+            named(_group(report, each.cluster, each.group_id)),
+            Cell(text(_REASONS.get(each.reason, each.reason))),
+            named(_topics(each.topics) if each.offsets else "the group as a whole"),
+            number(each.offsets or None),
+            Cell(words.days(each.idle_days), "n", each.idle_days if each.idle_days is not None else -1),
+            markup.time(each.expires_time),
+            number(each.lost_records),
         ]
         for each in report.stale
     ]
@@ -300,30 +266,30 @@ def _stale(report: Report) -> str:
         ("group", ""), ("why", ""), ("topics", ""), ("offsets", "n"), ("idle", "n"), ("first expires", "t"),
         ("records lost", "n"),
     ]  # fmt: skip
-    return _table(heads, rows, _MOST_EVENTS, "stale")
+    return table(heads, rows, _MOST_EVENTS, "unused groups and offsets", name="stale")
 
 
 def _topics(topics: Sequence[str]) -> str:
     more = f" and {len(topics) - 3:,} more" if len(topics) > 3 else ""
-    return ", ".join(_text(each) for each in topics[:3]) + more
+    return ", ".join(text(each) for each in topics[:3]) + more
 
 
 def _groups(report: Report) -> str:
     if not report.groups:
-        return _nothing("There are none.")
+        return nothing("There are none.")
     rows = [
         [
-            _Cell(_status(each.status), "", STATUSES.index(each.status)),
-            _named(_group(report, each.cluster, each.group_id)),
-            _Cell(_reason(each.rule), "why"),
-            _Cell(_partly(words.number(each.lag), each), "n", -1 if each.lag is None else each.lag),
-            _Cell(words.duration(each.lag_ms), "n", -1 if each.lag_ms is None else each.lag_ms),
-            _Cell(_text(f"{each.group_type} {each.group_state}".strip() or "—"), "t"),
-            _number(each.members),
-            _number(each.partitions),
-            _number(each.rebalances),
-            _Cell(
-                _ago(each.last_commit_time, report.until), "t",
+            Cell(status(each.status), "", STATUSES.index(each.status)),
+            named(_group(report, each.cluster, each.group_id)),
+            Cell(sentence(each.rule), "why"),
+            Cell(_partly(words.number(each.lag), each), "n", -1 if each.lag is None else each.lag),
+            Cell(words.duration(each.lag_ms), "n", -1 if each.lag_ms is None else each.lag_ms),
+            Cell(text(f"{each.group_type} {each.group_state}".strip() or "—"), "t"),
+            number(each.members),
+            number(each.partitions),
+            number(each.rebalances),
+            Cell(
+                ago(each.last_commit_time, report.until), "t",
                 each.last_commit_time.timestamp() if each.last_commit_time else 0,
             ),
         ]
@@ -333,73 +299,17 @@ def _groups(report: Report) -> str:
         ("status", ""), ("group", ""), ("why", ""), ("lag", "n"), ("time lag", "n"),
         ("type and state", "t"), ("members", "n"), ("partitions", "n"), ("rebalances", "n"), ("last commit", "t"),
     ]  # fmt: skip
-    return _table(heads, rows, _MOST_ROWS, "groups")
-
-
-def _ago(time: datetime | None, now: datetime | None) -> str:
-    """How long ago that was; the time itself is shown to a pointer."""
-    if time is None or now is None:
-        return words.moment(time)
-    return f'<span title="{words.moment(time)} UTC">{words.ago(time, now)} ago</span>'
+    return table(heads, rows, _MOST_ROWS, "all groups", name="groups")
 
 
 def _partly(text: str, group: Group) -> str:
     return f"≥ {text}" if group.unknown and group.lag is not None else text
 
 
-def _table(heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[_Cell]], most: int, what: str) -> str:
-    """A table that the page's script sorts; of very many rows the first."""
-    head = "".join(f'<th scope="col"{_class(kind)}>{name}</th>' for name, kind in heads)
-    body = "\n".join(f"<tr>{''.join(map(_td, row))}</tr>" for row in rows[:most])
-    left = (
-        f'<p class="note">The first {most:,} of {len(rows):,}; all are in the tables.</p>' if len(rows) > most else ""
-    )
-    wish = ' data-filter="show only groups with …"' if what == "groups" else ""
-    return (
-        f'{left}<div class="wide"><table class="sortable" id="table-{what}"{wish}><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
-
-
-def _td(cell: _Cell) -> str:
-    key = "" if cell.key is None else f' data-v="{cell.key:.10g}"'
-    if isinstance(cell.key, int):
-        key = f' data-v="{cell.key}"'
-    return f"<td{_class(cell.kind)}{key}>{cell.html}</td>"
-
-
-def _class(kind: str) -> str:
-    return f' class="{kind}"' if kind else ""
-
-
-def _number(value: int | None) -> _Cell:
-    return _Cell(words.number(value), "n", -1 if value is None else value)
-
-
-def _named(html: str) -> _Cell:
-    return _Cell(html, "name")
-
-
 def _group(report: Report, cluster: str, group_id: str) -> str:
     """A group's name, with its cluster's where there are several."""
-    where = f' <span class="soft where">{_text(cluster)}</span>' if len(report.clusters) > 1 else ""
-    return f"{_text(group_id)}{where}"
-
-
-def _status(status: str) -> str:
-    return f'<span class="status is-{status}">{plots.dot(status)}{status}</span>'
-
-
-def _nothing(text: str) -> str:
-    return f'<p class="soft">{text}</p>'
-
-
-def _text(name: str) -> str:
-    return escape(words.name(name))
-
-
-def _reason(text: str) -> str:
-    return escape(words.reason(text))
+    where = f' <span class="soft where">{text(cluster)}</span>' if len(report.clusters) > 1 else ""
+    return f"{text(group_id)}{where}"
 
 
 def _hash(text: str) -> str:

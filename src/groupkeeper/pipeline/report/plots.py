@@ -1,4 +1,4 @@
-"""Plots as inline SVG: drawn on 1000 by 100, stretched by the page; what is to be read stands beside them as text."""
+"""Plots as inline SVG: drawn on 1000 by 100, stretched by the page; what is to be read is beside them as text."""
 
 from __future__ import annotations
 
@@ -12,70 +12,105 @@ from groupkeeper.pipeline.report.model import STATUSES, Activity, LagLine
 __all__ = ["bars_over_time", "dot", "lag_plot", "share_bar", "stack"]
 
 _WIDTH, _HEIGHT = 1000, 100
+_EDGE = 3
+"""Above and below, so that a line along an edge is not cut."""
+
 _WIDEST_BAR = 40
-_FRAME = (
-    f'<path class="frame" d="M0 0H{_WIDTH}M0 50H{_WIDTH}M0 {_HEIGHT}H{_WIDTH}'
-    f'M{_WIDTH // 4} 0V{_HEIGHT}M{_WIDTH // 2} 0V{_HEIGHT}M{_WIDTH * 3 // 4} 0V{_HEIGHT}"/>'
-)
 _DAY_S = 86400 * 1.05
 """A span this long has the hour only at its marks; a longer one has the date too, and fewer of them."""
 
+_Points = Sequence[tuple[datetime, float | None]]
+
 
 def lag_plot(line: LagLine) -> str:
-    """Records over time, from 0 on, on a scale of its own; dashed, on a shade, where it is only the least it was."""
+    """Records over time, from 0 on, on a scale of its own; dashed, on a shade, where it is only the least it was. Where
+    it is not known there is a gap.
+    """
     begin, end = line.points[0][0], line.points[-1][0]
     span_s = max(1e-6, (end - begin).total_seconds())
-    top = max(lag for _, lag in line.points)
-    places = [
-        (
-            (time - begin).total_seconds() / span_s * _WIDTH,
-            _HEIGHT - lag / max(1, top) * _HEIGHT,
-            time >= line.known_from,
-        )
-        for time, lag in line.points
-    ]
-    least = [(x, y) for x, y, is_known in places if not is_known]
-    known = [(x, y) for x, y, is_known in places if is_known]
-    area = f"M0 {_HEIGHT}{''.join(f'L{x:.0f} {y:.1f}' for x, y, _ in places)}L{_WIDTH} {_HEIGHT}Z"
-    highest = max(line.points, key=lambda each: each[1])
-    said = f"highest {words.number(highest[1])} records at {words.moment(highest[0])} UTC"
-    curves, shade = "", ""
-    if least:
-        until = known[0][0] if known else _WIDTH
-        shade = f'<rect class="dim" width="{until:.0f}" height="{_HEIGHT}"/>'
-        curves += f'<path class="curve least" d="{_path([*least, *known[:1]])}"/>'
-    if len(known) > 1:
-        curves += f'<path class="curve" d="{_path(known)}"/>'
-    return (
-        f'<p class="scale">{words.amount(top)} records</p>'
-        f'{_svg("plot", said)}{shade}<path class="area" d="{area}"/>{_FRAME}{curves}</svg>{_axis(begin, end)}'
-    )
+    highest = max(line.known, key=lambda each: each[1], default=(begin, 0))
+    top = max(1, highest[1])
+
+    def place(time: datetime, lag: int) -> tuple[float, float]:
+        return ((time - begin).total_seconds() / span_s * _WIDTH, _HEIGHT - lag / top * _HEIGHT)
+
+    drawn = ""
+    if line.known_from > begin:
+        until = (min(line.known_from, end) - begin).total_seconds() / span_s * _WIDTH
+        drawn += f'<rect class="dim" width="{until:.0f}" height="{_HEIGHT}"/>'
+    for piece in _pieces(line):
+        shown = [place(*each) for each in piece]
+        area = f"M{shown[0][0]:.0f} {_HEIGHT}L{_joined(shown)}L{shown[-1][0]:.0f} {_HEIGHT}Z"
+        drawn += f'<path class="area" d="{area}"/>'
+        least = [each for each in piece if each[0] < line.known_from]
+        known = [each for each in piece if each[0] >= line.known_from]
+        if least:
+            drawn += f'<path class="curve least" d="M{_joined([place(*each) for each in [*least, *known[:1]]])}"/>'
+        if len(known) > 1:
+            drawn += f'<path class="curve" d="M{_joined([place(*each) for each in known])}"/>'
+        elif not least:
+            x, y = shown[0]
+            drawn += f'<path class="curve dot" d="M{x:.0f} {y:.1f}h.01"/>'
+    said = f"lag over time, highest {words.number(highest[1])} records at {words.moment(highest[0])} UTC"
+    return _chart("plot", said, "records to read", top, (begin, end), line.points, drawn)
+
+
+def _pieces(line: LagLine) -> list[list[tuple[datetime, int]]]:
+    """What belongs together: a gap is between two of them. What was measured holds until it is measured again."""
+    found: list[list[tuple[datetime, int]]] = [[]]
+    for time, lag in line.points:
+        held = found[-1][-1:]
+        if held and line.measured_from is not None and time > line.measured_from:
+            found[-1].append((time, held[0][1]))
+        if lag is None:
+            found.append([])
+        else:
+            found[-1].append((time, lag))
+    return [each for each in found if each]
 
 
 def bars_over_time(activity: Activity, counts: Sequence[int], unit: str, *, is_rate: bool) -> str:
     """A bar for each bin: per minute where it is a rate, else how many."""
     spans = activity.covered if is_rate else (1,) * len(counts)
-    top = max(
-        [1 / activity.minutes if is_rate else 1, *(count / span for count, span in zip(counts, spans, strict=True))]
-    )
+    values = [count / span for count, span in zip(counts, spans, strict=True)]
+    top = max([1 / activity.minutes if is_rate else 1, *values])
     width = _WIDTH / len(counts)
-    end = activity.begin + timedelta(minutes=activity.minutes * len(counts))
+    begins = [activity.begin + timedelta(minutes=activity.minutes * position) for position in range(len(counts))]
+    end = begins[-1] + timedelta(minutes=activity.minutes)
     drawn = []
-    for position, (count, span) in enumerate(zip(counts, spans, strict=True)):
-        if count:
-            height = max(1.5, count / span / top * _HEIGHT)
-            began = activity.begin + timedelta(minutes=activity.minutes * position)
-            shown = _shown(count / span)
+    for position, value in enumerate(values):
+        if value:
+            height = max(1.5, value / top * _HEIGHT)
             drawn.append(
                 f'<rect class="bar" x="{position * width + width * 0.08:.1f}" y="{_HEIGHT - height:.1f}" '
-                f'width="{min(_WIDEST_BAR, width * 0.84):.1f}" height="{height:.1f}">'
-                f"<title>{words.moment(began)} UTC: {shown} {escape(unit)}</title></rect>"
+                f'width="{min(_WIDEST_BAR, width * 0.84):.1f}" height="{height:.1f}"/>'
             )
     most = _shown(top) if any(counts) else "0"
-    said = f"at most {most} {unit}"
+    points = list(zip(begins, values, strict=True))
+    return _chart("plot tall", f"{unit} over time, at most {most}", unit, top, (activity.begin, end), points,
+                  "".join(drawn))  # fmt: skip
+
+
+def _chart(
+    kind: str, said: str, unit: str, top: float, span: tuple[datetime, datetime], points: _Points, drawn: str
+) -> str:
+    """A plot with its axes. Its values are in the element, too: the script shows them to a pointer, to the keyboard and
+    as a table, and draws a part of the time.
+    """
+    begin, end = span
+    view = f"0 {-_EDGE} {_WIDTH} {_HEIGHT + 2 * _EDGE}"
+    marks = "".join(f"<span>{each}</span>" for each in (_shown(top), _shown(top / 2), "0"))
+    values = " ".join(
+        f"{round((time - begin).total_seconds())}:{'' if value is None else f'{value:.10g}'}" for time, value in points
+    )
+    is_bars = ' data-bars=""' if kind != "plot" else ""
     return (
-        f'<p class="scale">{most} {escape(unit)}</p>'
-        f"{_svg('plot tall', said)}{_FRAME}{''.join(drawn)}</svg>{_axis(activity.begin, end)}"
+        f'<div class="chart" data-begin="{begin.timestamp():.0f}" data-end="{end.timestamp():.0f}" '
+        f'data-unit="{escape(unit)}" data-values="{values}"{is_bars}>'
+        f'<p class="scale"><span>{escape(unit)}</span></p><div class="frame">'
+        f'<div class="y" aria-hidden="true">{marks}</div>'
+        f'<svg class="{kind}" viewBox="{view}" preserveAspectRatio="none" role="img" aria-label="{escape(said)}">'
+        f"{drawn}</svg></div>{_axis(begin, end)}</div>"
     )
 
 
@@ -117,19 +152,13 @@ def _shown(each: float) -> str:
     return words.amount(round(each)) if each >= 10 or each == int(each) else f"{each:.1f}"
 
 
-def _path(places: Sequence[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x:.0f} {y:.1f}" for x, y in places)
-
-
-def _svg(kind: str, said: str) -> str:
-    return (
-        f'<svg class="{kind}" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(said)}">'
-    )
+def _joined(places: Sequence[tuple[float, float]]) -> str:
+    return "L".join(f"{x:.0f} {y:.1f}" for x, y in places)
 
 
 def _axis(begin: datetime, end: datetime) -> str:
     span_s = (end - begin).total_seconds()
     steps = 4 if 1200 <= span_s < _DAY_S else 2
     marks = [begin + (end - begin) * step / steps for step in range(steps + 1)]
-    return f'<div class="axis">{"".join(f"<span>{words.clock(each, span_s)}</span>" for each in marks)}</div>'
+    shown = "".join(f"<span>{words.clock(each, span_s)}</span>" for each in marks)
+    return f'<div class="axis">{shown}<span class="zone">UTC</span></div>'

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.report.history import Log, Steps, lag_at, log_of
-from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report, Rewind, Stale
-from groupkeeper.pipeline.storage.stored import Stored
+from groupkeeper.pipeline.report import impact
+from groupkeeper.pipeline.report.lag_lines import Key, Window, lag_lines, measured_lines
+from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Finding, Group, Report, Rewind, Stale
+from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.tables import (
     COMMITS,
     GROUPS,
     LAG,
-    LAG_HISTORY,
     LOG_OFFSETS,
     RATES,
     REWINDS,
     STALE,
     STATUS,
-    Table,
+    TRANSACTIONS,
 )
 
 __all__ = ["read_report"]
@@ -36,24 +35,11 @@ _TRIES = 10
 _PAUSE_S = 0.2
 _MOST_BINS = 120
 _BIN_MINUTES = (1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1440)
-_SAMPLES = 96
-_ROWS_AT_A_TIME = 1 << 17
 _COUNTED = ("offset_commits", "completed_rebalances", "offset_expirations", "offset_deletions")
-
-Key = tuple[str, str]
-"""A cluster's name and a group's."""
-
-Place = tuple[str, str, int]
-"""A cluster, a topic and a partition."""
+_TRENDS = ("cluster", "group_id", "topic", "partition", "lag", "lag_ms", "produced_per_s", "consumed_per_s", "trend",
+           "catch_up_ms", "retention_margin_ms", "measured_time")  # fmt: skip
 
 _Number = TypeVar("_Number", int, float)
-
-
-class Window(NamedTuple):
-    """What the report is about."""
-
-    since: datetime
-    until: datetime
 
 
 def read_report(directory: str, *, hours: float, top: int) -> Report:
@@ -79,63 +65,62 @@ def read_report(directory: str, *, hours: float, top: int) -> Report:
 class _Reader:
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._stored = Stored(directory)
-        self._files, self._set = self._stored.system, self._stored.files
-        self.missing = tuple(table.name for table in _NEEDED if not self._stored.has(table))
-        if len(self.missing) == len(_NEEDED):
-            raise SourceError(
-                f"{directory} has no tables: make them with 'groupkeeper pipeline snapshot --tables {directory}', "
-                "or name the clusters here"
-            )
+        self._opened = Opened(directory, _NEEDED)
 
     def report(self, hours: float, top: int) -> Report:
         measured, lags = self._lags()
-        window = self._window(measured, hours)
+        latest = _latest(measured.values())
+        window = self._window(latest, hours)
+        rebalances = self._rebalances(window)
         rates = self._rates(window)
-        groups = self._groups(lags, rates)
+        groups = self._groups(lags, rebalances, measured)
         rewinds = self._rewinds(window)
-        stale = self._stale({(each.cluster, each.group_id) for each in groups if each.status == "losing"})
-        lines: tuple[LagLine, ...] = ()
-        if window is not None:
-            lines = self._lag_lines([each for each in groups if each.lag][:top], window)
+        stale = self._stale()
+        shown = _shown(stale, {(each.cluster, each.group_id) for each in groups if each.status == "losing"})
+        lines = {} if window is None else measured_lines(self._opened, groups, window)
+        chosen = [each for each in groups if each.lag][:top]
         return Report(
-            self._directory, measured, window.since if window else None, window.until if window else None, hours, top,
-            _clusters(groups, rates, rewinds, stale), groups, _activity(rates, window), lines, rewinds, stale,
-            self.missing,
+            self._directory, latest, window.since if window else None, window.until if window else None, hours, top,
+            _clusters(groups, rates, rewinds, shown), groups, _activity(rates, window),
+            () if window is None else lag_lines(self._opened, chosen, window, lines),
+            rewinds, shown, self._opened.missing, self._opened.refresh,
+            self._findings(groups, stale, shown, rebalances),
         )  # fmt: skip
 
-    def _dataset(self, table: Table) -> Any:
-        """The table; one that is not there has no rows, and a column that an older one lacks is null."""
-        return self._stored.dataset(table)
+    def _findings(
+        self, groups: Sequence[Group], stale: Sequence[Stale], shown: Sequence[Stale], rebalances: Any
+    ) -> tuple[Finding, ...]:
+        lags = self._opened.table(LAG, _TRENDS, pc.field("lag") > 0).to_pylist()
+        worst: dict[Key, Mapping[str, Any]] = {}
+        for row in lags:
+            key = (row["cluster"], row["group_id"])
+            if key not in worst or (row["lag_ms"] or 0) > (worst[key]["lag_ms"] or 0):
+                worst[key] = row
+        retention = self._opened.table(LOG_OFFSETS, ["cluster", "topic", "retention_ms"]).to_pylist()
+        gone = [each for each in stale if each.reason == "below_log_start"]
+        return impact.impact(
+            impact.losing(groups, lags, gone, retention),
+            impact.behind(groups, lags),
+            impact.waiting(groups, worst),
+            impact.storms(groups, impact.fullest(rebalances)),
+            impact.held(self._opened.table(TRANSACTIONS).to_pylist()),
+            impact.unused(shown),
+        )
 
-    def _parts(self, table: Table, columns: Sequence[str]) -> Iterator[Any]:
-        """The table's rows, some at a time: a dataset would hold all of a row group, which may be millions."""
-        if table.name in self.missing or self._set.get(table.name) == []:
-            return
-        schema = pa.schema([table.arrow.field(name) for name in columns])
-        for path in self._dataset(table).files:
-            with self._files.open_input_file(path) as opened:
-                file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
-                there = [name for name in columns if name in file.schema_arrow.names]
-                for batch in file.iter_batches(_ROWS_AT_A_TIME, columns=there):
-                    rows = pa.Table.from_batches([batch])
-                    for name in columns:
-                        if name not in there:
-                            rows = rows.append_column(name, pa.nulls(len(rows)))
-                    yield rows.select(columns).cast(schema)
-
-    def _lags(self) -> tuple[datetime | None, dict[Key, dict[str, Any]]]:
+    def _lags(self) -> tuple[dict[str, datetime], dict[Key, dict[str, Any]]]:
+        """When each cluster was measured, and the sums of its groups."""
         columns = ["cluster", "group_id", "lag", "lag_ms", "measured_time"]
-        rows = self._dataset(LAG).to_table(columns=columns)
+        rows = self._opened.table(LAG, columns)
         summed = rows.group_by(["cluster", "group_id"]).aggregate(
             [("lag", "sum"), ("lag", "count"), ("lag_ms", "max"), ("cluster", "count")]
         )
-        return pc.max(rows["measured_time"]).as_py(), {
+        instants = rows.group_by(["cluster"]).aggregate([("measured_time", "max")]).to_pylist()
+        return {row["cluster"]: row["measured_time_max"] for row in instants if row["measured_time_max"] is not None}, {
             (row["cluster"], row["group_id"]): row for row in summed.to_pylist()
         }
 
     def _window(self, measured: datetime | None, hours: float) -> Window | None:
-        minutes = self._dataset(RATES).to_table(columns=["minute"], filter=pc.field("group_id").is_null())["minute"]
+        minutes = self._opened.table(RATES, ["minute"], pc.field("group_id").is_null())["minute"]
         known = [each for each in (measured, pc.max(minutes).as_py()) if each is not None]
         if not known:
             return None
@@ -147,35 +132,29 @@ class _Reader:
         return Window(since, until)
 
     def _rates(self, window: Window | None) -> list[dict[str, Any]]:
-        """Of the window: the clusters' by minute, and the groups' rebalances in all (`minute` None)."""
+        """The clusters', by minute."""
         if window is None:
             return []
-        inside = pc.field("minute") >= pa.scalar(
-            window.since.replace(second=0, microsecond=0), RATES.arrow.field(2).type
-        )
-        found = self._dataset(RATES)
-        rows: list[dict[str, Any]] = found.to_table(filter=inside & pc.field("group_id").is_null()).to_pylist()
-        wanted = inside & pc.field("group_id").is_valid() & (pc.field("completed_rebalances") > 0)
-        summed = (
-            found.to_table(columns=["cluster", "group_id", "completed_rebalances"], filter=wanted)
-            .group_by(["cluster", "group_id"])
-            .aggregate([("completed_rebalances", "sum")])
-        )
-        return rows + [
-            {
-                "cluster": row["cluster"],
-                "group_id": row["group_id"],
-                "minute": None,
-                "completed_rebalances": row["completed_rebalances_sum"],
-            }
-            for row in summed.to_pylist()
-        ]
+        wanted = _since(window) & pc.field("group_id").is_null()
+        rows: list[dict[str, Any]] = self._opened.table(RATES, wanted=wanted).to_pylist()
+        return rows
 
-    def _groups(self, lags: Mapping[Key, Mapping[str, Any]], rates: Iterable[Mapping[str, Any]]) -> tuple[Group, ...]:
-        rebalances = {(row["cluster"], row["group_id"]): row["completed_rebalances"] for row in rates}
-        judged = self._dataset(STATUS).to_table(filter=pc.field("topic").is_null()).to_pylist()
+    def _rebalances(self, window: Window | None) -> Any:
+        """Of groups, by minute."""
+        columns = ["cluster", "group_id", "minute", "completed_rebalances"]
+        if window is None:
+            return RATES.arrow.empty_table().select(columns)
+        wanted = _since(window) & pc.field("group_id").is_valid() & (pc.field("completed_rebalances") > 0)
+        return self._opened.table(RATES, columns, wanted)
+
+    def _groups(
+        self, lags: Mapping[Key, Mapping[str, Any]], rates: Any, measured: Mapping[str, datetime]
+    ) -> tuple[Group, ...]:
+        summed = rates.group_by(["cluster", "group_id"]).aggregate([("completed_rebalances", "sum")]).to_pylist()
+        rebalances = {(row["cluster"], row["group_id"]): row["completed_rebalances_sum"] for row in summed}
+        judged = self._opened.table(STATUS, wanted=pc.field("topic").is_null()).to_pylist()
         verdicts = {(row["cluster"], row["group_id"]): row for row in judged}
-        known = {(row["cluster"], row["group_id"]): row for row in self._dataset(GROUPS).to_table().to_pylist()}
+        known = {(row["cluster"], row["group_id"]): row for row in self._opened.table(GROUPS).to_pylist()}
         found = []
         for key in dict.fromkeys([*known, *verdicts, *lags]):
             group, verdict, lag = known.get(key, {}), verdicts.get(key, {}), lags.get(key, {})
@@ -188,6 +167,7 @@ class _Reader:
                     rule, verdict.get("since_time"),
                     lag.get("lag_sum"), lag.get("lag_ms_max"), partitions - (lag.get("lag_count") or 0),
                     group.get("last_commit_time"), rebalances.get(key) or 0,
+                    measured.get(key[0]) if key in lags else None,
                 )
             )  # fmt: skip
         return tuple(sorted(found, key=_badness))
@@ -196,13 +176,12 @@ class _Reader:
         if window is None:
             return ()
         inside = pc.field("rewind_time") >= pa.scalar(window.since, REWINDS.arrow.field("rewind_time").type)
-        rows = self._dataset(REWINDS).to_table(columns=list(Rewind._fields), filter=inside)
+        rows = self._opened.table(REWINDS, Rewind._fields, inside)
         return tuple(Rewind(**row) for row in rows.sort_by([("rewind_time", "descending")]).to_pylist())
 
-    def _stale(self, losing: set[Key]) -> tuple[Stale, ...]:
-        """Without entries that the status of active groups already shows."""
+    def _stale(self) -> tuple[Stale, ...]:
         by_reason: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
-        for row in self._dataset(STALE).to_table().to_pylist():
+        for row in self._opened.table(STALE).to_pylist():
             by_reason[row["cluster"] or "", row["group_id"] or "", row["reason"] or ""].append(row)
         found = [
             Stale(
@@ -214,121 +193,24 @@ class _Reader:
                 sum(row["lost_records"] or 0 for row in rows) if key[2] == "below_log_start" else None,
             )
             for key, rows in by_reason.items()
-            if key[2] != "below_log_start" or key[:2] not in losing
         ]
         return tuple(sorted(found, key=lambda each: (-(each.lost_records or 0), -(each.idle_days or 0), each[:3])))
 
-    def _lag_lines(self, groups: Sequence[Group], window: Window) -> tuple[LagLine, ...]:
-        """Of the worst groups. What a query of Spark's had read is known from when it was measured."""
-        if not groups:
-            return ()
-        step_s = max(1.0, (window.until - window.since).total_seconds() / _SAMPLES)
-        measured = self._measured_lags([each for each in groups if each.group_type == "spark"])
-        topics = self._topics(groups)
-        commits = self._commits(topics, groups, window, step_s)
-        logs = self._logs(topics, commits)
-        count = max(2, int((window.until - window.since).total_seconds() / step_s) + 1)
-        times = [window.since.timestamp() + number * step_s for number in range(count)]
-        times[-1] = window.until.timestamp()
-        return tuple(
-            _measured_line(group, measured.get((group.cluster, group.group_id), ()), times)
-            if group.group_type == "spark"
-            else _line(group, commits, logs, times)
-            for group in groups
-        )
 
-    def _measured_lags(self, groups: Sequence[Group]) -> dict[Key, list[Steps]]:
-        """By group, of each partition."""
-        if not groups or LAG_HISTORY.name not in self._set:
-            return {}
-        wanted = pc.field("group_id").isin([each.group_id for each in groups])
-        columns = ["cluster", "group_id", "topic", "partition", "measured_time", "lag"]
-        rows = self._dataset(LAG_HISTORY).to_table(columns=columns, filter=wanted).sort_by("measured_time")
-        changes: dict[tuple[str, str, str, int], list[tuple[float, int | None]]] = defaultdict(list)
-        for row in rows.to_pylist():
-            place = (row["cluster"], row["group_id"], row["topic"], row["partition"])
-            changes[place].append((row["measured_time"].timestamp(), row["lag"]))
-        found: dict[Key, list[Steps]] = defaultdict(list)
-        for place, own in changes.items():
-            found[place[:2]].append(Steps(own))
-        return found
-
-    def _topics(self, groups: Sequence[Group]) -> list[str]:
-        wanted = pc.field("group_id").isin([each.group_id for each in groups])
-        found = self._dataset(LAG).to_table(columns=["topic"], filter=wanted)["topic"]
-        return [each for each in found.unique().to_pylist() if each is not None]
-
-    def _commits(self, topics: list[str], groups: Sequence[Group], window: Window, step_s: float) -> _Commits:
-        found = _Commits(window.since.timestamp(), step_s)
-        names = pa.array(sorted({each.group_id for each in groups}), pa.string())
-        columns = ["cluster", "group_id", "topic", "partition", "log_offset", "log_time", "committed_offset"]
-        wanted = pa.array(topics, pa.string())
-        for part in self._parts(COMMITS, columns):
-            rows = part.filter(pc.is_in(part["topic"], wanted))
-            if len(rows):
-                found.add(rows, names)
-        return found
-
-    def _logs(self, topics: list[str], commits: _Commits) -> dict[Place, Log]:
-        columns = ["cluster", "topic", "partition", "log_end_offset", "measured_time", "records"]
-        rows = self._dataset(LOG_OFFSETS).to_table(columns=columns, filter=pc.field("topic").isin(topics))
-        found = {}
-        for row in rows.to_pylist():
-            place = (row["cluster"], row["topic"], row["partition"])
-            if row["log_end_offset"] is None or row["measured_time"] is None:
-                continue
-            measured = row["measured_time"].timestamp()
-            ends = [(measured, row["log_end_offset"])]
-            for each in row["records"] or ():
-                if each["is_there"] and each["time"] is not None and each["time"].timestamp() < measured:
-                    ends.append((each["time"].timestamp(), each["offset"] + 1))
-            found[place] = log_of(ends, sorted(commits.furthest.get(place, {}).items()))
-        return found
+def _shown(stale: Sequence[Stale], losing: set[Key]) -> tuple[Stale, ...]:
+    """Without entries that the status of active groups already shows."""
+    return tuple(each for each in stale if each.reason != "below_log_start" or each[:2] not in losing)
 
 
-class _Commits:
-    """Commits by steps of time: the last one of each chosen group, and the highest of all groups."""
+def _since(window: Window) -> Any:
+    """Minutes of the window."""
+    return pc.field("minute") >= pa.scalar(
+        window.since.replace(second=0, microsecond=0), RATES.arrow.field("minute").type
+    )
 
-    def __init__(self, since_s: float, step_s: float) -> None:
-        self._since_s, self._step_s = since_s, step_s
-        self._last: dict[tuple[str, str, str, int], dict[float, tuple[int, int | None]]] = defaultdict(dict)
-        self.furthest: dict[Place, dict[float, int]] = defaultdict(dict)
 
-    def add(self, rows: Any, names: Any) -> None:
-        """Rows of tables.COMMITS, in any order; `names` are those of the chosen groups."""
-        seconds = pc.divide(pc.cast(pc.cast(rows["log_time"], pa.int64()), pa.float64()), 1e6)
-        steps = pc.ceil(pc.divide(pc.subtract(seconds, self._since_s), self._step_s))
-        rows = rows.append_column("step", pc.max_element_wise(pc.cast(steps, pa.int64()), 0))
-        place = ["cluster", "topic", "partition", "step"]
-        highest = rows.group_by(place).aggregate([("committed_offset", "max")])
-        for row in highest.to_pylist():
-            if row["committed_offset_max"] is not None and row["step"] is not None:
-                own = self.furthest[row["cluster"], row["topic"], row["partition"]]
-                time = self._time(row["step"])
-                own[time] = max(own.get(time, 0), row["committed_offset_max"])
-        chosen = rows.filter(pc.is_in(rows["group_id"], names)).sort_by("log_offset")
-        last = chosen.group_by(["group_id", *place], use_threads=False).aggregate(
-            [("log_offset", "last"), ("committed_offset", "last", pc.ScalarAggregateOptions(skip_nulls=False))]
-        )
-        for row in last.to_pylist():
-            if row["step"] is None:
-                continue
-            changes = self._last[row["cluster"], row["group_id"], row["topic"], row["partition"]]
-            time = self._time(row["step"])
-            latest = (row["log_offset_last"], row["committed_offset_last"])
-            if time not in changes or changes[time][0] < latest[0]:
-                changes[time] = latest
-
-    def of(self, group: Group) -> dict[Place, Steps]:
-        """The committed offsets of a group, by partition."""
-        return {
-            (key[0], key[2], key[3]): Steps([(time, offset) for time, (_, offset) in sorted(changes.items())])
-            for key, changes in self._last.items()
-            if key[:2] == (group.cluster, group.group_id)
-        }
-
-    def _time(self, step: int) -> float:
-        return self._since_s + step * self._step_s
+def _latest(times: Iterable[datetime]) -> datetime | None:
+    return max(times, default=None)
 
 
 def _verdict(row: Mapping[str, Any], group_type: str | None, partitions: int) -> tuple[str, str]:
@@ -344,32 +226,6 @@ def _verdict(row: Mapping[str, Any], group_type: str | None, partitions: int) ->
 
 def _badness(group: Group) -> tuple[int, int, int, str, str]:
     return (STATUSES.index(group.status), -(group.lag_ms or 0), -(group.lag or 0), group.cluster, group.group_id)
-
-
-def _line(group: Group, commits: _Commits, logs: Mapping[Place, Log], times: Sequence[float]) -> LagLine:
-    own = commits.of(group)
-    parts = [(steps, logs[place]) for place, steps in own.items() if place in logs]
-    known_from = times[0]
-    for steps, log in parts:
-        offset = steps.at(times[-1])
-        if offset is not None and log.end_at(times[-1]) > offset:
-            known_from = max(known_from, log.known_from or times[-1])
-    lags = [lag_at(time, parts) for time in times[:-1]] + [group.lag or 0]
-    return LagLine(
-        group.cluster, group.group_id,
-        tuple((datetime.fromtimestamp(time, UTC), lag) for time, lag in zip(times, lags, strict=True)),
-        datetime.fromtimestamp(known_from, UTC),
-    )  # fmt: skip
-
-
-def _measured_line(group: Group, parts: Sequence[Steps], times: Sequence[float]) -> LagLine:
-    lags = [sum(part.at(time) or 0 for part in parts) for time in times[:-1]] + [group.lag or 0]
-    known_from = next((time for time in times if any(part.at(time) is not None for part in parts)), times[-1])
-    return LagLine(
-        group.cluster, group.group_id,
-        tuple((datetime.fromtimestamp(time, UTC), lag) for time, lag in zip(times, lags, strict=True)),
-        datetime.fromtimestamp(known_from, UTC),
-    )  # fmt: skip
 
 
 def _clusters(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["ago", "amount", "clock", "counted", "days", "duration", "moment", "name", "number", "reason"]
+__all__ = ["ago", "amount", "clock", "counted", "days", "duration", "moment", "name", "number", "rate", "reason"]
 
 _LONGEST = 90
 _LONGEST_REASON = 600
@@ -34,6 +34,11 @@ def amount(value: int | None) -> str:
         return f"{rounded:.2e}"
     size, unit = next(each for each in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if abs(rounded) >= each[0])
     return f"{rounded / size:.3g} {unit}"
+
+
+def rate(value: float) -> str:
+    """Per second: 0.4/s, 12.3 k/s."""
+    return f"{amount(round(value)) if abs(value) >= 10 or value == round(value) else f'{value:.1f}'}/s"
 
 
 def duration(ms: int | None) -> str:

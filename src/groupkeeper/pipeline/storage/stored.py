@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -28,17 +29,26 @@ class Stored:
     def __init__(self, directory: str) -> None:
         self.system, self._path = _located(directory)
         entries = fs.FileSelector(f"{self._path}/{ENTRIES}", allow_not_found=True)
-        number = last_entry([each.base_name for each in self.system.get_file_info(entries)])
+        self.number = last_entry([each.base_name for each in self.system.get_file_info(entries)])
+        """Of the entry; 0: there is none."""
         self.entry: dict[str, Any] = {}
         """Of the ledger; empty: there is none."""
-        if number:
-            with self.system.open_input_stream(f"{self._path}/{entry_path(number)}") as file:
+        if self.number:
+            with self.system.open_input_stream(f"{self._path}/{entry_path(self.number)}") as file:
                 self.entry = json.loads(file.read())
             check_schema(self.entry, directory)
         self.files: dict[str, list[str]] = self.entry.get("files", {})
         """The names of the files of each table that belong together; tables that no run has listed are missing."""
         listed = self.system.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
         self._directories = {each.base_name for each in listed if each.type == fs.FileType.Directory}
+
+    @property
+    def written_time(self) -> datetime | None:
+        """When the entry was written; None: it is not known."""
+        if not self.number:
+            return None
+        found = self.system.get_file_info(f"{self._path}/{entry_path(self.number)}").mtime
+        return found.astimezone(UTC) if isinstance(found, datetime) else None
 
     @property
     def schema(self) -> int:

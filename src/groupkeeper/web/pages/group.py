@@ -44,7 +44,8 @@ def group_page(
         f"<h2>Partitions</h2>{_partitions(snapshot.cluster, group)}"
         f"{_who(group)}<h2>Changes</h2>{_changes(changes)}{made}"
     )
-    body = f"{parts.live('state', front)}{change}{parts.live('rest', body)}"
+    ranges = '<div data-ranges=""></div>'
+    body = f"{parts.live('state', front)}{change}{ranges}{parts.live('rest', body)}"
     return parts.page(group.group_id, body, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
 
 

@@ -9,11 +9,40 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.live.status import Status
 from groupkeeper.operations.problems import Problem
-from groupkeeper.pipeline.report import plots, words
+from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.look import STYLE as REPORT_STYLE
+from groupkeeper.pipeline.report.markup import class_of, numbers, sentence, status, text
 from groupkeeper.web.access.people import Person
+
+__all__ = [
+    "EVERY",
+    "NOBODY",
+    "STYLE",
+    "Cell",
+    "Column",
+    "Viewer",
+    "ago",
+    "duration",
+    "head",
+    "live",
+    "login_page",
+    "measured",
+    "moment",
+    "number",
+    "numbers",
+    "page",
+    "problem",
+    "problems",
+    "refusal_page",
+    "sentence",
+    "status",
+    "table",
+    "text",
+    "url",
+    "way_to",
+    "when",
+]
 
 STYLE = (
     REPORT_STYLE
@@ -54,11 +83,6 @@ code{overflow-wrap:anywhere}
 )
 
 _MOST_PROBLEMS = 12
-
-
-def text(name: str | None) -> str:
-    """A name as it is shown."""
-    return escape(words.name(name))
 
 
 def url(path: str, **parameters: str | int | None) -> str:
@@ -139,11 +163,6 @@ def login_page(said: str, target: str) -> str:
     return page("Log in", why + form)
 
 
-def sentence(said: str) -> str:
-    """Words with names that others chose."""
-    return escape(words.reason(said))
-
-
 def live(name: str, html: str) -> str:
     """A part of a page that is updated while the page is open."""
     return f'<div id="live-{name}" data-live>{html}</div>'
@@ -165,6 +184,7 @@ def page(
     """
     events = url("/events", cluster=None if follows == EVERY else follows)
     script = '<script src="/live.js" defer></script>' if follows is not None else ""
+    script += '<script src="/plots.js" defer></script>' if 'class="chart"' in body else ""
     state = '<p id="live" class="soft" role="status">as of when it was loaded</p>' if follows is not None else ""
     opening = f'<body data-events="{events}">' if follows is not None else "<body>"
     way = " › ".join(f'<a href="{link}">{text(name)}</a>' for name, link in crumbs)
@@ -189,20 +209,6 @@ def moment(ms: int | None) -> str:
 def ago(ms: int, now_ms: int) -> str:
     """How long before now."""
     return f"{words.duration(max(0, now_ms - ms))} ago"
-
-
-def status(of: Status) -> str:
-    """A status with its mark."""
-    return f'<span class="status is-{of}">{plots.dot(of)}{of}</span>'
-
-
-def numbers(pairs: Iterable[tuple[str, str]]) -> str:
-    """Labels with values, which are safe."""
-    return (
-        '<dl class="numbers">'
-        + "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in pairs)
-        + "</dl>"
-    )
 
 
 def problems(found: Sequence[Problem]) -> str:
@@ -263,15 +269,11 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], caption: str) ->
 
 def head(title: str, kind: str = "") -> str:
     """A cell of the first row."""
-    return f'<th scope="col"{_class(kind)}>{title}</th>'
+    return f'<th scope="col"{class_of(kind)}>{title}</th>'
 
 
 def _cell(cell: Cell) -> str:
-    return f"<td{_class(cell.kind)}>{cell.html}</td>"
-
-
-def _class(kind: str) -> str:
-    return f' class="{kind}"' if kind else ""
+    return f"<td{class_of(cell.kind)}>{cell.html}</td>"
 
 
 def number(value: int | None) -> Cell:

@@ -1,0 +1,102 @@
+"""The front of the page: what to act on, each kind as a short ranked list with figures and the commands that help."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+
+from groupkeeper.pipeline.report import words
+from groupkeeper.pipeline.report.markup import class_of, sentence, text
+from groupkeeper.pipeline.report.model import Finding, Report
+
+__all__ = ["figure", "findings", "verdict"]
+
+_SHOWN = 3
+_MOST = 50
+_TITLES = {
+    "losing": ("Records will be lost", "retention removes them before the group has read them", "is-losing"),
+    "growing": (
+        "Fall further behind, or catch up late",
+        "more records come than are read, or there is much to read",
+        "is-lagging",
+    ),
+    "waiting": ("Stopped or stalled", "records are there to read, and committed offsets do not move", "is-stopped"),
+    "storm": ("Rebalance storms", "members that rebalance do not read", "is-unstable"),
+    "held": ("Held up by transactions", "readers of committed records cannot pass an open one", "is-stalled"),
+    "stale": ("Unused", "to clear up, or to keep from expiring", "is-unknown"),
+}
+
+
+def verdict(report: Report) -> tuple[str, str]:
+    """How it looks in all: good, bad or none (it is not known), and in a sentence."""
+    total = len(report.groups)
+    if not total:
+        return "none", "There are no consumer groups."
+    troubled = sum(each.needs_attention for each in report.groups)
+    unknown = sum(each.status == "unknown" for each in report.groups)
+    rest = f"; the status of {unknown:,} is unknown" if unknown else ""
+    if troubled:
+        verb = "needs" if troubled == 1 else "need"
+        return "bad", f"{troubled:,} of {words.counted(total, 'group')} {verb} attention{rest}."
+    if unknown == total:
+        return "none", f"The status of {words.counted(total, 'group')} is unknown."
+    return "good", f"{'The one group is' if total == 1 else f'{total - unknown:,} groups are'} fine{rest}."
+
+
+def findings(report: Report, link: Callable[[str, str], str]) -> str:
+    """All lists that are not empty. `link`: a group's name, leading to more about it."""
+    lists = []
+    for kind, (title, why, tone) in _TITLES.items():
+        own = [each for each in report.findings if each.kind == kind]
+        if own:
+            lists.append(
+                f'<section class="card finding" id="act-{kind}"><h3><b{class_of(tone)}>{len(own):,}</b> {title}</h3>'
+                f'<p class="note">{why}</p>{_items(report, own, link)}</section>'
+            )
+    return f'<div class="act" id="act">{"".join(lists)}</div>' if lists else ""
+
+
+def _items(report: Report, found: Sequence[Finding], link: Callable[[str, str], str]) -> str:
+    def listed(some: Sequence[Finding], first: int) -> str:
+        items = "".join(_item(report, each, link) for each in some)
+        return f'<ol start="{first}">{items}</ol>'
+
+    shown = listed(found[:_SHOWN], 1)
+    rest = found[_SHOWN:_MOST]
+    if rest:
+        left = len(found) - _MOST
+        more = f'<p class="note">and {left:,} more in the tables</p>' if left > 0 else ""
+        shown += f"<details><summary>{len(found) - _SHOWN:,} more</summary>{listed(rest, _SHOWN + 1)}{more}</details>"
+    return shown
+
+
+def _item(report: Report, each: Finding, link: Callable[[str, str], str]) -> str:
+    place = f' <span class="soft">{text(each.place)}</span>' if each.place else ""
+    name = link(each.cluster, each.group_id) if each.group_id else ""
+    if not each.group_id and len(report.clusters) > 1:
+        name = f'<span class="soft where">{text(each.cluster)}</span>'
+    when = f" · since {words.moment(each.time)}" if _has_begun(each, report) else ""
+    command = sentence(shlex.join(map(words.name, each.command)))
+    return (
+        f'<li><div class="what"><span class="name">{name}{place}</span><b class="value">{figure(each)}</b></div>'
+        f"<p>{sentence(each.note)}{when}</p><code>{command}</code></li>"
+    )
+
+
+def _has_begun(each: Finding, report: Report) -> bool:
+    """Whether its time is another one than that of the measurement."""
+    return each.time is not None and each.time != report.measured_time and each.kind in ("waiting", "storm", "held",
+                                                                                         "losing")  # fmt: skip
+
+
+def figure(each: Finding) -> str:
+    """The figure with its unit."""
+    if each.value is None:
+        return ""
+    if each.unit == "ms left":
+        return "now" if each.value <= 0 else f"{words.duration(int(each.value))} left"
+    if each.unit.startswith("ms"):
+        return words.duration(int(each.value)) + each.unit[2:]
+    if each.unit == "records/s more":
+        return f"+{words.rate(each.value)}"
+    return f"{words.amount(round(each.value))} {each.unit}"

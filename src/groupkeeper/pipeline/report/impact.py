@@ -1,0 +1,263 @@
+"""What to act on: what will be lost, what grows, what waits, what rebalances again and again, what is held up, what is
+unused. Each finding has one figure, by which its list is ranked, and the command to go on with.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from groupkeeper.pipeline.present.status import RULES
+from groupkeeper.pipeline.report import words
+from groupkeeper.pipeline.report.model import Finding, Group, Stale
+
+__all__ = ["KINDS", "behind", "fullest", "held", "impact", "losing", "storms", "unused", "waiting"]
+
+KINDS = ("losing", "growing", "waiting", "storm", "held", "stale")
+"""The lists, the most urgent first."""
+
+_SOON_MS = 7 * 86_400_000
+_SLOW_MS = 3_600_000
+_MORE_MS = 7 * 86_400_000
+
+Key = tuple[str, str]
+Row = Mapping[str, Any]
+
+
+def impact(*lists: Iterable[Finding]) -> tuple[Finding, ...]:
+    """All of them, each list from its worst on."""
+    return tuple(each for found in lists for each in found)
+
+
+def losing(groups: Sequence[Group], lags: Sequence[Row], gone: Sequence[Stale], topics: Sequence[Row]) -> list[Finding]:
+    """Groups whose records go unread: now, and within a week if all goes on as it does. `lags`: rows of tables.LAG with
+    something to read; `gone`: what tables.STALE has of below_log_start; `topics`: rows with their retention.
+    """
+    known = {(each.cluster, each.group_id): each for each in groups}
+    lost = {(each.cluster, each.group_id): each for each in gone}
+    retention = {(row["cluster"], row["topic"]): row["retention_ms"] for row in topics if row["retention_ms"]}
+    found = []
+    for key, group in known.items():
+        if group.status == "losing":
+            own = lost.get(key)
+            command = ("groupkeeper", "groups", "describe", group.group_id, "--context", group.cluster)
+            found.append(
+                Finding(
+                    "losing", *key, None, None if own is None else own.lost_records, "records lost", group.since,
+                    group.rule, command,
+                )
+            )  # fmt: skip
+    nearest: dict[Key, Row] = {}
+    for row in lags:
+        key = (row["cluster"], row["group_id"])
+        margin = row["retention_margin_ms"]
+        if margin is None or margin >= _SOON_MS or key not in known or known[key].status == "losing":
+            continue
+        if _is_overtaken(row, known[key]) and (key not in nearest or margin < nearest[key]["retention_margin_ms"]):
+            nearest[key] = row
+    for key, row in sorted(nearest.items(), key=lambda each: each[1]["retention_margin_ms"]):
+        found.append(_overtaken(known[key], row, retention.get((row["cluster"], row["topic"]))))
+    return found
+
+
+def _is_overtaken(row: Row, group: Group) -> bool:
+    """Whether retention gets to the oldest record before the group does."""
+    if row["retention_margin_ms"] < (row["catch_up_ms"] or 0):
+        return True
+    if row["trend"] is None:
+        return group.status in ("stopped", "stalled")
+    return bool(row["trend"] == "growing" or row["consumed_per_s"] == 0)
+
+
+def _overtaken(group: Group, row: Row, retention_ms: int | None) -> Finding:
+    left = row["retention_margin_ms"]
+    place = f"{row['topic']}-{row['partition']}"
+    when = "may be removed at any moment" if left <= 0 else f"may be removed in {words.duration(left)}"
+    why = "which the group does not read" if not row["consumed_per_s"] else "before the group gets to it"
+    note = f"the oldest of {words.counted(row['lag'], 'record')} to read {when}, {why}"
+    command: tuple[str, ...] = ("groupkeeper", "groups", "describe", group.group_id, "--context", group.cluster)
+    if retention_ms is not None and retention_ms > 0:
+        command = (
+            "kafka-configs.sh", "--bootstrap-server", "HOST:PORT", "--alter", "--entity-type", "topics",
+            "--entity-name", row["topic"], "--add-config", f"retention.ms={retention_ms + _MORE_MS}",
+        )  # fmt: skip
+        note += f"; the command keeps records {words.duration(_MORE_MS)} longer"
+    return Finding(
+        "losing", group.cluster, group.group_id, place, max(0, left), "ms left", row["measured_time"], note, command
+    )
+
+
+def behind(groups: Sequence[Group], lags: Sequence[Row]) -> list[Finding]:
+    """Groups that get further behind, and those that catch up late. `lags`: as for `losing`."""
+    rows: dict[Key, list[Row]] = defaultdict(list)
+    for row in lags:
+        rows[row["cluster"], row["group_id"]].append(row)
+    growing, slow = [], []
+    for group in groups:
+        if group.status in ("stopped", "stalled"):  # they stand among those that wait
+            continue
+        own = [row for row in rows[group.cluster, group.group_id] if row["trend"] is not None]
+        growth = sum(row["produced_per_s"] - row["consumed_per_s"] for row in own)
+        longest = max((row["catch_up_ms"] for row in own if row["catch_up_ms"] is not None), default=0)
+        if growth > 0 and any(row["trend"] == "growing" for row in own):
+            growing.append((group.status == "ok", -growth, _growing(group, own, growth)))
+        elif longest >= _SLOW_MS:
+            note = f"catches up in {words.duration(longest)} if it goes on as it does"
+            command = ("groupkeeper", "groups", "members", group.group_id, "--context", group.cluster)
+            slow.append(
+                Finding("growing", group.cluster, group.group_id, None, longest, "ms to catch up",
+                        group.measured_time, f"{note}; {words.number(group.lag)} to read", command)
+            )  # fmt: skip
+    first = [each for _, _, each in sorted(growing, key=lambda each: (*each[:2], each[2].cluster, each[2].group_id))]
+    return first + sorted(slow, key=lambda each: -(each.value or 0))
+
+
+def _growing(group: Group, rows: Sequence[Row], growth: float) -> Finding:
+    come, read = (sum(row[name] for row in rows) for name in ("produced_per_s", "consumed_per_s"))
+    note = f"never catches up: {words.rate(come)} come, {words.rate(read)} are read; {words.number(group.lag)} to read"
+    if not group.members:
+        note += "; it has no members"
+    elif group.members < group.partitions:
+        more = group.partitions - group.members
+        note += (
+            f"; {words.counted(group.members, 'member')} for {group.partitions:,} partitions: {more:,} more can help"
+        )
+    else:
+        note += "; more members would have no partitions"
+    command = ("groupkeeper", "groups", "members", group.group_id, "--context", group.cluster)
+    return Finding(
+        "growing", group.cluster, group.group_id, None, growth, "records/s more", group.measured_time, note, command
+    )
+
+
+def waiting(groups: Sequence[Group], worst: Mapping[Key, Row]) -> list[Finding]:
+    """Groups that do not get on, the longest wait first. `worst`: the partition whose oldest record waits longest."""
+    found = []
+    for group in groups:
+        if group.status not in ("stopped", "stalled"):
+            continue
+        row = worst.get((group.cluster, group.group_id))
+        place = None if row is None else f"{row['topic']}-{row['partition']}"
+        command: tuple[str, ...] = ("groupkeeper", "groups", "members", group.group_id, "--context", group.cluster)
+        note = group.rule
+        if group.status == "stalled" and row is not None:
+            command = (
+                "groupkeeper", "plan", "reset", group.group_id, "--topic", f"{row['topic']}:{row['partition']}",
+                "--shift-by", "1", "--context", group.cluster,
+            )  # fmt: skip
+            note += "; if the record cannot be processed, the plan skips it"
+        elif not group.members:
+            note += "; it has no members: start its consumers"
+        found.append(
+            Finding("waiting", group.cluster, group.group_id, place, group.lag_ms, f"ms {group.status}", group.since,
+                    note, command)
+        )  # fmt: skip
+    return sorted(found, key=lambda each: -(each.value or 0))
+
+
+def fullest(rates: Any) -> dict[Key, tuple[int, datetime]]:
+    """Of each group the most rebalances within any 10 minutes, and when these began. `rates`: an Arrow table of
+    cluster, group_id, minute and completed_rebalances, in any order.
+    """
+    if not len(rates):
+        return {}
+    rows = rates.sort_by([(name, "ascending") for name in ("cluster", "group_id", "minute")])
+    keys = list(zip(rows["cluster"].to_pylist(), rows["group_id"].to_pylist(), strict=True))
+    begun = rows["minute"].to_pylist()
+    numbers: dict[Key, int] = {}
+    group = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+    minutes = np.array([int(each.timestamp()) // 60 for each in begun], dtype=np.int64)
+    counts = np.cumsum(np.array(rows["completed_rebalances"].to_pylist(), dtype=np.int64))
+    totals = _sums(group, minutes, counts, RULES.rebalances_ms // 60_000)
+    best: dict[Key, tuple[int, datetime]] = {}
+    for key, (first, total) in zip(keys, totals, strict=True):
+        if total > best.get(key, (0, None))[0]:
+            best[key] = (total, begun[first])
+    return best
+
+
+def _sums(
+    group: npt.NDArray[np.int64], minutes: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], width: int
+) -> list[tuple[int, int]]:
+    """For each row the first one of its group that is less than `width` minutes older, and the sum from there on."""
+    place = group * (1 << 40) + minutes
+    first = np.searchsorted(place, place - width + 1)
+    before = np.where(first > 0, counts[np.maximum(first - 1, 0)], 0)
+    return list(zip(first.tolist(), (counts - before).tolist(), strict=True))
+
+
+def storms(groups: Sequence[Group], most: Mapping[Key, tuple[int, datetime]]) -> list[Finding]:
+    """Groups that rebalance again and again, the worst first."""
+    found = []
+    for group in groups:
+        count, began = most.get((group.cluster, group.group_id), (0, None))
+        if count < RULES.rebalances:
+            continue
+        now = "it still does" if group.status == "unstable" else f"its status is {group.status} now"
+        note = f"{words.counted(group.rebalances, 'rebalance')} in the whole time shown; {now}"
+        command = ("groupkeeper", "groups", "watch", group.group_id, "--context", group.cluster)
+        found.append(
+            Finding("storm", group.cluster, group.group_id, None, count, "rebalances in 10 min", began, note, command)
+        )
+    return sorted(found, key=lambda each: -(each.value or 0))
+
+
+def held(transactions: Sequence[Row]) -> list[Finding]:
+    """Transactions that hold up groups, or that nothing will end; `transactions`: rows of tables.TRANSACTIONS."""
+    found = []
+    for row in transactions:
+        if not row["is_hanging"] and not row["groups"]:
+            continue
+        place = f"{row['topic']}-{row['partition']}"
+        name = row["transactional_id"] or f"producer {row['producer_id']}"
+        note = f"{name}, open for {words.duration(row['open_ms'])}; {words.counted(row['groups'] or 0, 'group')} "
+        note += "waits" if row["groups"] == 1 else "wait"
+        if row["is_hanging"]:
+            note += "; no coordinator has it: nothing will end it"
+            command: tuple[str, ...] = (
+                "kafka-transactions.sh", "--bootstrap-server", "HOST:PORT", "abort", "--topic", row["topic"],
+                "--partition", str(row["partition"]), "--start-offset", str(row["first_offset"]),
+            )  # fmt: skip
+        else:
+            ends = "" if row["timeout_ms"] is None else f" after {words.duration(row['timeout_ms'])}"
+            note += f"; its coordinator aborts it{ends}"
+            command = (
+                "kafka-transactions.sh", "--bootstrap-server", "HOST:PORT", "describe", "--transactional-id", name
+            )  # fmt: skip
+        found.append(
+            Finding("held", row["cluster"], "", place, row["held_offsets"], "offsets held", row["started_time"], note,
+                    command)
+        )  # fmt: skip
+    return sorted(found, key=lambda each: -(each.value or 0))
+
+
+_REASONS = {
+    "idle": "not used",
+    "topic_deleted": "its topic was deleted, or made again",
+    "expiring": "its offsets expire",
+    "below_log_start": "records were deleted unread",
+}
+
+
+def unused(stale: Sequence[Stale]) -> list[Finding]:
+    """What could be cleared up, or would go."""
+    options = {"idle": ("--idle", "30d"), "topic_deleted": ("--missing-topics",), "expiring": ("--expiring", "1d")}
+    found = []
+    for each in stale:
+        command: tuple[str, ...] = ("groupkeeper", "groups", "describe", each.group_id, "--context", each.cluster)
+        if each.reason in options:
+            command = (
+                "groupkeeper", "plan", "sweep", each.group_id, *options[each.reason], "--context", each.cluster
+            )  # fmt: skip
+        what = words.counted(each.offsets, "offset") if each.offsets else "the group as a whole"
+        value, unit = each.lost_records, "records lost"
+        if each.reason != "below_log_start":
+            value, unit = None if each.idle_days is None else round(each.idle_days * 86_400_000), "ms idle"
+        note = f"{_REASONS.get(each.reason, each.reason)}: {what}"
+        found.append(Finding("stale", each.cluster, each.group_id, None, value, unit, each.expires_time, note, command))
+    return found

@@ -1,0 +1,277 @@
+"""How far groups were behind over time: as it was measured, and before that, of some groups, as commits and the times
+of records show it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupkeeper.pipeline.report.history import Log, Steps, lag_at, log_of
+from groupkeeper.pipeline.report.model import Group, LagLine
+from groupkeeper.pipeline.report.opened import Opened
+from groupkeeper.pipeline.tables import COMMITS, LAG, LAG_HISTORY, LOG_ENDS, LOG_OFFSETS
+
+__all__ = ["Key", "Window", "lag_lines", "measured_lines"]
+
+_SAMPLES = 96
+_HOUR_S = 3600
+_KEYS = ("cluster", "group_id", "topic", "partition")
+
+Key = tuple[str, str]
+"""A cluster's name and a group's."""
+
+Place = tuple[str, str, int]
+"""A cluster, a topic and a partition."""
+
+_Numbers = npt.NDArray[np.float64]
+
+
+class Window(NamedTuple):
+    """What the report is about."""
+
+    since: datetime
+    until: datetime
+
+
+def measured_lines(opened: Opened, groups: Sequence[Group], window: Window) -> dict[Key, LagLine]:
+    """Of each group that was measured, as lag_history has it. A line ends when its cluster was measured last; where
+    nothing was measured for an hour it has a gap. Of what lies closer together than can be seen, the highest is shown.
+    """
+    since = window.since.replace(minute=0, second=0, microsecond=0) - timedelta(hours=1)
+    ends = {each.cluster: each.measured_time for each in groups if each.measured_time is not None}
+    found = {}
+    step_s = max(1.0, (window.until - window.since).total_seconds() / _SAMPLES)
+    for key, changes in _changes(opened, since, ends).items():
+        found[key] = LagLine(*key, _within(changes, window, step_s), window.since, window.since)
+    lines = {}
+    for group in groups:
+        key = (group.cluster, group.group_id)
+        points = found[key].points if key in found else ()
+        if group.measured_time is None or (not points and group.lag is None):
+            continue
+        before = tuple(each for each in points if each[0] < group.measured_time)
+        points = (*before, (group.measured_time, group.lag))
+        lines[key] = LagLine(*key, points, points[0][0], points[0][0])
+    return lines
+
+
+def _changes(
+    opened: Opened, since: datetime, ends: Mapping[str, datetime]
+) -> dict[Key, list[tuple[float, int | None]]]:
+    """Of each group the sum of what is known of its partitions, from each time on at which it changed; None where
+    nothing is known, or nothing was measured.
+    """
+    columns = [*_KEYS, "measured_time", "lag"]
+    wanted = pc.field("measured_time") >= pa.scalar(since, LAG_HISTORY.arrow.field("measured_time").type)
+    rows = opened.table(LAG_HISTORY, columns, wanted)
+    rows = rows.filter(pc.is_in(rows["cluster"], pa.array(list(ends), pa.string())))
+    if not len(rows):
+        return {}
+    rows = rows.sort_by([(name, "ascending") for name in (*_KEYS, "measured_time")]).combine_chunks()
+    is_group = _begins(rows, _KEYS[:2])
+    group = np.cumsum(is_group) - 1
+    is_place = _begins(rows, _KEYS)
+    began = pc.divide(pc.cast(pc.cast(rows["measured_time"], pa.int64()), pa.float64()), 1e6).to_numpy()
+    clusters = rows["cluster"].to_pylist()
+    limits = np.array([ends[each].timestamp() for each in clusters])
+    following = np.append(began[1:], np.inf)
+    is_last = np.append(is_place[1:], True)
+    following[is_last] = np.inf
+    # A row holds until the next one. There is one in each hour that has a measurement: without it there was none.
+    hour_end = (np.floor(began / _HOUR_S) + 1) * _HOUR_S
+    ended = np.where(following < hour_end + _HOUR_S, following, hour_end)
+    ended = np.where(is_last & (limits < hour_end + _HOUR_S), np.maximum(limits, began), ended)
+    lag = pc.cast(pc.fill_null(rows["lag"], 0), pa.float64()).to_numpy()
+    known = pc.cast(pc.is_valid(rows["lag"]), pa.float64()).to_numpy(zero_copy_only=False)
+    names = list(zip(pc.filter(rows["cluster"], pa.array(is_group)).to_pylist(),
+                     pc.filter(rows["group_id"], pa.array(is_group)).to_pylist(), strict=True))  # fmt: skip
+    return _summed(names, group, began, ended, lag, known)
+
+
+def _begins(rows: Any, names: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Which rows have another value than the one before in one of the columns."""
+    found = np.zeros(len(rows), dtype=bool)
+    found[0] = True
+    for name in names:
+        column = rows[name]
+        differs = pc.fill_null(pc.not_equal(column.slice(1), column.slice(0, len(rows) - 1)), True)
+        found[1:] |= differs.to_numpy()
+    return found
+
+
+def _summed(
+    names: Sequence[Key], group: npt.NDArray[np.int64], began: _Numbers, ended: _Numbers, lag: _Numbers, known: _Numbers
+) -> dict[Key, list[tuple[float, int | None]]]:
+    """Each row adds to its group's sum when it begins, and takes it away when it ends."""
+    groups = np.concatenate([group, group])
+    times = np.concatenate([began, ended])
+    order = np.lexsort((times, groups))
+    groups, times = groups[order], times[order]
+    sums = np.cumsum(np.concatenate([lag, -lag])[order])
+    counts = np.cumsum(np.concatenate([known, -known])[order])
+    is_whole = np.append((groups[1:] != groups[:-1]) | (times[1:] != times[:-1]), True)
+    found: dict[Key, list[tuple[float, int | None]]] = defaultdict(list)
+    chosen = zip(groups[is_whole], times[is_whole], sums[is_whole], counts[is_whole], strict=True)
+    for number, time, total, count in chosen:
+        found[names[number]].append((float(time), round(total) if count > 0.5 else None))
+    return found
+
+
+def _within(
+    changes: Sequence[tuple[float, int | None]], window: Window, step_s: float
+) -> tuple[tuple[datetime, int | None], ...]:
+    since = window.since.timestamp()
+    before = [each for each in changes if each[0] <= since]
+    inside = [each for each in changes if each[0] > since]
+    if before and before[-1][1] is not None:
+        inside.insert(0, (since, before[-1][1]))
+    shown: dict[tuple[int, bool], tuple[float, int | None]] = {}
+    for time, lag in inside:
+        place = (int((time - since) / step_s), lag is None)
+        if place not in shown or (lag or 0) > (shown[place][1] or 0):
+            shown[place] = (time, lag)
+    points = sorted(shown.values(), key=lambda each: each[0])
+    while points and points[0][1] is None:
+        points.pop(0)
+    return tuple((_utc(time), lag) for time, lag in points)
+
+
+def lag_lines(
+    opened: Opened, groups: Sequence[Group], window: Window, measured: Mapping[Key, LagLine]
+) -> tuple[LagLine, ...]:
+    """Of some groups; before they were measured, as it can be told from the commits. What a query of Spark's had read
+    is known from when it was measured.
+    """
+    lines = {key: measured[key] for group in groups if (key := (group.cluster, group.group_id)) in measured}
+    told = [
+        group for group in groups
+        if group.group_type != "spark"
+        and (line := lines.get((group.cluster, group.group_id))) is not None
+        and line.points[0][0] > window.since
+    ]  # fmt: skip
+    if told:
+        lines |= {(line.cluster, line.group_id): line for line in _Told(opened, told, window).lines(measured)}
+    return tuple(lines[key] for group in groups if (key := (group.cluster, group.group_id)) in lines)
+
+
+class _Told:
+    """What commits and the times of records tell of some groups."""
+
+    def __init__(self, opened: Opened, groups: Sequence[Group], window: Window) -> None:
+        self._opened, self._groups, self._window = opened, groups, window
+        self._step_s = max(1.0, (window.until - window.since).total_seconds() / _SAMPLES)
+        topics = self._topics()
+        self._commits = self._read_commits(topics)
+        self._logs = self._read_logs(topics)
+
+    def lines(self, measured: Mapping[Key, LagLine]) -> list[LagLine]:
+        return [self._line(group, measured[group.cluster, group.group_id]) for group in self._groups]
+
+    def _line(self, group: Group, measured: LagLine) -> LagLine:
+        first = measured.points[0][0].timestamp()
+        since = self._window.since.timestamp()
+        count = int((first - since) / self._step_s) + 1
+        times = [time for number in range(count) if (time := since + number * self._step_s) < first]
+        own = self._commits.of(group)
+        parts = [(steps, self._logs[place]) for place, steps in own.items() if place in self._logs]
+        if not times or not parts:
+            return measured
+        known_from = max([times[0], *(first if log.known_from is None else log.known_from for _, log in parts)])
+        told = tuple((_utc(time), lag_at(time, parts)) for time in times)
+        return measured._replace(points=(*told, *measured.points), known_from=_utc(min(known_from, first)))
+
+    def _topics(self) -> list[str]:
+        wanted = pc.field("group_id").isin([each.group_id for each in self._groups])
+        found = self._opened.table(LAG, ["topic"], wanted)["topic"]
+        return [each for each in found.unique().to_pylist() if each is not None]
+
+    def _read_commits(self, topics: list[str]) -> _Commits:
+        found = _Commits(self._window.since.timestamp(), self._step_s)
+        names = pa.array(sorted({each.group_id for each in self._groups}), pa.string())
+        columns = ["cluster", "group_id", "topic", "partition", "log_offset", "log_time", "committed_offset"]
+        wanted = pa.array(topics, pa.string())
+        for part in self._opened.parts(COMMITS, columns):
+            rows = part.filter(pc.is_in(part["topic"], wanted))
+            if len(rows):
+                found.add(rows, names)
+        return found
+
+    def _read_logs(self, topics: list[str]) -> dict[Place, Log]:
+        wanted = pc.field("topic").isin(topics)
+        ends: dict[Place, list[tuple[float, int]]] = defaultdict(list)
+        measured = self._opened.table(LOG_ENDS, ["cluster", "topic", "partition", "measured_time", "log_end_offset"],
+                                      wanted)  # fmt: skip
+        for row in measured.to_pylist():
+            if row["measured_time"] is not None and row["log_end_offset"] is not None:
+                place = (row["cluster"], row["topic"], row["partition"])
+                ends[place].append((row["measured_time"].timestamp(), row["log_end_offset"]))
+        columns = ["cluster", "topic", "partition", "log_end_offset", "measured_time", "records"]
+        found = {}
+        for row in self._opened.table(LOG_OFFSETS, columns, wanted).to_pylist():
+            place = (row["cluster"], row["topic"], row["partition"])
+            if row["log_end_offset"] is None or row["measured_time"] is None:
+                continue
+            now = row["measured_time"].timestamp()
+            own = [(now, row["log_end_offset"]), *ends[place]]
+            for each in row["records"] or ():
+                if each["is_there"] and each["time"] is not None and each["time"].timestamp() < now:
+                    own.append((each["time"].timestamp(), each["offset"] + 1))
+            found[place] = log_of(own, sorted(self._commits.furthest.get(place, {}).items()))
+        return found
+
+
+class _Commits:
+    """Commits by steps of time: the last one of each chosen group, and the highest of all groups."""
+
+    def __init__(self, since_s: float, step_s: float) -> None:
+        self._since_s, self._step_s = since_s, step_s
+        self._last: dict[tuple[str, str, str, int], dict[float, tuple[int, int | None]]] = defaultdict(dict)
+        self.furthest: dict[Place, dict[float, int]] = defaultdict(dict)
+
+    def add(self, rows: Any, names: Any) -> None:
+        """Rows of tables.COMMITS, in any order; `names` are those of the chosen groups."""
+        seconds = pc.divide(pc.cast(pc.cast(rows["log_time"], pa.int64()), pa.float64()), 1e6)
+        steps = pc.ceil(pc.divide(pc.subtract(seconds, self._since_s), self._step_s))
+        rows = rows.append_column("step", pc.max_element_wise(pc.cast(steps, pa.int64()), 0))
+        place = ["cluster", "topic", "partition", "step"]
+        highest = rows.group_by(place).aggregate([("committed_offset", "max")])
+        for row in highest.to_pylist():
+            if row["committed_offset_max"] is not None and row["step"] is not None:
+                own = self.furthest[row["cluster"], row["topic"], row["partition"]]
+                time = self._time(row["step"])
+                own[time] = max(own.get(time, 0), row["committed_offset_max"])
+        chosen = rows.filter(pc.is_in(rows["group_id"], names)).sort_by("log_offset")
+        last = chosen.group_by(["group_id", *place], use_threads=False).aggregate(
+            [("log_offset", "last"), ("committed_offset", "last", pc.ScalarAggregateOptions(skip_nulls=False))]
+        )
+        for row in last.to_pylist():
+            if row["step"] is None:
+                continue
+            changes = self._last[row["cluster"], row["group_id"], row["topic"], row["partition"]]
+            time = self._time(row["step"])
+            latest = (row["log_offset_last"], row["committed_offset_last"])
+            if time not in changes or changes[time][0] < latest[0]:
+                changes[time] = latest
+
+    def of(self, group: Group) -> dict[Place, Steps]:
+        """The committed offsets of a group, by partition."""
+        return {
+            (key[0], key[2], key[3]): Steps([(time, offset) for time, (_, offset) in sorted(changes.items())])
+            for key, changes in self._last.items()
+            if key[:2] == (group.cluster, group.group_id)
+        }
+
+    def _time(self, step: int) -> float:
+        return self._since_s + step * self._step_s
+
+
+def _utc(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,114 @@
+"""What pages are made of: text, numbers and tables. Names are what strangers chose: they come onto pages through here
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from html import escape
+from typing import NamedTuple
+
+from groupkeeper.pipeline.report import plots, words
+
+__all__ = [
+    "Cell",
+    "ago",
+    "class_of",
+    "named",
+    "nothing",
+    "number",
+    "numbers",
+    "sentence",
+    "status",
+    "table",
+    "text",
+    "time",
+]
+
+
+class Cell(NamedTuple):
+    """`html` is safe; `key` is what a column of numbers or times is sorted by; `kind` is the class: n, t, name."""
+
+    html: str
+    kind: str = ""
+    key: float | None = None
+
+
+def text(name: str | None) -> str:
+    """A name as it is shown."""
+    return escape(words.name(name))
+
+
+def sentence(said: str) -> str:
+    """Words with names that others chose."""
+    return escape(words.reason(said))
+
+
+def status(of: str) -> str:
+    """A status with its mark."""
+    return f'<span class="status is-{of}">{plots.dot(of)}{of}</span>'
+
+
+def numbers(pairs: Iterable[tuple[str, str]]) -> str:
+    """Labels with values, which are safe."""
+    return (
+        '<dl class="numbers">'
+        + "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in pairs)
+        + "</dl>"
+    )
+
+
+def nothing(said: str) -> str:
+    """In the place of what there is not."""
+    return f'<p class="soft">{said}</p>'
+
+
+def named(html: str) -> Cell:
+    return Cell(html, "name")
+
+
+def number(value: int | None) -> Cell:
+    """In full."""
+    return Cell(words.number(value), "n", -1 if value is None else value)
+
+
+def time(of: datetime | None) -> Cell:
+    return Cell(words.moment(of), "t", of.timestamp() if of else 0)
+
+
+def ago(of: datetime | None, now: datetime | None) -> str:
+    """How long ago that was; the time itself is shown to a pointer."""
+    if of is None or now is None:
+        return words.moment(of)
+    return f'<span title="{words.moment(of)} UTC">{words.ago(of, now)} ago</span>'
+
+
+def table(
+    heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]], most: int, what: str, *, name: str = ""
+) -> str:
+    """A table that the page's script sorts; of very many rows the first. `name`: of the table on the page, if it has
+    one.
+    """
+    head = "".join(f'<th scope="col"{class_of(kind)}>{title}</th>' for title, kind in heads)
+    body = "\n".join(f"<tr>{''.join(map(_td, row))}</tr>" for row in rows[:most])
+    left = (
+        f'<p class="note">The first {most:,} of {len(rows):,}; all are in the tables.</p>' if len(rows) > most else ""
+    )
+    wish = ' data-filter="show only groups with …"' if name == "groups" else ""
+    own = f' id="table-{name}"' if name else ""
+    return (
+        f'{left}<div class="wide" tabindex="0" role="region" aria-label="{escape(what)}">'
+        f'<table class="sortable"{own}{wish}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def _td(cell: Cell) -> str:
+    key = "" if cell.key is None else f' data-v="{cell.key:.10g}"'
+    if isinstance(cell.key, int):
+        key = f' data-v="{cell.key}"'
+    return f"<td{class_of(cell.kind)}{key}>{cell.html}</td>"
+
+
+def class_of(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""

@@ -1,0 +1,56 @@
+"""Tables of one refresh, opened for Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.report.model import Refresh
+from groupkeeper.pipeline.storage.stored import Stored
+from groupkeeper.pipeline.tables import Table
+
+__all__ = ["Opened"]
+
+_ROWS_AT_A_TIME = 1 << 17
+
+
+class Opened:
+    """`missing`: which of the `needed` tables are not there. `refresh`: the one that all rows are of, None: tables that
+    no run has listed.
+
+    Raises SourceError when there are no tables.
+    """
+
+    def __init__(self, directory: str, needed: Sequence[Table]) -> None:
+        self._stored = Stored(directory)
+        self.missing = tuple(table.name for table in needed if not self._stored.has(table))
+        if len(self.missing) == len(needed):
+            raise SourceError(
+                f"{directory} has no tables: make them with 'groupkeeper pipeline snapshot --tables {directory}', "
+                "or name the clusters here"
+            )
+        number = self._stored.number
+        self.refresh = Refresh(number, self._stored.written_time) if number else None
+
+    def table(self, table: Table, columns: Sequence[str] | None = None, wanted: Any = None) -> Any:
+        """Rows as an Arrow table; none of a table that is not there. `wanted`: an expression of Arrow; None: all."""
+        found = self._stored.dataset(table)
+        return found.to_table(columns=None if columns is None else list(columns), filter=wanted)
+
+    def parts(self, table: Table, columns: Sequence[str]) -> Iterator[Any]:
+        """The table's rows, some at a time: a dataset would hold all of a row group, which may be millions."""
+        schema = pa.schema([table.arrow.field(name) for name in columns])
+        for path in getattr(self._stored.dataset(table), "files", ()):
+            with self._stored.system.open_input_file(path) as opened:
+                file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
+                there = [name for name in columns if name in file.schema_arrow.names]
+                for batch in file.iter_batches(_ROWS_AT_A_TIME, columns=there):
+                    rows = pa.Table.from_batches([batch])
+                    for name in columns:
+                        if name not in there:
+                            rows = rows.append_column(name, pa.nulls(len(rows)))
+                    yield rows.select(columns).cast(schema)

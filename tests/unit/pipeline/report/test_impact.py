@@ -1,0 +1,116 @@
+"""What the report says to act on, of rows as the tables have them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from groupkeeper.pipeline.report import front, impact
+from groupkeeper.pipeline.report.model import Group, Stale
+from groupkeeper.pipeline.tables import RATES
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR_MS = 3_600_000
+
+
+def a_group(group_id: str, status: str = "lagging", **values: Any) -> Group:
+    usual = Group("c", group_id, "consumer", "Stable", 2, 3, status, "a rule", NOW, 500, 60_000, 0, NOW, 4, NOW)
+    return usual._replace(**values)
+
+
+def a_row(group_id: str, **values: Any) -> dict[str, Any]:
+    """A partition that keeps its lag, and of which retention takes nothing."""
+    usual = {"cluster": "c", "group_id": group_id, "topic": "orders", "partition": 7, "lag": 500, "lag_ms": 60_000,
+             "produced_per_s": 10.0, "consumed_per_s": 10.0, "trend": "steady", "catch_up_ms": None,
+             "retention_margin_ms": None, "measured_time": NOW}  # fmt: skip
+    return {**usual, **values}
+
+
+GROWS = {"produced_per_s": 400.0, "consumed_per_s": 210.0, "trend": "growing"}
+SHRINKS = {"consumed_per_s": 20.0, "trend": "shrinking"}
+
+
+@pytest.mark.parametrize(
+    ("values", "is_told"),
+    [
+        ({"retention_margin_ms": 3 * HOUR_MS, **GROWS}, True),
+        ({"retention_margin_ms": 3 * HOUR_MS}, False),  # the oldest record stays as old as it is
+        ({"retention_margin_ms": 3 * HOUR_MS, "consumed_per_s": 0.0}, True),
+        ({"retention_margin_ms": 3 * HOUR_MS, **SHRINKS, "catch_up_ms": 2 * HOUR_MS}, False),
+        ({"retention_margin_ms": 3 * HOUR_MS, **SHRINKS, "catch_up_ms": 4 * HOUR_MS}, True),
+        ({"retention_margin_ms": 8 * 24 * HOUR_MS, **GROWS}, False),
+        ({"retention_margin_ms": 3 * HOUR_MS, "trend": None}, False),
+        ({"retention_margin_ms": -HOUR_MS}, True),
+    ],
+)
+def test_who_loses_records_is_who_retention_overtakes(values: dict[str, Any], is_told: bool) -> None:
+    found = impact.losing([a_group("g")], [a_row("g", **values)], [], [])
+    assert [(each.group_id, each.place) for each in found] == [("g", "orders-7")] * is_told
+
+
+def test_the_least_time_left_stands_first_after_those_that_lose_already() -> None:
+    groups = [a_group("soon"), a_group("lost", "losing"), a_group("now")]
+    rows = [a_row("soon", retention_margin_ms=2 * HOUR_MS, **GROWS), a_row("now", retention_margin_ms=-1, **GROWS),
+            a_row("lost", retention_margin_ms=-1, **GROWS)]  # fmt: skip
+    gone = [Stale("c", "lost", "below_log_start", 1, ("orders",), None, None, 777)]
+    retention = [{"cluster": "c", "topic": "orders", "retention_ms": 24 * HOUR_MS}]
+    found = impact.losing(groups, rows, gone, retention)
+    assert [(each.group_id, front.figure(each)) for each in found] == [
+        ("lost", "777 records lost"), ("now", "now"), ("soon", "2 h left")
+    ]  # fmt: skip
+    assert found[2].command[-1] == f"retention.ms={8 * 24 * HOUR_MS}"
+
+
+def test_what_grows_comes_before_what_catches_up_late() -> None:
+    groups = [a_group("late"), a_group("fast", "ok"), a_group("steep"), a_group("early"), a_group("still", "stopped")]
+    rows = [a_row("late", **SHRINKS, catch_up_ms=5 * HOUR_MS), a_row("early", **SHRINKS, catch_up_ms=1000),
+            a_row("fast", **{**GROWS, "produced_per_s": 9000.0}), a_row("steep", **GROWS),
+            a_row("still", **GROWS)]  # fmt: skip
+    found = impact.behind(groups, rows)
+    assert [(each.group_id, front.figure(each)) for each in found] == [
+        ("steep", "+190/s"), ("fast", "+8,790/s"), ("late", "5 h to catch up")
+    ]  # fmt: skip
+    assert "never catches up: 400/s come, 210/s are read; 500 to read; 2 members for 3 partitions" in found[0].note
+
+
+def test_a_partition_that_catches_up_can_make_up_for_one_that_does_not() -> None:
+    rows = [a_row("g", **GROWS), a_row("g", partition=8, produced_per_s=0.0, consumed_per_s=500.0, trend="shrinking")]
+    assert impact.behind([a_group("g")], rows) == []
+
+
+def test_a_storm_is_ten_rebalances_within_any_ten_minutes() -> None:
+    def rates(group_id: str, *minutes: int) -> list[dict[str, Any]]:
+        return [{"cluster": "c", "group_id": group_id, "minute": NOW + timedelta(minutes=each),
+                 "completed_rebalances": 5} for each in minutes]  # fmt: skip
+
+    rows = [*rates("split", 8, 17), *rates("slow", 0, 10, 20), *rates("worst", 3, 4, 5), *rates("once", 0)]
+    table = pa.Table.from_pylist(rows, RATES.arrow).select(["cluster", "group_id", "minute", "completed_rebalances"])
+    most = impact.fullest(table)
+    assert most["c", "split"] == (10, NOW + timedelta(minutes=8))
+    assert most["c", "slow"][0] == 5
+    groups = [a_group(name) for name in ("split", "slow", "worst", "once", "quiet")]
+    found = impact.storms(groups, most)
+    assert [(each.group_id, each.value) for each in found] == [("worst", 15), ("split", 10)]
+    assert impact.fullest(table.slice(0, 0)) == {}
+
+
+def test_transactions_are_told_when_they_hold_up_groups_or_hang() -> None:
+    usual = {"cluster": "c", "topic": "orders", "partition": 1, "producer_id": 5, "transactional_id": "tx",
+             "first_offset": 40, "held_offsets": 60, "started_time": NOW, "open_ms": HOUR_MS, "timeout_ms": 900_000,
+             "is_hanging": False, "groups": 0}  # fmt: skip
+    rows = [usual, {**usual, "groups": 2}, {**usual, "is_hanging": True, "transactional_id": None, "held_offsets": 70}]
+    hanging, holding = impact.held(rows)
+    assert hanging.command[-6:] == ("--topic", "orders", "--partition", "1", "--start-offset", "40")
+    assert (front.figure(hanging), hanging.place) == ("70 offsets held", "orders-1")
+    assert "2 groups wait; its coordinator aborts it after 15 min" in holding.note
+
+
+def test_a_stalled_group_gets_the_plan_that_skips_its_record() -> None:
+    groups = [a_group("a", "stopped", members=0), a_group("b", "stalled", lag_ms=HOUR_MS), a_group("c", "ok")]
+    worst = {("c", "b"): a_row("b")}
+    stalled, stopped = impact.waiting(groups, worst)
+    assert " ".join(stalled.command) == "groupkeeper plan reset b --topic orders:7 --shift-by 1 --context c"
+    assert "no members: start its consumers" in stopped.note
