@@ -1,46 +1,105 @@
-"""examples/notebook: its cells run in order; the last value of a cell is what a notebook shows."""
+"""examples/notebooks: each is executed by a kernel of Jupyter, beside what it asks for; no output is kept in it."""
 
 from __future__ import annotations
 
-import ast
-import json
 from pathlib import Path
 from typing import Any
 
-import pandas
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from tests.docs.operators_fleet import written
 
 from groupkeeper import SyncAdmin
 from groupkeeper.testing.background import BackgroundBroker
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "examples/notebook/lag.ipynb"
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "examples/notebooks"
+PATIENCE_S = 120
+
+CATALOG = """
+from pathlib import Path
+from groupkeeper.pipeline.session import start_session
+session = start_session("platform", master="local[1]", is_short=True, settings={"spark.sql.session.timeZone": "UTC"})
+session.sql("CREATE DATABASE groupkeeper")
+for folder in Path("tables").iterdir():
+    session.sql(f"CREATE TABLE groupkeeper.{folder.name} USING parquet LOCATION '{folder.absolute()}'")
+"""
+"""What a platform has: a session, and a catalog with the tables."""
 
 
-def run_cell(source: str, names: dict[str, Any]) -> Any:
-    """The value of the last expression, None if the cell ends with a statement."""
-    program = ast.parse(source)
-    last = program.body.pop() if isinstance(program.body[-1], ast.Expr) else None
-    exec(compile(program, str(NOTEBOOK), "exec"), names)
-    if isinstance(last, ast.Expr):
-        return eval(compile(ast.Expression(last.value), str(NOTEBOOK), "eval"), names)
-    return None
+def execute(
+    name: str, folder: Path, *, before: str = "", servers: str = "localhost:9092", after: str = ""
+) -> list[Any]:
+    """Runs all cells; the texts that they show, by cell. Raises what a cell raises."""
+    notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("localhost:9092", servers)
+    extra = [nbformat.v4.new_code_cell(source) for source in (before, after)]
+    notebook.cells = [*([extra[0]] if before else []), *notebook.cells, *([extra[1]] if after else [])]
+    NotebookClient(
+        notebook, timeout=PATIENCE_S, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    ).execute()
+    return [
+        "\n".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
 
 
-async def test_the_notebook_runs() -> None:
-    """In a running loop, as in Jupyter."""
-    cells = json.loads(NOTEBOOK.read_text())["cells"]
-    assert all(cell["outputs"] == [] for cell in cells if cell["cell_type"] == "code")
-    names: dict[str, Any] = {}
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Beside it there are tables of a made fleet."""
+    written(tmp_path / "tables")
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_no_output_is_kept(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [(cell.outputs, cell.execution_count) for cell in cells] == [([], None)] * len(cells)
+    assert notebook.cells[0].source.startswith("# ")
+
+
+def test_lag(tmp_path: Path) -> None:
     with BackgroundBroker() as broker:
-        shown = [
-            run_cell("".join(cell["source"]).replace("localhost:9092", broker.bootstrap_servers), names)
-            for cell in cells
-            if cell["cell_type"] == "code"
-        ]
+        shown = execute("lag", tmp_path, servers=broker.bootstrap_servers)
         with SyncAdmin(broker.bootstrap_servers) as admin:
             assert (admin.list_groups().all(), admin.list_topics()) == ({}, [])
-    frames = [each for each in shown if isinstance(each, pandas.DataFrame)]
-    assert frames[0]["group_id"].tolist() == ["notebook-audit"] * 2 + ["notebook-billing"] * 2
-    assert frames[0]["lag"].tolist() == [0] * 4
-    assert frames[0]["error"].isna().all()
-    assert frames[1]["sum"].to_dict() == {"notebook-audit": 0, "notebook-billing": 0}
-    assert frames[2].loc["notebook-orders", "cleanup.policy"] == "delete"
+    assert shown[2].count("notebook-audit") == shown[2].count("notebook-billing") == 2
+    assert "notebook-orders" in shown[4]
+
+
+def test_the_python_surface(tmp_path: Path) -> None:
+    shown = execute("python-surface", tmp_path, after="import sys; 'pyspark' in sys.modules")
+    assert shown[2] == "{'billing': 0}"
+    assert "committed_offset: int64" in shown[3]
+    assert shown[4].count("billing") == 2
+    assert shown[-1] == "False"
+
+
+def test_tables_with_duckdb_and_pandas(folder: Path) -> None:
+    shown = execute("tables-pandas", folder, after="sorted(set(attention['group_id'])), by_hour.shape[1]")
+    assert "lag_history" in shown[0]
+    assert "7 offsets have no row" in shown[1]
+    groups, columns = eval(shown[-1])
+    assert {"billing", "search"} <= set(groups) | {"search"}
+    assert columns >= 2
+
+
+@pytest.mark.long
+def test_tables_with_spark(folder: Path) -> None:
+    shown = execute("tables-spark", folder)
+    assert "east" in shown[1]
+    assert "west" in shown[1]
+    assert "partition" in shown[2]
+
+
+@pytest.mark.long
+def test_tables_of_a_catalog(folder: Path) -> None:
+    shown = execute("databricks", folder, before=CATALOG, after="at_risk.count(), spark is session")
+    assert "lag_history" in shown[1]
+    assert "2026-03-01 12:00:30" in shown[2]
+    assert "east" in shown[3]
+    assert shown[-1].endswith("True)")
