@@ -48,11 +48,11 @@ class Served(NamedTuple):
         except urllib.error.HTTPError as error:
             return Answer(error.code, {name.lower(): value for name, value in error.headers.items()}, error.read())
 
-    def until(self, is_there: Callable[[str], bool], path: str = "/metrics") -> str:
+    def until(self, is_there: Callable[[str], bool], path: str = "/metrics", **headers: str) -> str:
         """The text once it is as wanted."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            text = self.get(path).text
+            text = self.get(path, **headers).text
             if is_there(text):
                 return text
             assert time.monotonic() < deadline, text

@@ -63,6 +63,13 @@ class _Alert:
         self.sent_ms: dict[str, int] = {}
         self.texts: tuple[str, ...] = ()
 
+    def clamp(self, now_ms: int) -> None:
+        """Clocks are set back: what was is not later than now, or nothing would end until then."""
+        self.since_ms = min(self.since_ms, now_ms)
+        self.fired_ms = None if self.fired_ms is None else min(self.fired_ms, now_ms)
+        self.well_ms = None if self.well_ms is None else min(self.well_ms, now_ms)
+        self.sent_ms = {name: min(at_ms, now_ms) for name, at_ms in self.sent_ms.items()}
+
 
 class Alerts:
     """All alerts of all clusters."""
@@ -142,6 +149,11 @@ class Alerts:
         if rule.limits.max_rebalances is None:
             return group
         seen = self._rebalances.setdefault((rule.name, cluster, group.group_id), deque())
+        if seen and seen[-1][0] > now_ms:
+            # The clock was set back.
+            earlier = [(min(at_ms, now_ms), count) for at_ms, count in seen]
+            seen.clear()
+            seen.extend(earlier)
         if not seen or seen[-1][1] > group.rebalances:
             seen.clear()
             seen.append((now_ms, group.rebalances))
@@ -155,10 +167,11 @@ class Alerts:
         self, rule: Rule, key: Key, verdict: Verdict, texts: tuple[str, ...], now_ms: int, command: str = ""
     ) -> Iterator[Notice]:
         alert = self._alerts.get(key)
+        if alert is not None:
+            alert.clamp(now_ms)
         if verdict is Verdict.BROKEN:
             alert = self._alerts.setdefault(key, alert or _Alert(now_ms))
             alert.well_ms, alert.texts = None, texts
-            alert.since_ms = min(alert.since_ms, now_ms)  # clocks are set back
             if alert.fired_ms is None and now_ms - alert.since_ms >= rule.for_ms:
                 alert.fired_ms = now_ms
         elif alert is None:

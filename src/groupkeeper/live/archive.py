@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from groupkeeper.live.following import Known
@@ -16,16 +18,19 @@ T = TypeVar("T")
 
 class Archive:
     """Writes the results of collectors to the history. After a failure collecting continues, and the next poll is
-    written again.
+    written again, with the texts that could not be.
 
     Attributes:
         problem: why the last poll could not be written; None: it was written, or there is no history.
+        since_ms: when that began.
         failed: number of polls that could not be written.
     """
 
     def __init__(self, history: History | None) -> None:
         self.problem: str | None = None
+        self.since_ms = 0
         self.failed = 0
+        self._to_keep: dict[str, str] = {}
         self._history = history
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="groupkeeper-history")
 
@@ -47,30 +52,40 @@ class Archive:
         try:
             await self.ask(lambda: history.add(found.snapshot, found.changes, at_ms))
             self.problem = None
+            await self._keep_all(history)
         except HistoryFailed as failure:
-            self.problem = str(failure)
+            self._failed(failure)
             self.failed += 1
 
-    async def of_group(self, cluster: str, group_id: str, since_ms: int) -> tuple[list[Sample], list[Noted]]:
-        """The samples and changes of a group since then; none without a history, or if it can't be read."""
+    def _failed(self, failure: HistoryFailed) -> None:
+        if self.problem is None:
+            self.since_ms = time.time_ns() // 1_000_000
+        self.problem = str(failure)
+
+    async def _keep_all(self, history: History) -> None:
+        for name, content in list(self._to_keep.items()):
+            await self.ask(partial(history.keep, name, content))
+            if self._to_keep.get(name) == content:
+                del self._to_keep[name]
+
+    async def of_group(
+        self, cluster: str, group_id: str, since_ms: int, until_ms: int
+    ) -> tuple[list[Sample], list[Noted]]:
+        """The samples and changes of a group between these times; none without a history. Raises HistoryFailed."""
         history = self._history
         if history is None:
             return [], []
-        try:
-            return await self.ask(
-                lambda: (history.samples(cluster, group_id, since_ms), history.changes(cluster, group_id, since_ms))
-            )
-        except HistoryFailed:
-            return [], []
+        which = (cluster, group_id, since_ms, until_ms)
+        return await self.ask(lambda: (history.samples(*which), history.changes(*which)))
 
     async def keep(self, name: str, content: str) -> None:
         """Store a text that survives a restart; without a history it is lost."""
-        history = self._history
-        if history is not None:
+        if self._history is not None:
+            self._to_keep[name] = content
             try:
-                await self.ask(lambda: history.keep(name, content))
+                await self._keep_all(self._history)
             except HistoryFailed as failure:
-                self.problem = str(failure)
+                self._failed(failure)
 
     async def ask(self, question: Callable[[], T]) -> T:
         """The result of a call on the history, made in its thread."""

@@ -97,7 +97,8 @@ class Following:
 
 def _standing(rows: Sequence[PartitionLag], before: tuple[Standing, ...], at_ms: int) -> tuple[Standing, ...]:
     """What is committed of each topic; ``at_ms`` where that is news."""
-    known = {each.topic: each for each in before}
+    # Where the clock was set back, it has stood still since now at least.
+    known = {each.topic: each._replace(since_ms=min(each.since_ms, at_ms)) for each in before}
     found = []
     for topic, some in groupby(rows, key=lambda row: row.topic):
         of_topic, last = list(some), known.get(topic)

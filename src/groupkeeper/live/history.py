@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +39,10 @@ _REMOVED_TOGETHER = 20_000
 _WRITES_PER_SWEEP = 1000
 """Now and then names go of which nothing is left."""
 
+_CLOCK_ERROR_MS = 3_600_000
+"""A clock that goes ahead by more than this beside the steady one was set, and makes no row older."""
+
+_LATEST_MS = 2**63 - 1
 _LONGEST_TEXT = 500
 _BUSY_S = 5.0
 
@@ -86,13 +91,27 @@ def default_path() -> Path:
     return default_path().with_name("watched.sqlite")
 
 
+def _steady_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
 class History:
     """The file. Not for several threads at once; each call is one transaction. Everything raises HistoryFailed."""
 
-    def __init__(self, path: str | os.PathLike[str], bounds: Bounds = BOUNDS) -> None:
-        """Opens or creates the file. A file that isn't a history, or is damaged, is not changed."""
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        bounds: Bounds = BOUNDS,
+        *,
+        steady_ms: Callable[[], int] = _steady_ms,
+    ) -> None:
+        """Opens or creates the file. A file that isn't a history, or is damaged, is not changed. ``steady_ms``: a clock
+        that nobody sets.
+        """
         self.path = Path(path)
         self._bounds = bounds
+        self._steady_ms = steady_ms
+        self._ahead_ms: int | None = None
         self._ids: dict[tuple[str, str], int] = {}
         self._last: dict[int, Sample] = {}
         self._writes = 0
@@ -196,7 +215,7 @@ class History:
 
     def _prune(self, at_ms: int) -> None:
         """Delete the oldest rows, a bounded number at a time. Rows are in order of time."""
-        oldest_ms = at_ms - self._bounds.age_ms
+        oldest_ms = self._sure_ms(at_ms) - self._bounds.age_ms
         for table in _BOUNDED:
             first, newest = self._file.execute(f"SELECT min(id), max(id) FROM {table}").fetchone()
             if first is None:
@@ -212,6 +231,14 @@ class History:
         if self._writes % _WRITES_PER_SWEEP == 0:
             self._file.execute("DELETE FROM groups WHERE id NOT IN (SELECT of_group FROM samples)")
             self._check_ids()
+
+    def _sure_ms(self, at_ms: int) -> int:
+        """A time that can't be far ahead of the right one: what is deleted by a wrong one doesn't come back."""
+        steady_ms = self._steady_ms()
+        ahead_ms = at_ms - steady_ms
+        if self._ahead_ms is None or ahead_ms < self._ahead_ms + _CLOCK_ERROR_MS:
+            self._ahead_ms = ahead_ms
+        return steady_ms + self._ahead_ms
 
     def _check_ids(self) -> None:
         there = {key for [key] in self._file.execute("SELECT id FROM groups")}
@@ -236,29 +263,31 @@ class History:
             if of == cluster and (sample := self._last.get(key)) is not None and sample.committed is not None
         }
 
-    def samples(self, cluster: str, group_id: str, since_ms: int = 0) -> list[Sample]:
-        """The samples of a group, oldest first."""
-        columns = ", ".join(Sample._fields)
-        where = "of_group = ? AND at_ms >= ? ORDER BY at_ms"
-        return [Sample(*row) for row in self._rows(columns, "samples", where, cluster, group_id, since_ms)]
+    def samples(self, cluster: str, group_id: str, since_ms: int = 0, until_ms: int = _LATEST_MS) -> list[Sample]:
+        """The samples of a group between these times, oldest first."""
+        rows = self._rows(", ".join(Sample._fields), "samples", "at_ms", cluster, group_id, since_ms, until_ms)
+        return [Sample(*row) for row in rows]
 
-    def changes(self, cluster: str, group_id: str, since_ms: int = 0) -> list[Noted]:
-        """The changes of a group, oldest first."""
-        where = "of_group = ? AND at_ms >= ? ORDER BY id"
+    def changes(self, cluster: str, group_id: str, since_ms: int = 0, until_ms: int = _LATEST_MS) -> list[Noted]:
+        """The changes of a group between these times, oldest first."""
         columns = "at_ms, what, member, before, after"
-        return [Noted(*row) for row in self._rows(columns, "changes", where, cluster, group_id, since_ms)]
+        return [Noted(*row) for row in self._rows(columns, "changes", "id", cluster, group_id, since_ms, until_ms)]
 
     def count(self) -> dict[str, int]:
         """Rows of each kind."""
         with self._telling():
             return {table: self._file.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in _BOUNDED}
 
-    def _rows(self, columns: str, table: str, where: str, cluster: str, group_id: str, since_ms: int) -> list[Any]:
+    def _rows(
+        self, columns: str, table: str, order: str, cluster: str, group_id: str, since_ms: int, until_ms: int
+    ) -> list[Any]:
         with self._telling():
             key = self._known_id(cluster, group_id)
             if key is None:
                 return []
-            return self._file.execute(f"SELECT {columns} FROM {table} WHERE {where}", (key, since_ms)).fetchall()
+            where = f"of_group = ? AND at_ms BETWEEN ? AND ? ORDER BY {order}"
+            found = self._file.execute(f"SELECT {columns} FROM {table} WHERE {where}", (key, since_ms, until_ms))
+            return found.fetchall()
 
     @contextmanager
     def _telling(self) -> Iterator[None]:

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from groupkeeper.live.archive import Archive
+from groupkeeper.live.history import HistoryFailed
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.pipeline.report.plot_script import PLOT_SCRIPT
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
@@ -165,6 +166,8 @@ class Site:
         person = self._access.person(request)
         sees_all = person is not None and person.rights.sees_all
         lines = "".join(f"{each.cluster}: {state_of(each)}\n" for each in found) if sees_all else ""
+        if lines and self._archive.problem is not None:
+            lines += f"the history cannot be written: {self._archive.problem}\n"
         return PlainTextResponse(lines or f"{'' if is_ready else 'not '}ready\n", 200 if is_ready else 503, HEADERS)
 
     async def file(self, request: Request) -> Response:
@@ -197,7 +200,8 @@ class Site:
     def _shared(self, request: Request, snapshots: Sequence[ClusterSnapshot], write: Callable[[], str]) -> Response:
         """A page of snapshots. Many viewers may have the same page open, and all request it after a poll."""
         now_s = time.monotonic()
-        key = (str(request.url), self._viewer(request), *((each.cluster, each.polls.done) for each in snapshots))
+        polls = ((each.cluster, each.polls.done) for each in snapshots)
+        key = (str(request.url), self._viewer(request), self._archive.problem, *polls)
         kept = self._kept.get(key)
         if kept is None or now_s - kept[0] > _KEPT_S:
             self._kept = {key: kept for key, kept in self._kept.items() if now_s - kept[0] <= _KEPT_S}
@@ -209,7 +213,17 @@ class Site:
     async def fleet(self, request: Request) -> Response:
         viewer = self._viewer(request)
         seen = viewer.seen(self._snapshots())
-        return self._shared(request, seen, lambda: fleet_page(seen, _now_ms(), viewer))
+        return self._shared(request, seen, lambda: fleet_page(seen, _now_ms(), viewer, self._note()))
+
+    def _note(self) -> str:
+        """What viewers should know of the server itself. The reason names a path, which is not for all of them."""
+        if self._archive.problem is None:
+            return ""
+        since = parts.moment(self._archive.since_ms)
+        return parts.note(
+            f"Since {since} the history cannot be written: curves and changes of later are missing or will be. "
+            "All other numbers are current. The server's log and /readyz have the reason."
+        )
 
     async def cluster(self, request: Request) -> Response:
         snapshot = self._asked_for(request)
@@ -234,10 +248,14 @@ class Site:
         if snapshot is None or group is None:
             return self._nowhere(request, "There is no such group now, or its cluster cannot be reached.")
         now_ms = _now_ms()
-        samples, changes = await self._archive.of_group(snapshot.cluster, group.group_id, now_ms - _HISTORY_MS)
-        viewer = self._viewer(request)
+        note, viewer = self._note(), self._viewer(request)
+        try:
+            which = (snapshot.cluster, group.group_id, now_ms - _HISTORY_MS, now_ms)
+            past = await self._archive.of_group(*which)
+        except HistoryFailed:
+            past, note = ([], []), parts.note("The history cannot be read now, so the past is missing here.")
         made = await self._changes.made_table(viewer, snapshot.cluster, group.group_id)
-        return html_answer(group_page(snapshot, group, samples, changes, now_ms, viewer, made))
+        return html_answer(group_page(snapshot, group, *past, now_ms, viewer, made=made, note=note))
 
     async def topics(self, request: Request) -> Response:
         snapshot = self._asked_for(request)

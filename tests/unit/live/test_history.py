@@ -82,12 +82,28 @@ def test_changes_and_failed_polls(path: Path) -> None:
     assert history.count() == {"samples": 1, "changes": 2, "polls": 2}
 
 
+def test_a_clock_that_is_far_ahead_for_a_while_removes_nothing(path: Path) -> None:
+    steady_ms, year_ms = 0, 365 * 24 * 60 * MINUTE_MS
+    history = History(path, Bounds(age_ms=10 * MINUTE_MS, step_ms=0), steady_ms=lambda: steady_ms)
+    for number in range(5):
+        steady_ms = number * MINUTE_MS
+        add(history, year_ms + steady_ms + (year_ms if number == 3 else 0), number)
+    assert [each.committed for each in history.samples("prod", "g")] == [0, 1, 2, 4, 3]  # by their times
+    steady_ms += 20 * MINUTE_MS
+    add(history, year_ms + steady_ms, 5)
+    # What was written with the wrong time stays longer, and is not shown.
+    assert [each.committed for each in history.samples("prod", "g")] == [5, 3]
+    assert [each.committed for each in history.samples("prod", "g", until_ms=year_ms + steady_ms)] == [5]
+
+
 def test_rows_and_ages_are_bounded(path: Path) -> None:
-    history = History(path, Bounds(rows=100, age_ms=MINUTE_MS, step_ms=0))
+    steady_ms = 0
+    history = History(path, Bounds(rows=100, age_ms=MINUTE_MS, step_ms=0), steady_ms=lambda: steady_ms)
     for number in range(1000):
         add(history, number, number)
     assert history.count()["samples"] == history.count()["polls"] == 100
     assert history.samples("prod", "g")[0].committed == 900
+    steady_ms = 3 * MINUTE_MS
     add(history, 3 * MINUTE_MS)
     assert history.count() == {"samples": 1, "changes": 0, "polls": 1}
 

@@ -15,14 +15,14 @@ _MOST_URGENT = 12
 _WORST = list(Status)
 
 
-def fleet_page(snapshots: Sequence[ClusterSnapshot], now_ms: int, viewer: Viewer = NOBODY) -> str:
-    """All clusters."""
+def fleet_page(snapshots: Sequence[ClusterSnapshot], now_ms: int, viewer: Viewer = NOBODY, note: str = "") -> str:
+    """All clusters. ``note``: about the server itself."""
     cards = "".join(_cluster(each, now_ms) for each in snapshots)
     return parts.page(
         "Consumer groups",
         parts.live(
             "fleet",
-            f"{_verdict(snapshots, now_ms)}{_urgent(snapshots, now_ms)}<h2>Clusters</h2>"
+            f"{note}{_verdict(snapshots, now_ms)}{_urgent(snapshots, now_ms)}<h2>Clusters</h2>"
             f'<div class="cards">{cards}</div>',
         ),
         viewer=viewer,

@@ -31,16 +31,18 @@ def group_page(
     changes: Sequence[Noted],
     now_ms: int,
     viewer: Viewer = NOBODY,
+    *,
     made: str = "",
+    note: str = "",
 ) -> str:
-    """The whole page. ``made``: a table of what the journal has of the group."""
+    """The whole page. ``made``: a table of what the journal has of the group; ``note``: about the server itself."""
     link = parts.url("/change", cluster=snapshot.cluster, group=group.group_id)
     change = f'<p class="actions"><a href="{link}">Reset, delete …</a></p>'
     front = (
         f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(group.problems)}{_facts(group, now_ms)}'
     )
     body = (
-        f"<h2>Lag</h2>{_lag(snapshot, group, samples)}{_progress(snapshot.cluster, samples)}"
+        f"{note}<h2>Lag</h2>{_lag(snapshot, group, samples)}{_progress(snapshot.cluster, samples)}"
         f"<h2>Partitions</h2>{_partitions(snapshot.cluster, group)}"
         f"{_who(group)}<h2>Changes</h2>{_changes(changes)}{made}"
     )

@@ -163,6 +163,11 @@ def login_page(said: str, target: str) -> str:
     return page("Log in", why + form)
 
 
+def note(said: str) -> str:
+    """A sentence about the server itself, above the numbers."""
+    return f'<p class="verdict none">{escape(said)}</p>'
+
+
 def live(name: str, html: str) -> str:
     """A part of a page that is updated while the page is open."""
     return f'<div id="live-{name}" data-live>{html}</div>'
