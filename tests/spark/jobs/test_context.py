@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -47,13 +48,14 @@ def rows_of(tables: Path, name: str) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def running(kind: str) -> Iterator[Any]:
+def running(kind: str, more: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
     properties = {
         "offsets.topic.num.partitions": "1",
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
+        **more,
     }
     if kind == "embedded":
         with BackgroundBroker(properties=properties) as broker:
