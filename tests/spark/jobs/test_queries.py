@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,9 @@ from tests.spark.kafka.test_source import commit, new_topic
 from groupkeeper.cli.framework.values import Checkpoint
 from groupkeeper.pipeline.checkpoints.folders import _hadoop_folders, find_folders
 from groupkeeper.pipeline.checkpoints.queries import read_query
+from groupkeeper.pipeline.jobs.follow import follow
 from groupkeeper.pipeline.jobs.snapshot import snapshot
+from groupkeeper.pipeline.jobs.watch import Problem, Watch
 from groupkeeper.pipeline.report.reading import read_report
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -108,3 +111,54 @@ def test_a_query_is_shown_as_it_was_at_the_instant(spark: SparkSession, tmp_path
     assert read_query(here, "q", at_ms=int((now - 50) * 1000)).batch_id == 0
     assert read_query(here, "q", at_ms=int((now - 500) * 1000)).batch_id == 1  # it does not go back so far
     assert read_query(there, "q") == read_query(here, "q")._replace(path=there.path)
+
+
+class OneBatchMore(Watch):
+    """Looks at the tables after each refresh, lets the query come on, and then removes its checkpoint."""
+
+    def __init__(self, tables: Path, checkpoint: Path, servers: str, stop: threading.Event) -> None:
+        self.tables, self.checkpoint, self.servers, self.stop = tables, checkpoint, servers, stop
+        self.seen: list[dict[int, tuple[int, int]]] = []
+        self.others: list[int] = []
+        self.problems: list[str] = []
+
+    def problem(self, problem: Problem) -> None:
+        self.problems.append(problem.message)
+
+    def waiting(self) -> None:
+        lag = rows_of(self.tables, "lag")
+        found = {row["partition"]: (row["committed_offset"], row["lag"]) for row in lag if row["group_id"] == "q"}
+        self.others = [row["committed_offset"] for row in lag if row["group_id"] == "billing"]
+        if self.seen and found == self.seen[-1]:
+            return
+        self.seen.append(found)
+        if len(self.seen) == 1:
+            planned = (self.checkpoint / "offsets/1").read_text()
+            (self.checkpoint / "offsets/2").write_text(planned.replace('"0":17', '"0":19'))
+            shutil.copy(self.checkpoint / "commits/1", self.checkpoint / "commits/2")
+        elif len(self.seen) == 2:
+            commit(self.servers, "billing", {("orders", 0): 15})
+            shutil.rmtree(self.checkpoint)
+        else:
+            self.stop.set()
+
+
+@pytest.mark.long
+def test_follow_shows_queries_beside_groups_as_they_come_on(spark: SparkSession, own: str, tmp_path: Path) -> None:
+    checkpoint, tables = tmp_path / "q", tmp_path / "tables"
+    shutil.copytree(RECORDED / "orders", checkpoint)
+    stop = threading.Event()
+    watch = OneBatchMore(tables, checkpoint, own, stop)
+    patience = threading.Timer(150, stop.set)
+    patience.start()
+    follow(
+        spark, {"kafka.bootstrap.servers": own, "cluster": "c"}, str(tables), stop, watch,
+        interval_s=0.5, refresh_s=0.5, checkpoints=[Checkpoint(None, None, str(checkpoint))],
+    )  # fmt: skip
+    patience.cancel()
+    assert watch.seen == [{0: (17, 3), 1: (5, 0)}, {0: (19, 1), 1: (5, 0)}, {}]
+    assert watch.others == [15]
+    assert watch.problems
+    assert all("q: there is no such folder" in text for text in watch.problems)
+    kept = [row["lag"] for row in rows_of(tables, "lag_history") if (row["group_id"], row["partition"]) == ("q", 0)]
+    assert 3 in kept
