@@ -37,9 +37,10 @@ FLEET: dict[str, tuple[str, *tuple[Row, ...]]] = {
         (1, 90_000, NOW, "a transaction is open"),
     ),
     "rejects": (
-        "log_partition log_offset log_time reason first_time",
-        (3, 8, ago(hours=2), "type 99 is not known", ago(hours=1)),
-        (3, 9, ago(hours=1), "type 99 is not known", NOW),
+        "log_partition log_offset log_time reason first_time raw_bytes raw_sha256",
+        (3, 8, ago(hours=2), "type 99 is not known", ago(hours=1), 20, "ab12"),
+        (3, 9, ago(hours=1), "type 99 is not known", NOW, 20, "ab12"),
+        (3, 10, ago(hours=1), "type 98 is not known", NOW, 7, "cd34"),
     ),
     "quality": (
         "table_name check_name result found detail",
@@ -56,6 +57,8 @@ FLEET: dict[str, tuple[str, *tuple[Row, ...]]] = {
         ("report", "orders", "notebook", ago(days=20), ago(days=10)),
         ("ledger", "payments", "ledger-app", ago(days=60), NOW),
         ("mail", "clicks", "mail-app", ago(days=60), NOW),
+        ("mail-test", "outbox", "mail-app", ago(days=50), ago(days=9)),
+        ("mail-old", "clicks", "mail-app", ago(days=90), ago(days=80)),
     ),
     "topics": (
         "topic is_internal partitions records_per_s growth_bytes_per_s log_bytes disk_bytes cleanup_policy",
@@ -207,27 +210,42 @@ FLEET: dict[str, tuple[str, *tuple[Row, ...]]] = {
     ),
     "transactions": (
         ("topic partition producer_id producer_epoch transactional_id "
-        "first_offset held_offsets started_time open_ms is_hanging groups"),
-        ("orders", 2, 88, 3, None, 9900, 100, ago(days=2), 48 * HOUR_MS, True, 0),
-        ("payments", 0, 77, 1, "pay-1", 800, 50, ago(minutes=30), HOUR_MS // 2, False, 1),
+        "first_offset held_offsets started_time open_ms is_hanging groups state timeout_ms"),
+        ("orders", 2, 88, 3, None, 9900, 100, ago(days=2), 48 * HOUR_MS, True, 0, None, None),
+        ("payments", 0, 77, 1, "pay-1", 800, 50, ago(minutes=30), HOUR_MS // 2, False, 1, "Ongoing", HOUR_MS),
     ),
     "share_offsets": (
-        "group_id topic partition start_offset lag rejected to_redeliver redelivered most_deliveries",
-        ("workers", "jobs", 0, 100, 70, 3, 4, 5, 2),
-        ("workers", "jobs", 1, 50, 10, 0, 0, 0, 1),
-        ("workers", "jobs", 2, 60, 0, 0, 0, 1, 3),
+        "group_id topic partition start_offset lag rejected to_redeliver redelivered most_deliveries write_time",
+        ("workers", "jobs", 0, 100, 70, 3, 4, 5, 2, ago(hours=2)),
+        ("workers", "jobs", 1, 50, 10, 0, 0, 0, 1, ago(minutes=2)),
+        ("workers", "jobs", 2, 60, 0, 0, 0, 1, 3, ago(hours=3)),
     ),
 }  # fmt: skip
 
 # By question: the rows of each cluster, in their order, without the cluster.
 ANSWERS: dict[str, list[Row]] = {
     "How fresh are the answers?": [(NOW, 90.0, 1, "a transaction is open")],
-    "Which records could not be read?": [("type 99 is not known", 2, ago(hours=1), ago(hours=1))],
-    "Did the last run find its tables in order?": [
+    "Which records could not be decoded?": [
+        ("type 99 is not known", 2, ago(hours=1), ago(hours=1)),
+        ("type 98 is not known", 1, ago(hours=1), NOW),
+    ],
+    "Which records that could not be decoded are the same?": [("ab12", 20, 2, ago(hours=1))],
+    "Which partitions of the offsets topic have not been read to the end?": [(1, 90.0, "a transaction is open")],
+    "Which clients are in several groups?": [("mail-app", 2, 2)],
+    "How much disk do topics without an owner use?": [(1, 80 * MIB)],
+    "Which teams have most lag?": [
+        (None, 9505, 2),
+        ("team-search", 6000, 1),
+        ("team-billing", 1060, 2),
+        ("team-mail", 200, 1),
+    ],
+    "When will open transactions be aborted?": [("payments", 0, "pay-1", "Ongoing", 30.0)],
+    "Which share groups have stopped?": [("workers", "jobs", 0, 70, ago(hours=2))],
+    "Did the checks of the last run pass?": [
         (None, "gaps", "unknown", 7, "7 offsets have no row"),
         ("rejects", "rejects", "failed", 2, "2 records could not be decoded"),
     ],
-    "Who read this topic last month?": [
+    "Which groups read this topic last month?": [
         ("billing", "billing-app", ago(days=60), NOW),
         ("billing", None, ago(days=60), ago(minutes=1)),
         ("search", "search-app", ago(days=3), ago(minutes=2)),
@@ -238,16 +256,16 @@ ANSWERS: dict[str, list[Row]] = {
         ("team-search", 1, ago(minutes=2)),
     ],
     "Which groups are new?": [("search", "orders", ago(days=3))],
-    "Which topics does nobody read?": [("legacy", 80 * MIB, 0.0)],
+    "Which topics have no readers?": [("legacy", 80 * MIB, 0.0)],
     "Which groups run on this host?": [("billing", "billing-app", 1), ("mail", "mail-app", 2)],
-    "What does each team read and keep?": [
+    "How much does each team read and store?": [
         ("team-billing", 4200.0, MIB),
         ("team-mail", 100.0, None),
         ("team-search", 5000.0, None),
         ("team-shop", None, 11 * MIB),
         (None, None, 80 * MIB),
     ],
-    "What belongs to nobody?": [("group", "audit"), ("topic", "legacy")],
+    "Which groups and topics have no owner?": [("group", "audit"), ("topic", "legacy")],
     "Which groups need attention, and why?": [
         ("audit", None, "stopped", ago(days=3), 9500, "nothing was committed"),
         ("billing", "team-billing", "lagging", ago(hours=2), 1010, "the oldest record is old"),
@@ -269,18 +287,18 @@ ANSWERS: dict[str, list[Row]] = {
         ("mail", None, 1),
         ("search", 5400.0, 0),
     ],
-    "Which groups fall further and further behind?": [
+    "Which groups have a growing lag?": [
         ("audit", "orders", 0, 9500, 20.0, 0.0),
         ("billing", "orders", 0, 1000, 20.0, 10.0),
         ("ledger", "payments", 0, 50, 0.5, 0.0),
     ],
-    "Where does one partition hold a group back?": [
+    "Which groups have most of their lag in one partition?": [
         ("search", "orders", 0, 6000, 100.0),
         ("billing", "orders", 0, 1000, 99.0),
         ("mail", "clicks", 1, 200, 100.0),
     ],
     # billing: 3600 s and 30 s of the 4800 s that are known
-    "Was the service level kept?": [
+    "Was the service level met?": [
         ("search", "orders", 0.0),
         ("billing", "orders", 75.63),
         ("mail", "clicks", 100.0),
@@ -291,7 +309,7 @@ ANSWERS: dict[str, list[Row]] = {
         ("orders", 0, at("2026-03-01T12:00"), 1000),
     ],
     "Which groups have no offset for some partitions?": [("search", "orders", 3, 2)],
-    "Where do records wait that nobody reads?": [("audit", 9500, ago(days=44))],
+    "Which groups have lag and no members?": [("audit", 9500, ago(days=44))],
     "Which group will lose data this week?": [
         ("copy", "orders", 0, 5, -2.0),
         ("audit", "orders", 0, 9500, -1.0),
@@ -311,30 +329,30 @@ ANSWERS: dict[str, list[Row]] = {
         (at("2026-02-24T09:15"), "billing", "orders", 0, 5000, 2000, 3000),
         (at("2026-02-24T09:15"), "billing", "orders", 1, 6000, 2000, 4000),
     ],
-    "Where did a group stand at that time?": [
+    "Which offsets had a group committed at that time?": [
         ("orders", 0, 5000, at("2026-02-24T08:00")),
         ("orders", 1, 6000, at("2026-02-24T08:30")),
     ],
-    "How much was read again, and was it a reset?": [
+    "How many records were read again, and by a reset?": [
         ("billing", "orders", 7000, 7000),
         ("mail", "clicks", 10, 0),
     ],
-    "Who rebalances most, and why?": [
+    "Which groups rebalance most, and why?": [
         ("mail", 12, 3, 2, 2),
         ("billing", 2, 1, 0, 1),
         ("search", 1, None, None, None),
     ],
-    "Which clients come and go?": [
+    "Which clients join and leave most often?": [
         ("mail", "mail-app", "/10.0.0.1", 2, 2),
         ("billing", "billing-app", "/10.0.0.9", 1, 0),
         ("mail", "mail-app", "/10.0.0.3", 1, 0),
     ],
     "Which groups had a storm of rebalances?": [("mail", at("2026-03-01T11:00"), 11)],
-    "Which members have nothing to read?": [("mail", "m3", "mail-app", "/10.0.0.3")],
+    "Which members have no partitions?": [("mail", "m3", "mail-app", "/10.0.0.3")],
     "Which groups commit most?": [("billing", 600, 0.167), ("mail", 40, 0.011), ("search", 0, 0.0)],
-    "Which partitions of the offsets topic are hot?": [(7, 600), (8, 40)],
-    "Which partitions of topics are hot?": [("orders", 0, 9000, 90.0)],
-    "What did topics get in each hour?": [
+    "Which partitions of the offsets topic get most records?": [(7, 600), (8, 40)],
+    "Which partitions get most of a topic's records?": [("orders", 0, 9000, 90.0)],
+    "How many records did topics get in each hour?": [
         ("orders", at("2026-03-01T12:00"), 6000),
         ("orders", at("2026-03-01T02:00"), 4000),
         ("__consumer_offsets", at("2026-03-01T12:00"), 640),
@@ -346,14 +364,14 @@ ANSWERS: dict[str, list[Row]] = {
         ("payments", 864_000.0, MIB, "compact"),
         ("__consumer_offsets", 86_400.0, 1000, "compact"),
     ],
-    "Which transactions hold readers back?": [
+    "Which open transactions block readers?": [
         ("orders", 2, 88, None, 100, 48.0, 0),
         ("payments", 0, 77, "pay-1", 50, 0.5, 1),
     ],
-    "Which transactions will never end?": [("orders", 2, 88, 3, 9900, ago(days=2))],
-    "Whose lag is nothing but an open transaction?": [("ledger", "payments", 0, 50, "pay-1")],
+    "Which transactions are hanging?": [("orders", 2, 88, 3, 9900, ago(days=2))],
+    "Which groups wait only for an open transaction?": [("ledger", "payments", 0, 50, "pay-1")],
     "How far behind are share groups?": [("workers", "jobs", 80, 4)],
-    "Which records do share groups fail at?": [
+    "Where do share groups reject or redeliver records?": [
         ("workers", "jobs", 0, 100, 3, 5, 2),
         ("workers", "jobs", 2, 60, 0, 1, 3),
     ],

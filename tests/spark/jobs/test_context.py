@@ -148,8 +148,8 @@ def test_owners_of_groups_and_topics(spark: SparkSession, tables: Path) -> None:
     for name in ("topics", "edges", "owners", "freshness"):
         spark.read.parquet(str(tables / name)).createOrReplaceTempView(name)
     printed = {question.title: question.sql for question in questions()}
-    readers_of_orders = spark.sql(printed["Who read this topic last month?"]).collect()
-    teams = spark.sql(printed["What does each team read and keep?"]).collect()
+    readers_of_orders = spark.sql(printed["Which groups read this topic last month?"]).collect()
+    teams = spark.sql(printed["How much does each team read and store?"]).collect()
     assert {(row.group_id, row.client_id) for row in readers_of_orders} == {
         (row["group_id"], row["client_id"]) for row in rows_of(tables, "edges") if row["topic"] == "orders"
     }
@@ -164,7 +164,7 @@ def test_all_questions_can_be_asked_of_what_a_run_wrote(tables: Path) -> None:
         database.execute(preparation("sql").replace("'tables/", f"'{tables}/"))
         found = {question.title: database.sql(question.sql).fetchall() for question in questions()}
     assert len(found["How fresh are the answers?"]) == 1
-    (waiting,) = found["Which transactions hold readers back?"]
+    (waiting,) = found["Which open transactions block readers?"]
     assert (waiting[1:3], waiting[4:6]) == (("audit", 0), ("slow", 2))
     lag = {row["group_id"]: 0 for row in rows_of(tables, "lag")}
     for row in rows_of(tables, "lag"):
