@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -20,11 +21,13 @@ from tests.spark.kafka.test_source import new_topic
 from groupkeeper.cli.main import main
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.governance.quality import check_directory
+from groupkeeper.pipeline.jobs import history
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.present.quality import Check, Offsets, checks_of_offsets, checks_of_tables
 from groupkeeper.pipeline.storage.ledger import SCHEMA
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LAG
+from groupkeeper.pipeline.transforms.history import group_records
 
 PATIENCE_S = 60
 BAD_KEY, BAD_VALUE = b"\x7f\xff\x00", b"of a later version"
@@ -154,6 +157,19 @@ def test_a_row_that_was_lost_or_doubled_is_found(
 
 
 @pytest.mark.long
+def test_where_a_lake_has_the_older_rows_the_history_is_not_judged(copied: Path, options: dict[str, str]) -> None:
+    entry = max((copied / "_groupkeeper/ledger").glob("*.json"))
+    entry.write_text(json.dumps({**json.loads(entry.read_text()), "aged": {"commits": 1}}))
+    (file,) = (copied / "commits").glob("*.parquet")
+    pq.write_table(pq.read_table(file).slice(1), file)
+    checks, _ = check_directory(str(copied), parse_options({**options, "rows": "decoded"}))
+    assert results(checks, wanted="failed").keys() == {("rejects", "rejects")}
+    assert results(checks, wanted="unknown").keys() == {
+        (None, "gaps"), ("current_offsets", "history"), ("rejects", "history")
+    }  # fmt: skip
+
+
+@pytest.mark.long
 def test_the_command_says_it_by_its_status(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["pipeline", "quality", "--tables", str(copied)]
     assert main(words) == 3
@@ -215,3 +231,14 @@ def test_tables_that_do_not_go_together_fail() -> None:
     lag = pa.Table.from_pylist([row, row], LAG.arrow)
     found = results(checks_of_tables({CURRENT_OFFSETS: offsets, LAG: lag}), wanted="failed")
     assert {key: check.found for key, check in found.items()} == {("lag", "keys"): 1, ("lag", "counts"): 1}
+
+
+@pytest.mark.long
+def test_nothing_is_appended_when_a_row_is_missing(
+    spark: SparkSession, options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "group_records", lambda decoded: group_records(decoded).where("problem IS NULL"))
+    summary = snapshot(spark, options, str(tmp_path))
+    (said,) = {each.message for each in summary.problems if each.cluster == "c"}
+    assert re.fullmatch(r"of (\d+) records \d+ rows would be written: nothing is appended: run again, .*", said)
+    assert not (tmp_path / "commits").exists()

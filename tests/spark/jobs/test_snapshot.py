@@ -181,7 +181,7 @@ def test_records_of_unknown_types_and_versions_are_kept_and_counted(
     assert producer.flush(PATIENCE_S) == 0
     options = {"kafka.bootstrap.servers": servers, "cluster": "c", "subscribe": topic}
     summary = snapshot(spark, options, str(tmp_path))
-    assert summary.notes == ["2 records could not be decoded: group_records.problem has the reasons"]
+    assert summary.notes == ["2 records could not be decoded: the table rejects has the reasons"]
     rows = pq.read_table(tmp_path / "group_records").to_pylist()
     assert [row["raw_value"] for row in rows] == [b"later", b"\x00\x63later"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -56,3 +57,11 @@ def test_small_files_become_one_once_there_are_many(spark: SparkSession, tmp_pat
 
 def size_of(root: Path, name: str) -> int:
     return (root / COMMITS.name / name).stat().st_size
+
+
+@pytest.mark.parametrize("name", ["with a blank", "100%20", "ä#b", "a+b&c=d"])
+def test_directories_may_be_called_anything(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    with open_output(spark, str(tmp_path / name)) as output:
+        append(output, 0, 3)
+        assert offsets(output) == [0, 1, 2]
+        assert (tmp_path / name / "commits").is_dir()

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.report.words import counted
@@ -32,7 +33,7 @@ class Appended(NamedTuple):
     @property
     def note(self) -> str | None:
         """A note about problems; None: none."""
-        text = f"{counted(self.problems, 'record')} could not be decoded: group_records.problem has the reasons"
+        text = f"{counted(self.problems, 'record')} could not be decoded: the table rejects has the reasons"
         return text if self.problems else None
 
 
@@ -67,11 +68,22 @@ def append(
             staged[COMMITS.name] = output.stage(_commits(output, decoded, known, counts, retentions), COMMITS)
         if counts.others or not output.ledger.files(GROUP_RECORDS.name):
             staged[GROUP_RECORDS.name] = output.stage(group_records(decoded), GROUP_RECORDS)
+        _check_count(output, staged.values(), counts)
         reached = seen if read_to is None else read_to
         if staged or _is_further(reached, known):
             output.ledger.append({name: each.files for name, each in staged.items()}, reached, identities)
         output.discard([new, *staged.values()])  # `follow` may run for months
     return Appended({COMMITS.name: counts.commits, GROUP_RECORDS.name: counts.others}, counts.problems)
+
+
+def _check_count(output: Output, staged: Iterable[Staged], counts: _Counts) -> None:
+    """Raises SourceError unless a row is written of each record. Elsewhere than on this machine counting would cost a
+    job.
+    """
+    written = sum(map(output.count_staged, staged)) if output.is_here else counts.commits + counts.others
+    if written != counts.commits + counts.others:
+        records, rows = counted(counts.commits + counts.others, "record"), counted(written, "row")
+        raise SourceError(f"of {records} {rows} would be written: nothing is appended: run again, or report a defect")
 
 
 def _commits(

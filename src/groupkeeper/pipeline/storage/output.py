@@ -108,7 +108,8 @@ class Output:
         self.mirror: Mirror | None = None
         """Tables of a lake that follow."""
         self._local = local_path(directory)
-        self._url = (self._local.absolute().as_uri() if self._local is not None else directory).rstrip("/")
+        # Hadoop takes what is behind the scheme as it is: nothing in it is escaped.
+        self._url = (f"file://{self._local.absolute()}" if self._local is not None else directory).rstrip("/")
 
     def follow_to(self, chosen: LakeChoice | None) -> None:
         """Let tables of a lake follow. Raises SourceError when others do already."""
@@ -250,7 +251,7 @@ class Output:
     def replace(self, frame: DataFrame, table: Table) -> int:
         """Write the table again; readers find the old one or the new one. The result is its number of rows."""
         staged = self.stage(frame, table)
-        rows = self._count(staged)
+        rows = self.count_staged(staged)
         self.publish({table.name: staged})
         return rows
 
@@ -325,7 +326,7 @@ class Output:
             here.link(f"{table.name}/{name}", f"{staged.directory}/{name}")
         return staged.directory
 
-    def _count(self, staged: Staged) -> int:
+    def count_staged(self, staged: Staged) -> int:
         """Number of rows: of the files' ends where they are on this machine."""
         if self._local is None:
             return self.frame(staged).count()
