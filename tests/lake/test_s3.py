@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from tests.spark.kafka.test_source import commit, new_topic
 
+from groupkeeper.cli.framework.values import Checkpoint
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.storage.files import files_of
 from groupkeeper.pipeline.storage.formats import open_lake
 from groupkeeper.pipeline.storage.lake import Place
 from groupkeeper.pipeline.storage.lease import Busy
 from groupkeeper.pipeline.storage.output import LakeChoice, open_output
-from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS
+from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, LAG
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -59,3 +62,37 @@ def test_of_writers_at_the_same_moment_one_creates_the_file(spark: SparkSession)
         thread.join()
     assert len(won) == 1
     assert writers[0].read("entry") == str(won[0])
+
+
+CHECKPOINTS = Path(__file__).parents[1] / "cli/checkpoints"
+
+
+def test_checkpoints_are_on_s3(spark: SparkSession, servers: str) -> None:
+    """As a query leaves them there: by name and by a glob, the tables beside them."""
+    root, names = "s3a://fleet/checkpoints", ("orders", "two-sources")
+    for topic, partitions in (("orders", 2), ("payments", 1)):
+        new_topic(servers, partitions, topic)
+    producer = Producer({"bootstrap.servers": servers})
+    for number in range(20):
+        producer.produce("orders", str(number), partition=0)
+    assert producer.flush(60) == 0
+    commit(servers, "billing", {("orders", 0): 12})
+    store = files_of(spark, root, is_remote=False)
+    for name in names:
+        for file in sorted(each for each in (CHECKPOINTS / name).rglob("*") if each.is_file()):
+            assert store.write_new(f"{name}/{file.relative_to(CHECKPOINTS / name)}", file.read_text())
+    options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
+    asked = [Checkpoint(None, "etl", f"{root}/two-sources"), Checkpoint("c", None, f"{root}/ord*")]
+    tables = "s3a://fleet/tables-of-queries"
+    summary = snapshot(spark, options, tables, checkpoints=[*asked, Checkpoint(None, None, f"{root}/none")])
+    (problem,) = summary.problems
+    assert problem.message.endswith(f"{root}/none: there is no such folder")
+    with open_output(spark, tables) as output:
+        rows = output.read(LAG).where("group_id IN ('etl', 'orders')").collect()
+    assert {(row.group_id, row.topic, row.partition): (row.committed_offset, row.lag) for row in rows} == {
+        ("etl", "orders", 0): (17, 3),
+        ("etl", "orders", 1): (5, 0),
+        ("etl", "payments", 0): (3, 0),
+        ("orders", "orders", 0): (17, 3),
+        ("orders", "orders", 1): (5, 0),
+    }
