@@ -268,22 +268,23 @@ def write_pairs(
     """
     if not pairs:
         raise ValueError("a batch has at least one record")
-    out = bytearray()
+    parts: list[bytes] = []
     varint = zigzag
     for place, (key, value) in enumerate(pairs):
-        start = b"\0\0" + varint(place) + varint(len(key))
-        end = b"\1\0" if value is None else varint(len(value)) + value + b"\0"
-        out += varint(len(start) + len(key) + len(end))
-        out += start
-        out += key
-        out += end
-    count = len(pairs)
+        if value is None:
+            record = b"".join((b"\0\0", varint(place), varint(len(key)), key, b"\1\0"))
+        else:
+            record = b"".join((b"\0\0", varint(place), varint(len(key)), key, varint(len(value)), value, b"\0"))
+        parts += varint(len(record)), record
+    body = b"".join(parts)
+    if compression != "none":
+        body = compress(compression, body)
     attributes = CODECS.index(compression) | is_transactional << 4
-    moment = (timestamp, timestamp, producer_id, producer_epoch, -1, count)
-    checked = _CHECKED.pack(attributes, count - 1, *moment) + compress(compression, bytes(out))
-    length, crc = _CHECKED_AT - 12 + len(checked), crc32c(checked)
-    head = (base_offset, length, partition_leader_epoch, 2, crc)
-    return _new_tuple(BatchHeader, (*head, attributes, count - 1, *moment)), _UNCHECKED.pack(*head) + checked
+    count = len(pairs)
+    end = (attributes, count - 1, timestamp, timestamp, producer_id, producer_epoch, -1, count)
+    checked = _CHECKED.pack(*end) + body
+    head = (base_offset, _CHECKED_AT - 12 + len(checked), partition_leader_epoch, 2, crc32c(checked))
+    return _new_tuple(BatchHeader, head + end), _UNCHECKED.pack(*head) + checked
 
 
 def _write_records(records: Sequence[Record], deltas: Sequence[int], places: Sequence[int]) -> bytes:

@@ -54,7 +54,8 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             refused.add(found.name, found.topic_id, dict.fromkeys(unknown, UnknownTopicOrPartition.code))
         if known:
             # The id is stored with the offset also when the request named the topic.
-            accepted.append(OffsetCommitRequestTopic(found.name, found.topic_id, known))
+            topic.name, topic.topic_id, topic.partitions = found.name, found.topic_id, known
+            accepted.append(topic)
     if not accepted:
         return OffsetCommitResponse(topics=refused.topics())
     if refused:

@@ -156,7 +156,8 @@ class PartitionLog:
         producer repeats isn't written again: the answer is where it is. `header` is that of a batch which was made for
         this place. Raises `KafkaError`; then nothing has changed.
         """
-        self._require_health()
+        if self.failure is not None:
+            raise KafkaStorageError(self.failure)
         marker = None
         header = header or self._header_of(batch)
         if header.producer_id >= 0:
@@ -169,18 +170,22 @@ class PartitionLog:
             else:
                 self.producers.check_marker(header, marker.coordinator_epoch)
         first = self.log_end_offset
-        if header.base_offset != first or header.partition_leader_epoch != LEADER_EPOCH:
-            header = header._replace(base_offset=first, partition_leader_epoch=LEADER_EPOCH)
+        parts: tuple[bytes | memoryview, ...] = (batch,)
         if self.config.message_timestamp_type == "LogAppendTime":
             batch = stamped(batch, base_offset=first, partition_leader_epoch=LEADER_EPOCH, log_append_time_ms=now_ms)
-            header = read_header(batch)
-        self._write(header, batch)
+            header, parts = read_header(batch), (batch,)
+        elif header.base_offset != first or header.partition_leader_epoch != LEADER_EPOCH:
+            header = header._replace(base_offset=first, partition_leader_epoch=LEADER_EPOCH)
+            start = first.to_bytes(8, "big") + batch[8:12] + LEADER_EPOCH.to_bytes(4, "big")
+            parts = (start, memoryview(batch)[_PATCHED:])
+        self._write(header, parts)
         self.log_end_offset = first + header.last_offset_delta + 1
         if header.producer_id >= 0:
             self._remember(header, marker, now_ms)
-        for waiter in tuple(self._waiters):
-            # A marker is small, but may let readers of committed records see much.
-            waiter.appended(len(batch)) if marker is None else waiter.wake()
+        if self._waiters:
+            for waiter in tuple(self._waiters):
+                # A marker is small, but may let readers of committed records see much.
+                waiter.appended(len(batch)) if marker is None else waiter.wake()
         return first
 
     def _header_of(self, batch: bytes) -> BatchHeader:
@@ -199,14 +204,9 @@ class PartitionLog:
                 header, seen_ms, is_commit=marker.is_commit, coordinator_epoch=marker.coordinator_epoch
             )
 
-    def _write(self, header: BatchHeader, batch: bytes) -> None:
-        start = header.base_offset.to_bytes(8, "big") + batch[8:12] + LEADER_EPOCH.to_bytes(4, "big")
+    def _write(self, header: BatchHeader, parts: Sequence[bytes | memoryview]) -> None:
         try:
-            segment = self._segment_for(header, len(batch))
-            if batch.startswith(start):  # the batch was made for its place
-                segment.append(header, batch)
-            else:
-                segment.append(header, start, memoryview(batch)[_PATCHED:])
+            self._segment_for(header, header.size_in_bytes).append(header, parts)
         except OSError as error:
             what = f"cannot write {self.topic}-{self.index} in {self._directory}: {error.strerror}"
             if isinstance(error, TornTail):

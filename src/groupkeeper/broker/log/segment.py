@@ -10,7 +10,7 @@ from groupkeeper.protocol.record_batch import check_crc, read_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from groupkeeper.broker.storage.open_files import OpenFiles
     from groupkeeper.protocol.record_batch import BatchHeader
@@ -61,13 +61,13 @@ class Segment:
         """Largest batch timestamp, −1 when empty."""
         return self.index.max_timestamp
 
-    def append(self, header: BatchHeader, *parts: bytes | memoryview) -> None:
-        """Writes one batch at the end and indexes it.
+    def append(self, header: BatchHeader, parts: Sequence[bytes | memoryview]) -> None:
+        """Writes one batch, whose bytes are in several parts, at the end and indexes it.
 
         Raises OSError; then the file is as it was before, except for `TornTail`: what was written could not be cut off.
         """
         descriptor = self._files.descriptor(self.path)
-        length = sum(map(len, parts))
+        length = header.size_in_bytes
         try:
             written = os.writev(descriptor, parts)
             if written < length:

@@ -12,7 +12,7 @@ from groupkeeper.broker.security.identity import Identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from groupkeeper.broker.network.listeners import Listener
 
@@ -67,7 +67,7 @@ class Serving(Protocol):
     receive_buffer: memoryview
     max_request_bytes: int
 
-    async def answer(self, connection: Connection, frame: bytes) -> bytes | None:
+    def answer(self, connection: Connection, frame: bytes) -> Awaitable[bytes | None]:
         """The answer's frame, or None when none is due. Raises `CloseConnection`."""
 
     def admit(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
@@ -249,7 +249,7 @@ class Connection(asyncio.BufferedProtocol):
                         await self._rest()
                     if self._writable is not None:
                         await self._writable
-                    elif not self._out:
+                    elif not self._out and self._frames:
                         # Much was answered at once: other connections get their turn.
                         await asyncio.sleep(0)
                 if self._at_end:
@@ -281,13 +281,13 @@ class Connection(asyncio.BufferedProtocol):
             self._waker.set_result(None)
 
     def _send(self, answer: bytes) -> None:
-        if not self._out:
-            # Answers to pipelined requests leave together, as soon as the serving task pauses.
-            self._loop.call_soon(self._flush)
         self._out.append(answer)
         self._out_bytes += len(answer)
-        if len(self._out) > _UNSENT_LIMIT or self._out_bytes > _UNSENT_BYTES_LIMIT:
+        if not self._frames or len(self._out) > _UNSENT_LIMIT or self._out_bytes > _UNSENT_BYTES_LIMIT:
             self._flush()
+        elif len(self._out) == 1:
+            # Answers to pipelined requests leave together, at the latest when the serving task pauses.
+            self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         out = self._out

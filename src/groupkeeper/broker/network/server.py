@@ -137,12 +137,12 @@ class Server:
         if audit is not None:
             audit.login(connection.listener, connection.client_host, "SSL", principal, reason)
 
-    async def answer(self, connection: Connection, frame: bytes) -> bytes | None:
+    def answer(self, connection: Connection, frame: bytes) -> Awaitable[bytes | None]:
         """The answer's frame, or None when none is due. Raises `CloseConnection`."""
         admission = connection.admission
         if admission is not None and admission.wants(frame):
-            return await admission.answer(frame)
-        return await self.serve(connection, frame)
+            return admission.answer(frame)
+        return self.serve(connection, frame)
 
     def refuse(self, connection: Connection, frame: bytes, error: KafkaError) -> bytes | None:
         """The answer with an error to a request; None to one that can't be answered."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from groupkeeper.coordinator.kernel.group import Group
 from groupkeeper.coordinator.kernel.offset_store import CommittedOffset
@@ -57,6 +57,8 @@ from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 from groupkeeper.protocol.primitives import ZERO_UUID
 
 FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
+P = TypeVar("P")
+"""A partition of either response."""
 
 
 # --- commit
@@ -70,12 +72,12 @@ def commit(state: StateView, settings: Settings, call: Call, request: OffsetComm
     stored = _Stored(request.group_id, settings, now_ms)
     topics = []
     for topic in request.topics:
-        codes = stored.add(topic.name, topic.topic_id, topic.partitions, expire_ms)
-        answers = [OffsetCommitResponsePartition(*code) for code in codes]
-        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, answers))
+        name, topic_id = topic.name, topic.topic_id
+        answers = stored.add(name, topic_id, topic.partitions, OffsetCommitResponsePartition, expire_ms)
+        topics.append(OffsetCommitResponseTopic(name, topic_id, answers))
     records = stored.records
     return Result(
-        OffsetCommitResponse(topics=topics),
+        OffsetCommitResponse(0, topics),
         records=tuple(records),
         timers=timers,
         marks=((Meter.OFFSET_COMMIT, len(records)),) if records else (),
@@ -91,10 +93,9 @@ def commit_transactional(state: StateView, settings: Settings, request: TxnOffse
     stored = _Stored(request.group_id, settings, now_ms)
     topics = []
     for topic in request.topics:
-        codes = stored.add(topic.name, ZERO_UUID, topic.partitions)  # without the topic's id, as Apache Kafka
-        topics.append(
-            TxnOffsetCommitResponseTopic(topic.name, [TxnOffsetCommitResponsePartition(*one) for one in codes])
-        )
+        # Without the topic's id, as Apache Kafka.
+        answers = stored.add(topic.name, ZERO_UUID, topic.partitions, TxnOffsetCommitResponsePartition)
+        topics.append(TxnOffsetCommitResponseTopic(topic.name, answers))
     records = stored.records
     return Result(
         TxnOffsetCommitResponse(topics=topics),
@@ -127,21 +128,26 @@ class _Stored:
         self._now_ms = now_ms
 
     def add(
-        self, topic: str, topic_id: bytes, partitions: Iterable[_Partition], expire_ms: int = -1
-    ) -> list[tuple[int, int]]:
-        """Partitions of a topic; returns each one's index and error code."""
-        codes = []
+        self,
+        topic: str,
+        topic_id: bytes,
+        partitions: Iterable[_Partition],
+        answer: Callable[[int, int], P],
+        expire_ms: int = -1,
+    ) -> list[P]:
+        """Partitions of a topic; returns each one's answer, which is made of its index and error code."""
+        answers = []
         for one in partitions:
             index, metadata = one.partition_index, one.committed_metadata or ""
             if metadata and is_too_large(metadata, self._limit):
-                codes.append((index, OffsetMetadataTooLarge.code))
+                answers.append(answer(index, OffsetMetadataTooLarge.code))
                 continue
             value = OffsetCommitValue(
                 one.committed_offset, one.committed_leader_epoch, metadata, self._now_ms, expire_ms, topic_id
             )
             self.records.append(Entry(OffsetCommitKey(self._group_id, topic, index), value))
-            codes.append((index, NONE))
-        return codes
+            answers.append(answer(index, NONE))
+        return answers
 
 
 def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) -> tuple[Arm, ...]:
