@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -36,16 +37,20 @@ class Disk:
 
     Attributes:
         trouble: the error number of most writes; 0 for none.
+        spares_journals: whether these succeed all the same: a few bytes may have room where a batch has none.
         is_gone: whether all writes fail.
         tears: whether a part is written first, and can't be cut off.
         written: bytes of batches.
+        removed_in_loop: folders that were removed while all clients waited.
     """
 
     def __init__(self, chance: random.Random) -> None:
         self.trouble = 0
+        self.spares_journals = False
         self.is_gone = False
         self.tears = False
         self.written = 0
+        self.removed_in_loop: list[str] = []
         self._chance = chance
         self._synced_bytes: dict[str, int] = {}
         self._synced_entries: dict[str, set[str]] = {}
@@ -59,6 +64,7 @@ class Disk:
         with ExitStack() as stack:
             for user in _USERS:
                 stack.enter_context(patch(f"groupkeeper.broker.{user}.os", self))
+            stack.enter_context(patch("groupkeeper.broker.log.topics.shutil", self))
             yield
 
     # ------------------------------------------------------------------ what the broker calls
@@ -78,7 +84,8 @@ class Disk:
         return written
 
     def write(self, descriptor: int, data: bytes) -> int:
-        self._require_health(descriptor, data)
+        if self.is_gone or not self.spares_journals:
+            self._require_health(descriptor, data)
         return os.write(descriptor, data)
 
     def ftruncate(self, descriptor: int, length: int) -> None:
@@ -87,7 +94,8 @@ class Disk:
         os.ftruncate(descriptor, length)
 
     def fsync(self, descriptor: int) -> None:
-        self._require_health()
+        if self.is_gone or not self.spares_journals:
+            self._require_health()
         path = os.readlink(f"/proc/self/fd/{descriptor}")
         if os.path.isdir(path):
             self._synced_entries[path] = set(os.listdir(path))
@@ -110,6 +118,11 @@ class Disk:
             entries.add(os.path.basename(target))
 
     replace = rename
+
+    def rmtree(self, path: str, *, ignore_errors: bool) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self.removed_in_loop.append(path)
+        shutil.rmtree(path, ignore_errors=ignore_errors)
 
     # ------------------------------------------------------------------ the power fails
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import itertools
+import logging
 import random
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable
@@ -15,12 +16,14 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.simulation.shells.disk import Disk
+from tests.simulation.shells.records import COMMITTED, TOPIC, UNCOMMITTED, Records, Violation
 from tests.simulation.shells.virtual import DeafServer, SimulatedBroker, VirtualLoop, run_life
 from tests.unit.broker.peer import Peer
 
 from groupkeeper.broker.coordination.group_shard import Shard
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.shares.leader import SharePartitions
+from groupkeeper.coordinator.kernel.timers import OffsetExpiration
 from groupkeeper.coordinator.share_partition.acquire import Span
 from groupkeeper.coordinator.share_partition.batch import AcknowledgeType
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement
@@ -58,18 +61,22 @@ PROPERTIES: dict[str, str | int | float | bool] = {
     "group.share.record.lock.duration.ms": LOCK_MS,
     "group.share.delivery.count.limit": MOST_DELIVERIES,
     "transaction.max.timeout.ms": 10_000,
+    "transactional.id.expiration.ms": 60_000,
+    "transaction.remove.expired.transaction.cleanup.interval.ms": 10_000,
+    "message.max.bytes": 4_000,
     "log.roll.ms": 20_000,
     "log.cleaner.backoff.ms": 3_000,
     "log.cleaner.min.cleanable.ratio": 0.1,
     "groupkeeper.internal.topics.roll.bytes": 4_000,
     "log.flush.offset.checkpoint.interval.ms": 10_000,
 }
+LONG = "x" * 200
+MANY = 40
+"""Records with a long key for two partitions, so that one batch of a partition is larger than it may be."""
+UNFINISHED_S = 5.0
+MOST_ATTEMPTS = 15
 UNCERTAIN = errors.UnknownServerError.code
 """With any other error nothing has happened."""
-
-
-class Violation(AssertionError):
-    """Something is not as a client was told."""
 
 
 class Offset:
@@ -110,6 +117,7 @@ class Truth:
         """Delivered as often as may be, or perhaps accepted; they need not come again."""
         self.is_member_gone = False
         self.producer_ids: dict[int, str] = {}
+        self.records = Records()
         self.acknowledged = 0
         self.power_failures = 0
         self.is_after_power_failure = False
@@ -118,11 +126,29 @@ class Truth:
         """What was acknowledged lately may be gone, but for producer ids: none is given out twice."""
         self.power_failures += 1
         self.is_after_power_failure = True
+        self.records.lose_power()
         for offset in self.offsets.values():
             offset.lose_power()
         for number, accepted in self.accepted.items():
             self.given_up[number] |= accepted
             accepted.clear()
+
+
+class Said:
+    """Stands for the log of the transaction coordinators.
+
+    Attributes:
+        lines: when, at which level, and what.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[float, int, str]] = []
+
+    def log(self, level: int, text: str, *arguments: object) -> None:
+        self.lines.append((asyncio.get_running_loop().time(), level, text % arguments))
+
+    def warning(self, text: str, *arguments: object) -> None:
+        self.log(logging.WARNING, text, *arguments)
 
 
 class Life:
@@ -134,10 +160,12 @@ class Life:
         self.truth = truth
         self.chance = chance
         self.peer = Peer(broker)
+        self.said = Said()
         self.tears = False
         """Whether writes may leave a part behind that can't be cut off; the log is closed up to the next start then."""
-        self.deleted: list[str] = []
-        """Topics, in which a group had committed offsets."""
+        self.deleted: dict[str, bytes] = {}
+        """Topics with their ids; groups had committed offsets and share state in them."""
+        self._unfinished: dict[tuple[str, int], float] = {}
 
     async def pause(self, most_s: float) -> None:
         await asyncio.sleep(self.chance.uniform(0, most_s))
@@ -166,13 +194,16 @@ class Life:
     async def transact(self, number: int) -> int:
         """One transaction of a producer that begins anew, with the error that ended it."""
         name, group_id = f"producer-{number}", f"transactional-{number}"
-        offset, ask = self.truth.offsets[group_id], self.peer.ask
+        offset, ask, records = self.truth.offsets[group_id], self.peer.ask, self.truth.records
         begun = await ask(InitProducerIdRequest(name, 10_000, -1, -1), 4, InitProducerIdResponse)
         if begun.error_code:
             return begun.error_code
         producer_id, epoch = begun.producer_id, begun.producer_epoch
         if self.truth.producer_ids.setdefault(producer_id, name) != name:
             raise Violation(f"two producers have the id {producer_id}")
+        values, code = await records.produce_in(self.peer, name, producer_id, epoch)
+        if code:
+            return code
         added = await ask(AddOffsetsToTxnRequest(name, producer_id, epoch, group_id), 3, AddOffsetsToTxnResponse)
         if added.error_code:
             return added.error_code
@@ -187,7 +218,10 @@ class Life:
         if self.chance.random() < 0.2:
             return errors.NONE  # it is left open: the next one aborts it, or time does
         is_commit = self.chance.random() < 0.7
+        if is_commit:
+            records.ending(values)
         ended = (await ask(EndTxnRequest(name, producer_id, epoch, is_commit), 3, EndTxnResponse)).error_code
+        records.ended(values, ended, is_commit=is_commit, is_certain=ended != UNCERTAIN)
         if is_commit:
             offset.told(offset.last, ended)
             self.truth.acknowledged += ended == errors.NONE
@@ -231,17 +265,23 @@ class Life:
                 self.truth.acknowledged += 1
 
     async def delete_a_topic(self) -> None:
-        """Makes a topic, commits an offset in it, and deletes it. Raises `KafkaError`."""
+        """Makes a topic with an offset and share state, sometimes more than one batch holds, and deletes it.
+
+        Raises `KafkaError`.
+        """
         topics, name = self.broker.topics, f"doomed-{self.chance.randrange(10**9)}"
-        log = topics.create(name, 1).partitions[0]
-        log.append(write_batch([Record(None, b"value")]), self.broker.now_ms())
+        count = MANY if self.chance.random() < 0.1 else 1
+        topic = topics.create(name, count)
+        topic.partitions[0].append(write_batch([Record(None, b"value")]), self.broker.now_ms())
+        for index in range(count):
+            self.broker.share_states.initialize(SharePartitionKey(f"mourner-{LONG}", topic.topic_id, index), 1, 0)
         await self.peer.commit({(name, 0): 1}, group_id="mourner")
         await self.pause(1)
         try:
             topics.delete(name)
         except OSError as error:
             raise Violation(f"the deletion of a topic ends with {error}") from error
-        self.deleted.append(name)
+        self.deleted[name] = topic.topic_id
 
     async def _again_and_again(self, do: Callable[[], Awaitable[object]], most_s: float) -> None:
         while True:
@@ -259,6 +299,7 @@ class Life:
             case 0 | 1:
                 disk.trouble = chance.choice((errno.ENOSPC, errno.EIO))
                 disk.tears = self.tears and chance.random() < 0.2
+                disk.spares_journals = chance.random() < 0.5
             case 2:
                 broker.skew_ms += chance.choice((-3_600_000, -1_000, 1_000, 3_600_000))
             case 3:
@@ -266,7 +307,8 @@ class Life:
                 if runtime.shards:
                     partition = chance.randrange(len(runtime.shards))
                     runtime.resign(partition)
-                    asyncio.get_running_loop().call_later(chance.uniform(0, 2), runtime.elect, partition)
+                    longest_s = chance.choice((2, 2, 20))
+                    asyncio.get_running_loop().call_later(chance.uniform(0, longest_s), runtime.elect, partition)
             case 4:
                 runtime = chance.choice((broker.groups, broker.transactions, broker.share_states))
                 if runtime.shards:
@@ -282,7 +324,36 @@ class Life:
             await self.pause(1)
             self.disk.trouble = 0
 
+    async def watch_transactions(self) -> None:
+        """A transaction that does not end is tried again ever later, and operators read of it."""
+        if not self.broker.transactions.shards:
+            return
+        now_s = asyncio.get_running_loop().time()
+        unfinished = {
+            (name, shard.coordinator.transactions[name].producer_epoch)
+            for shard in self.broker.transactions.shards
+            for name in shard._retries
+        }
+        self._unfinished = {one: self._unfinished.get(one, now_s) for one in unfinished}
+        for (name, _), since_s in self._unfinished.items():
+            if now_s - since_s > UNFINISHED_S:
+                said = [level for at_s, level, text in self.said.lines if at_s >= since_s and name in text]
+                _require(max(said, default=0) >= logging.WARNING, f"no warning that {name} can't end its transaction")
+                _require(len(said) <= MOST_ATTEMPTS, f"the transaction of {name} is ended {len(said)} times in vain")
+
     # --- a life
+
+    async def begin_idle_producers(self) -> None:
+        """Producers with more transactional ids than one batch holds tombstones of, which they never use."""
+        for number in range(MANY):
+            request = InitProducerIdRequest(f"idle-{number}-{LONG}", 10_000, -1, -1)
+            begun = await self.peer.ask(request, 4, InitProducerIdResponse)
+            _require(begun.error_code == errors.NONE, f"no producer can begin: error {begun.error_code}")
+
+    def check_expiration_passes(self) -> None:
+        """Those of coordinators that begin together come one after the other."""
+        due = {shard._timers._deadline_by_timer[OffsetExpiration()] for shard in self.broker.groups.shards}
+        _require(len(due) == len(self.broker.groups.shards), "all coordinators expire offsets at the same time")
 
     async def begin_shares(self) -> None:
         """Initializes the share-partitions, as the coordinator of their group does, which a power failure may undo."""
@@ -307,7 +378,13 @@ class Life:
         works += [self._again_and_again(lambda one=one: self.look(one), 1) for one in self.truth.offsets]  # type: ignore[misc]
         works += [self._again_and_again(lambda one=one: self.transact(one), 2) for one in range(PRODUCERS)]  # type: ignore[misc]
         works += [self._again_and_again(lambda one=one: self.consume(one), 2) for one in range(SHARES)]  # type: ignore[misc]
+        works.append(self._again_and_again(lambda: self.truth.records.produce(self.peer, self.chance), 1))
+        works += [
+            self._again_and_again(lambda one=one: self.truth.records.read(self.peer, one, self.chance), 1)  # type: ignore[misc]
+            for one in (UNCOMMITTED, COMMITTED)
+        ]
         works.append(self._again_and_again(self.identify, 5))
+        works.append(self._again_and_again(self.watch_transactions, 1))
         works.append(self._again_and_again(self.delete_a_topic, 5))
         tasks = [asyncio.ensure_future(one) for one in works]
         done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
@@ -346,10 +423,18 @@ class Life:
                     await self.consume(number)
                 await asyncio.sleep(1)
             _require(len(accepted | given_up) == RECORDS, f"share-partition {number} keeps records back")
+        await self.truth.records.check_all(self.peer, ends_are_known=not self.truth.power_failures)
         for shard in broker.groups.shards:
             await self._compare(shard)
         left = await self._topics_of("mourner")
-        _require(not left.intersection(self.deleted), f"offsets of deleted topics are still there: {sorted(left)}")
+        _require(not left & self.deleted.keys(), f"offsets of deleted topics are still there: {sorted(left)}")
+        kept = {key.topic_id for shard in broker.share_states.shards for key in shard.coordinator.states}
+        _require(kept.isdisjoint(self.deleted.values()), "share state of deleted topics is still there")
+        _require(not self.disk.removed_in_loop, f"clients wait while {self.disk.removed_in_loop} is removed")
+        if broker.skew_ms >= 0:  # else it is not time yet
+            names = {name for shard in broker.transactions.shards for name in shard.coordinator.transactions}
+            idle = [name for name in names if name.startswith("idle")]
+            _require(not idle, f"{len(idle)} transactional ids do not expire")
         shard = broker.groups.shard_of("sleeper")
         _require(not shard.members_of("sleeper"), "a silent member is still there")
 
@@ -418,7 +503,8 @@ async def _live(
             await broker.start()
     except InvalidSetting as error:
         raise Violation(f"the broker does not start: {error}") from error
-    gone = [name for name in ("t", "shared") if broker.topics.get(name) is None and not is_first]
+    disk.removed_in_loop.clear()  # what a start removes keeps no client waiting
+    gone = [name for name in ("t", "shared", TOPIC) if broker.topics.get(name) is None and not is_first]
     _require(not gone, f"topics are gone: {gone}")
     life = Life(broker, disk, truth, chance)
     life.tears = not is_last
@@ -426,13 +512,17 @@ async def _live(
         if is_first:
             broker.topics.create("t", 1, {})
             broker.topics.create("shared", SHARES, {})
+            broker.topics.create(TOPIC, 1, {})
             for runtime in (broker.groups, broker.transactions, broker.share_states):
                 runtime.ensure_topic()
+            life.check_expiration_passes()
+            await life.begin_idle_producers()
             await life.peer.stable_member("sleeper")
         if is_first or truth.is_after_power_failure:
             await life.begin_shares()
             truth.is_after_power_failure = False
-        await life.go_on(chance.uniform(5, 60))
+        with patch("groupkeeper.broker.coordination.transaction_shard._log", life.said):
+            await life.go_on(chance.uniform(5, 60))
         if is_last:
             await life.settle()
     finally:

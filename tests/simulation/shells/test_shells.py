@@ -77,6 +77,74 @@ BUGS = {
         "            self.coordinator.replay_end_transaction(marker.producer_id, is_commit=marker.is_commit)\n",
         "            pass\n",
     ),
+    "offsets of a deleted topic stay when they can't be removed at once": (
+        "coordination.group_shard",
+        "        self.write(result.records, self._now_ms(), is_atomic=result.is_atomic)\n",
+        (
+            "        try:\n"
+            "            self.write(result.records, self._now_ms(), is_atomic=result.is_atomic)\n"
+            "        except KafkaError:\n"
+            "            pass\n"
+        ),
+    ),
+    "share state of a deleted topic stays when it can't be removed at once": (
+        "shares.state_shard",
+        "        self.settle(self.coordinator.remove_topics(topic_ids.values()), self._now_ms())\n",
+        (
+            "        with suppress(KafkaError):\n"
+            "            self.settle(self.coordinator.remove_topics(topic_ids.values()), self._now_ms())\n"
+        ),
+    ),
+    "share state of a deleted topic stays when one batch can't remove it": (
+        "shares.state_shard",
+        "                self.write(result.records, now_ms, is_atomic=result.is_atomic)\n",
+        "                self.write(result.records, now_ms)\n",
+    ),
+    "clients wait while folders are removed": (
+        "log.topics",
+        "        self._remover.submit(shutil.rmtree, aside, ignore_errors=True)\n",
+        "        shutil.rmtree(aside, ignore_errors=True)\n",
+    ),
+    "all coordinators expire offsets at the same time": (
+        "coordination.group_shard",
+        "    return 1 - partition * _GOLDEN_RATIO % 1 / 2\n",
+        "    return 1\n",
+    ),
+    "a transaction that does not end is only logged for developers": (
+        "coordination.transaction_shard",
+        "        level = DEBUG if attempts < _QUIET_ATTEMPTS else WARNING\n",
+        "        level = DEBUG\n",
+    ),
+    "a transaction that does not end is tried again without a longer pause": (
+        "coordination.transaction_shard",
+        "pause_s(_RETRY_S, attempts - 1, _LONGEST_RETRY_S)",
+        "_RETRY_S",
+    ),
+    "transactional ids do not expire when one batch can't remove them": (
+        "coordination.transaction_shard",
+        "            self.write(result.records, self._around.now_ms(), is_atomic=result.is_atomic)\n",
+        "            self.write(result.records, self._around.now_ms())\n",
+    ),
+    "readers of committed records see open transactions": (
+        "log.partition_log",
+        "        return self.log_end_offset if first_open is None else max(first_open, self.log_start_offset)\n",
+        "        return self.log_end_offset\n",
+    ),
+    "readers are not told which transactions were aborted": (
+        "apis.fetch",
+        "    if not log.producers.aborted:\n",
+        "    if True:\n",
+    ),
+    "a batch that was refused stays in the file": (
+        "log.segment",
+        "                os.ftruncate(descriptor, self.size)\n",
+        "                self.size = os.fstat(descriptor).st_size\n",
+    ),
+    "a start after a kill forgets which transactions were aborted": (
+        "log.partition_log",
+        "                    self._remember(header, marker, header.max_timestamp)\n",
+        "                    self._remember(header, None, header.max_timestamp)\n",
+    ),
     "locks end by the wall clock": (
         "shares.leader",
         "    @staticmethod\n    def lock_time_ms() -> int:\n",
