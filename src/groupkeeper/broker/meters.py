@@ -54,21 +54,24 @@ class Rate:
 
 
 class Timing:
-    """How long things took, over the last one or two windows.
+    """How long things took, and how many there were, over the last one or two windows.
 
     Durations are kept with three significant digits, so memory doesn't grow with their number.
     """
 
-    __slots__ = ("_before", "_now", "_started_ns")
+    __slots__ = ("_before", "_now", "_spent_before_ns", "_spent_ns", "_started_ns")
 
     def __init__(self, started_ns: int) -> None:
         self._started_ns = started_ns
         self._before: dict[int, int] = {}
         self._now: dict[int, int] = {}
+        self._spent_before_ns = 0
+        self._spent_ns = 0
 
     def record(self, duration_ns: int, now_ns: int) -> None:
         if now_ns - self._started_ns >= _WINDOW_NS:
             self._turn(now_ns)
+        self._spent_ns += duration_ns
         micros = duration_ns // 1000
         spare = micros.bit_length() - _EXACT_BITS
         if spare > 0:
@@ -84,10 +87,23 @@ class Timing:
             merged[micros] = merged.get(micros, 0) + count
         return Times(sorted(merged.items()))
 
+    def per_second(self, now_ns: int) -> float:
+        """How many there were, as `Rate` has it."""
+        if now_ns - self._started_ns >= _WINDOW_NS:
+            self._turn(now_ns)
+        count = sum(self._before.values()) + sum(self._now.values())
+        return count * 1e9 / (_WINDOW_NS + now_ns - self._started_ns)
+
+    def share(self, now_ns: int) -> float:
+        """The part of the time that they took."""
+        if now_ns - self._started_ns >= _WINDOW_NS:
+            self._turn(now_ns)
+        return (self._spent_before_ns + self._spent_ns) / (_WINDOW_NS + now_ns - self._started_ns)
+
     def _turn(self, now_ns: int) -> None:
         windows = (now_ns - self._started_ns) // _WINDOW_NS
-        self._before = self._now if windows == 1 else {}
-        self._now = {}
+        self._before, self._spent_before_ns = (self._now, self._spent_ns) if windows == 1 else ({}, 0)
+        self._now, self._spent_ns = {}, 0
         self._started_ns += windows * _WINDOW_NS
 
 
@@ -123,8 +139,6 @@ class GroupMeters:
         marks: the coordinator's meters by their sensor.
         processing: operations, from taking up to answering or parking.
         flushing: appends to the log.
-        flushes: appends to the log.
-        busy: nanoseconds of work.
         loading: partitions that were read.
     """
 
@@ -133,21 +147,17 @@ class GroupMeters:
         self.marks = {meter: Rate(now_ns) for meter in Meter}
         self.processing = Timing(now_ns)
         self.flushing = Timing(now_ns)
-        self.flushes = Rate(now_ns)
-        self.busy = Rate(now_ns)
         self.loading = Timing(now_ns)
 
     def worked(self, since_ns: int) -> None:
         """An operation ended that began at `since_ns`."""
         now_ns = perf_counter_ns()
         self.processing.record(now_ns - since_ns, now_ns)
-        self.busy.record(now_ns - since_ns, now_ns)
 
     def flushed(self, since_ns: int) -> None:
         """An append ended that began at `since_ns`."""
         now_ns = perf_counter_ns()
         self.flushing.record(now_ns - since_ns, now_ns)
-        self.flushes.record(1, now_ns)
 
     def loaded(self, since_ns: int) -> None:
         """A partition was read that was begun at `since_ns`."""

@@ -38,6 +38,19 @@ def test_times_have_percentiles() -> None:
     assert timing.read(300 * S).maximum_ms == 0
 
 
+def test_times_are_counted_and_summed_over_two_windows() -> None:
+    timing = Timing(0)
+    for _ in range(60):
+        timing.record(100 * MS, S)
+    assert timing.per_second(10 * S) == pytest.approx(60 / 40)
+    assert timing.share(10 * S) == pytest.approx(6 / 40)
+    timing.record(3 * S, 31 * S)
+    assert timing.per_second(40 * S) == pytest.approx(61 / 40)
+    assert timing.share(40 * S) == pytest.approx(9 / 40)
+    assert timing.share(61 * S) == pytest.approx(3 / 31)
+    assert (timing.per_second(95 * S), timing.share(95 * S)) == (0, 0)
+
+
 def test_times_take_little_memory() -> None:
     timing = Timing(0)
     for number in range(200_000):

@@ -101,9 +101,9 @@ class Metrics:
         for meter, rate in meters.marks.items():
             yield f"{meter.value}-rate", (), rate.per_second(now_ns)
             yield f"{meter.value}-count", (), rate.total
-        yield "thread-idle-ratio-avg", (), max(0.0, 1 - meters.busy.per_second(now_ns) / 1e9)
+        yield "thread-idle-ratio-avg", (), max(0.0, 1 - meters.processing.share(now_ns))
         yield "event-queue-size", (), 0
-        yield "batch-flush-rate", (), meters.flushes.per_second(now_ns)
+        yield "batch-flush-rate", (), meters.flushing.per_second(now_ns)
         measured = {"event-processing-time-ms": meters.processing, "batch-flush-time-ms": meters.flushing}
         for name in TIMES:
             times = measured[name].read(now_ns) if name in measured else None

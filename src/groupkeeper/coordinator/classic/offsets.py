@@ -20,10 +20,11 @@ from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCom
 def check_commit(group: ClassicGroup, topics: TopicsImage, call: Call, request: OffsetCommitRequest) -> tuple[Arm, ...]:
     """Raises what refuses the whole commit; returns the renewal of the member's session."""
     generation = request.generation_id_or_member_epoch
-    if generation < 0 and group.state is GroupState.EMPTY:
-        return ()
-    if generation < 0 and not request.member_id and request.group_instance_id is None:
-        raise UnknownMemberId
+    if generation < 0:
+        if group.state is GroupState.EMPTY:
+            return ()
+        if not request.member_id and request.group_instance_id is None:
+            raise UnknownMemberId
     roster = group.roster
     check_member(roster, request.member_id, request.group_instance_id)
     check_generation(roster, generation)
