@@ -409,6 +409,7 @@ class Life:
         right = {errors.NONE, errors.UnstableOffsetCommit.code} if self.truth.power_failures else {errors.NONE}
         for group_id in self.truth.offsets:
             _require(await self.look(group_id) in right, f"{group_id} can't be read")
+        await self.truth.records.check_all(self.peer, ends_are_known=not self.truth.power_failures)
         for group_id in (one for one in self.truth.offsets if one.startswith("plain")):
             _require(await self.commit(group_id) == errors.NONE, f"{group_id} can't commit")
         for number in range(PRODUCERS):
@@ -423,7 +424,6 @@ class Life:
                     await self.consume(number)
                 await asyncio.sleep(1)
             _require(len(accepted | given_up) == RECORDS, f"share-partition {number} keeps records back")
-        await self.truth.records.check_all(self.peer, ends_are_known=not self.truth.power_failures)
         for shard in broker.groups.shards:
             await self._compare(shard)
         left = await self._topics_of("mourner")
