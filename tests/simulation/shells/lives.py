@@ -74,6 +74,8 @@ PROPERTIES: dict[str, str | int | float | bool] = {
 LONG = "x" * 200
 MANY = 40
 """Records with a long key for two partitions, so that one batch of a partition is larger than it may be."""
+FEW = 10
+"""Producer ids are reserved at a time, so that it happens often."""
 UNFINISHED_S = 5.0
 MOST_ATTEMPTS = 15
 UNCERTAIN = errors.UnknownServerError.code
@@ -385,7 +387,7 @@ class Life:
             self._again_and_again(lambda one=one: self.truth.records.read(self.peer, one, self.chance), 1)  # type: ignore[misc]
             for one in (UNCOMMITTED, COMMITTED)
         ]
-        works.append(self._again_and_again(self.identify, 5))
+        works.append(self._again_and_again(self.identify, 2))
         works.append(self._again_and_again(self.watch_transactions, 1))
         works.append(self._again_and_again(self.delete_a_topic, 5))
         tasks = [asyncio.ensure_future(one) for one in works]
@@ -541,7 +543,11 @@ def run(seed: int) -> Truth:
         for number in range(lives):
             loop = VirtualLoop(now_s)
             is_last = number == lives - 1
-            with patch("os.urandom", chance.randbytes), patch(f"{CLEANER}.perf_counter", _impatient()):
+            with (
+                patch("os.urandom", chance.randbytes),
+                patch(f"{CLEANER}.perf_counter", _impatient()),
+                patch("groupkeeper.broker.storage.directory.PRODUCER_ID_BLOCK", 10),
+            ):
                 run_life(
                     loop,
                     lambda number=number, is_last=is_last: _live(  # type: ignore[misc]
