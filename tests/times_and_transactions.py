@@ -13,7 +13,7 @@ from confluent_kafka.admin import OffsetSpec as End
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, OffsetSpec, TopicPartition
-from groupkeeper.operations.plans.cloning import Source, make_clone
+from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Policies, Request, Topics, make_reset
 from groupkeeper.operations.plans.model import Change
 from groupkeeper.operations.reset import ToTime
@@ -140,8 +140,8 @@ async def check_clones(servers: str, offsets: Sequence[int]) -> None:
                 await admin.alter_consumer_group_offsets(topic, {TopicPartition(topic, 0): OffsetAndMetadata(offset)})
             ).all()
             for prefix, copies in there.items():
-                source = Source(topic, None, prefix)
-                made = await make_clone(admin, source, "copy", ALL_COMMITTED, Policies(), MADE_MS)
+                wanted = Wanted({topic: "copy"}, ALL_COMMITTED, Policies(), MADE_MS)
+                made = await make_clone(admin, Source(None, prefix), wanted)
                 assert made.troubles == ()
                 change = only_change(made)
                 assert change.after is not None

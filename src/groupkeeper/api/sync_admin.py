@@ -626,15 +626,21 @@ class SyncAdmin(Blocking):
         )
 
     def read_logs(
-        self, ranges: Mapping[TopicPartition, tuple[int, int]], take: Take, *, timeout_ms: int | None = None
+        self,
+        ranges: Mapping[TopicPartition, tuple[int, int]],
+        take: Take,
+        *,
+        max_bytes: int | None = None,
+        timeout_ms: int | None = None,
     ) -> Batch[TopicPartition, None]:
         """Read partitions from the first offset of a range up to the second, which isn't read any more (Fetch).
 
         ``take`` is called with each piece: whole batches, the last one perhaps cut off, and batches beyond the range
         or before it. Aborted transactions and markers are among them. It tells the offset after the last whole batch.
-        Fails per partition, as ``record_timestamps``. ``timeout_ms`` is for each piece.
+        ``max_bytes``: of a piece, where no batch is larger; default: 1 MiB. Fails per partition, as
+        ``record_timestamps``. ``timeout_ms`` is for each piece.
         """
-        return self._run(self._admin.read_logs(ranges, take, timeout_ms=timeout_ms))
+        return self._run(self._admin.read_logs(ranges, take, max_bytes=max_bytes, timeout_ms=timeout_ms))
 
     def record_timestamps(
         self, positions: Iterable[Position], *, timeout_ms: int | None = None

@@ -125,6 +125,7 @@ def test_a_plan_says_what_it_means_and_changes_nothing(run: Run, servers: str) -
         "oldest": 0,
         "latest": 10,
         "state": "Empty",
+        "certainty": None,
         "why": "the oldest record",
     }
     assert (second["before"], second["after"], second["replayed"], second["after_time"]) == (

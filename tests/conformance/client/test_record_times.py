@@ -16,7 +16,7 @@ from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, Position, TopicPartition
-from groupkeeper.operations.plans.cloning import Source, make_clone
+from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Policies
 from groupkeeper.pipeline.kafka.measuring import Measure, measure
 from groupkeeper.pipeline.kafka.options import parse_options
@@ -181,9 +181,8 @@ async def test_a_clone_skips_nothing_and_replays_what_it_says(servers: str, traf
     async with Admin(servers) as ours:
         commits = {place: OffsetAndMetadata(offset) for place, offset in committed.items()}
         (await ours.alter_consumer_group_offsets(name, commits)).all()
-        made = await make_clone(
-            ours, Source(name, None, "east."), f"{name}-copy", ALL_COMMITTED, Policies(), time.time_ns() // 10**6
-        )
+        wanted = Wanted({name: f"{name}-copy"}, ALL_COMMITTED, Policies(), time.time_ns() // 10**6)
+        made = await make_clone(ours, Source(None, "east."), wanted)
     assert made.troubles == ()
     (group,) = made.plan.groups
     for place, offset in committed.items():
@@ -219,7 +218,7 @@ async def test_a_clone_to_copies_that_lack_records_or_stamp_them_on_arrival(serv
         (await ours.alter_consumer_group_offsets(name, commits)).all()
         found = {}
         for prefix in ("lost.", "late."):
-            made = await make_clone(ours, Source(name, None, prefix), "copy", ALL_COMMITTED, Policies(), 0)
+            made = await make_clone(ours, Source(None, prefix), Wanted({name: "copy"}, ALL_COMMITTED, Policies()))
             assert made.troubles == ()
             for place, change in made.plan.groups[0].changes.items():
                 assert change.after is not None

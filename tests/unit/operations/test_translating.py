@@ -10,7 +10,7 @@ import pytest
 
 from groupkeeper.client.admin.types import FirstRecord, ListedOffset
 from groupkeeper.operations.plans.by_time import NOTHING_THERE
-from groupkeeper.operations.plans.translating import Ends, Facts, Lookups, Part, translate
+from groupkeeper.operations.plans.clones.translating import Ends, Facts, Lookups, Part, translate
 from groupkeeper.operations.plans.walking import Kept
 
 MARKER = -1

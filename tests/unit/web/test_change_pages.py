@@ -57,6 +57,18 @@ def test_what_is_disabled_says_why() -> None:
     assert "Plan the deletion of the group" not in active
 
 
+def test_a_clone_says_how_sure_each_partition_is() -> None:
+    one = entry(kind=Kind.CLONE)
+    assert "certainty" not in Page(plan_page(one, SOMEBODY, may_change=True)).text
+    (group,) = one.plan.groups
+    place, change = next(iter(group.changes.items()))
+    plan = one.plan._replace(groups=(group._replace(changes={place: change._replace(certainty="bounded")}),))
+    sure = Entry(EVIL, EVIL, Made(plan), one.verdict, (group.group_id,))
+    text = Page(plan_page(sure, SOMEBODY, may_change=True)).text
+    assert "certainty" in text
+    assert "bounded" in text
+
+
 def test_a_plan_that_fits_and_one_that_does_not() -> None:
     fits = plan_page(entry(), SOMEBODY, may_change=True)
     assert "Nothing is changed yet" in Page(fits).text

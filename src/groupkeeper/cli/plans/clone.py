@@ -20,25 +20,33 @@ from groupkeeper.cli.framework.clusters import (
     run_report,
 )
 from groupkeeper.cli.framework.commands import Command
-from groupkeeper.cli.framework.reports import Page
+from groupkeeper.cli.framework.reports import Page, problem_of
 from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.shapes import CHANGES
 from groupkeeper.cli.plans.writing import add_policies, add_saving, add_scope, is_plain, policies_of, shown, topics_of
-from groupkeeper.operations.plans.cloning import Source, make_clone
+from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
 from groupkeeper.operations.plans.making import ALL_COMMITTED
 from groupkeeper.operations.plans.recording import without_secrets
+from groupkeeper.operations.plans.telling import counted
+from groupkeeper.operations.selection import Names, select_groups
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
 
 
 def _add_arguments(command: ArgumentParser) -> None:
-    command.add_argument("source", metavar="GROUP", help="the group to copy offsets from")
+    command.add_argument("source", nargs="?", metavar="GROUP", help="the group to copy offsets from")
     command.add_argument(
         "target",
         nargs="?",
         metavar="TO_GROUP",
         help="the group that gets them; default, from another cluster: the one of the same name",
+    )
+    command.add_argument(
+        "--all-groups",
+        action="store_true",
+        help="all consumer groups of the other cluster, each to the group of the same name; not share and streams "
+        "groups",
     )
     add_scope(command)
     command.add_argument(
@@ -62,7 +70,14 @@ def _report(options: Namespace) -> Report:
     if options.from_command_config and options.from_bootstrap_server is None and options.from_context is None:
         raise UsageMistake("argument --from-command-config: only with --from-bootstrap-server or --from-context")
     options.other_cluster = _source_of(options)
-    if options.target is None:
+    if options.all_groups:
+        if options.source is not None:
+            raise UsageMistake("name GROUP, or give --all-groups: not both")
+        if options.other_cluster is None:
+            raise UsageMistake("argument --all-groups: name the cluster that has them with --from-context")
+    elif options.source is None:
+        raise UsageMistake("name GROUP, the group to copy offsets from, or give --all-groups")
+    elif options.target is None:
         if options.other_cluster is None and not options.topic_prefix:
             raise UsageMistake("name TO_GROUP, the group that gets the offsets, or another cluster with --from-context")
         options.target = options.source
@@ -97,16 +112,23 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
             asking.progress.say(f"connecting to {where.bootstrap_server}")
             other = admin_of(where, options.timeout)
             await stack.enter_async_context(other)
-        asking.progress.say(f"planning {options.target}")
-        made = await make_clone(
-            asking.admin,
-            Source(options.source, other, options.topic_prefix),
-            options.target,
+        groups = {options.source: options.target}
+        if options.all_groups and other is not None:
+            asking.progress.say("listing groups")
+            selection = await select_groups(other, Names([]))
+            groups = dict(zip(selection.group_ids, selection.group_ids, strict=True))
+            yield Page(problems=[problem_of(failure, broker=node.id) for node, failure in selection.failed.items()])
+        asking.progress.say(f"planning {counted(len(groups), 'group')}")
+        wanted = Wanted(
+            groups,
             topics_of(options) if options.topic else ALL_COMMITTED,
             policies_of(options),
             time.time_ns() // 10**6,
             without_secrets(words_of(options)),
+            are_named=not options.all_groups,
         )
+        source = Source(other, options.topic_prefix)
+        made = await make_clone(asking.admin, source, wanted, say=asking.progress.say)
     for page in await shown(asking, made):
         yield page
 
@@ -115,9 +137,10 @@ CLONE = Command(
     _add_arguments,
     lambda options: run_report(options, _report),
     "Plan to give a group the offsets of another one. Nothing is changed. From another cluster they are translated by "
-    "the times of records, and the plan says how exact that is.",
+    "what the records hold, and the plan says of each partition how sure it is.",
     """\
 examples:
   groupkeeper plan clone billing billing-test --save plan.json
-  groupkeeper plan clone billing --from-context east --topic-prefix east. --save plan.json""",
+  groupkeeper plan clone billing --from-context east --topic-prefix east. --save plan.json
+  groupkeeper plan clone --all-groups --from-context east --context west --save west.json""",
 )

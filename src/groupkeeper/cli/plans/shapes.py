@@ -33,6 +33,12 @@ CHANGES = Shape(
         Column("oldest", "where the log begins", goes=5),
         Column("latest", "where the log ends", goes=6),
         Column("state", "of the group", in_table=False),
+        Column(
+            "certainty",
+            "of an offset from another log: `identity`, `header`, `content` (exact), `bounded`, or `time`; null: it "
+            "is from no other log",
+            goes=3,
+        ),
         Column("why", "", goes=1),
     ],
 )
@@ -95,6 +101,7 @@ def change_rows(groups: Iterable[GroupPlan]) -> Iterable[Row]:
                 "oldest": change.oldest,
                 "latest": change.latest,
                 "state": group.state,
+                "certainty": change.certainty or None,
                 "why": change.why,
             }
 

@@ -313,17 +313,23 @@ class Admin(ResourceCalls, AccessCalls):
         return Batch(times, found.failed)
 
     async def read_logs(
-        self, ranges: Mapping[TopicPartition, tuple[int, int]], take: Take, *, timeout_ms: int | None = None
+        self,
+        ranges: Mapping[TopicPartition, tuple[int, int]],
+        take: Take,
+        *,
+        max_bytes: int | None = None,
+        timeout_ms: int | None = None,
     ) -> Batch[TopicPartition, None]:
         """Read partitions from the first offset of a range up to the second, which isn't read any more (Fetch).
 
         ``take`` is called with each piece: whole batches, the last one perhaps cut off, and batches beyond the range
         or before it. Aborted transactions and markers are among them. It tells the offset after the last whole batch.
-        Fails per partition, as ``record_timestamps``. ``timeout_ms`` is for each piece.
+        ``max_bytes``: of a piece, where no batch is larger; default: 1 MiB. Fails per partition, as
+        ``record_timestamps``. ``timeout_ms`` is for each piece.
         """
         from groupkeeper.client.admin import log_reading
 
-        return await log_reading.read_logs(self._cluster, mapped(ranges, "ranges"), take, timeout_ms)
+        return await log_reading.read_logs(self._cluster, mapped(ranges, "ranges"), take, max_bytes, timeout_ms)
 
     async def delete_consumer_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None

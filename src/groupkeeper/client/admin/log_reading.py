@@ -21,14 +21,18 @@ Take = Callable[[TopicPartition, bytes], int | None]
 
 
 async def read_logs(
-    cluster: Cluster, ranges: Mapping[TopicPartition, tuple[int, int]], take: Take, timeout_ms: int | None
+    cluster: Cluster,
+    ranges: Mapping[TopicPartition, tuple[int, int]],
+    take: Take,
+    max_bytes: int | None,
+    timeout_ms: int | None,
 ) -> Batch[TopicPartition, None]:
     """Admin.read_logs."""
     at = {place: start for place, (start, end) in ranges.items() if start < end}
     result: Batch[TopicPartition, None] = Batch(dict.fromkeys(place for place in ranges if place not in at))
 
     async def ask(peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> dict[TopicPartition, Failure | None]:
-        fetch = LogFetch(peer, lambda: cluster.deadline("fetch", timeout_ms), _BYTES_PER_PARTITION)
+        fetch = LogFetch(peer, lambda: cluster.deadline("fetch", timeout_ms), max_bytes or _BYTES_PER_PARTITION)
         answers: dict[TopicPartition, Failure | None] = {}
         left = list(keys)
         while left:

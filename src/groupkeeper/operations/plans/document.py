@@ -108,8 +108,9 @@ class _Writer:
         self._texts: dict[str, str] = {}
 
     def row(self, place: TopicPartition, change: Change) -> str:
-        before, after, oldest, latest, before_ms, after_ms, why, _, _ = change
+        before, after, oldest, latest, before_ms, after_ms, why, _, _, certainty = change
         skipped, replayed = change.skipped, change.replayed
+        known = f', "certainty": {self._text(certainty)}' if certainty else ""
         return (
             f'{{"topic": {self._text(place.topic)}, "partition": {place.partition}, "before": {self._commit(before)}, '
             f'"after": {self._commit(after)}, "oldest": {_NULL if oldest is None else oldest}, '
@@ -117,7 +118,7 @@ class _Writer:
             f'"before_time": {_NULL if before_ms is None else self._text(utc_text(before_ms))}, '
             f'"after_time": {_NULL if after_ms is None else self._text(utc_text(after_ms))}, '
             f'"skipped": {_NULL if skipped is None else skipped}, '
-            f'"replayed": {_NULL if replayed is None else replayed}, "why": {self._text(why)}}}'
+            f'"replayed": {_NULL if replayed is None else replayed}, "why": {self._text(why)}{known}}}'
         )
 
     def _commit(self, commit: OffsetAndMetadata | None) -> str:
@@ -173,7 +174,7 @@ class _Reader:
         if place is None:
             place = self._places[topic, partition] = TopicPartition(topic, partition)
         if fields.keys() != CHANGE_KEYS:
-            _check_keys(fields, CHANGE_KEYS, str(place))
+            _check_keys({"certainty": "", **fields}, CHANGE_KEYS | {"certainty"}, str(place))
         try:
             why = _text(fields, "why", "") or ""
             return place, Change(
@@ -184,6 +185,7 @@ class _Reader:
                 self._time(fields, "before_time"),
                 self._time(fields, "after_time"),
                 self._texts.setdefault(why, why),
+                certainty=_text(fields, "certainty", "", default="") or "",
             )
         except BadPlanFile as problem:
             raise BadPlanFile(f"{place}{problem}") from None

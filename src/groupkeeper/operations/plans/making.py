@@ -158,11 +158,11 @@ async def with_times(admin: Admin, plan: Plan, *, timeout_ms: int | None = None)
     times, remarks = await record_times(admin, positions, timeout_ms=timeout_ms)
 
     def timed(tp: TopicPartition, change: Change) -> Change:
-        before, after, oldest, latest, _, _, why, skips, replays = change
+        before, after, oldest, latest, _, _, why, skips, replays, certainty = change
         before_ms = None if before is None else times.get(Position(*tp, before.offset))
         after_ms = None if after is None else times.get(Position(*tp, after.offset))
         # There may be a million of them: _replace takes three times as long.
-        return Change(before, after, oldest, latest, before_ms, after_ms, why, skips, replays)
+        return Change(before, after, oldest, latest, before_ms, after_ms, why, skips, replays, certainty)
 
     groups = tuple(
         group._replace(changes={tp: timed(tp, change) for tp, change in group.changes.items()}) for group in plan.groups

@@ -24,7 +24,8 @@ class Change(NamedTuple):
     and log end when the plan was made, None when not known. ``before_ms`` and ``after_ms``: the timestamps of the
     records at both offsets, None when there is no record or it wasn't read. ``why``: for people. ``skips`` and
     ``replays``: for an offset from another log, the most unread records that are skipped, and the most read records
-    that are read again; None: both count from ``before``.
+    that are read again; None: both count from ``before``. ``certainty``: how such an
+    offset is known (docs/plans.md).
     """
 
     before: OffsetAndMetadata | None
@@ -36,6 +37,7 @@ class Change(NamedTuple):
     why: str = ""
     skips: int | None = None
     replays: int | None = None
+    certainty: str = ""
 
     @property
     def skipped(self) -> int | None:

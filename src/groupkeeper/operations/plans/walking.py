@@ -6,12 +6,12 @@ records with times of their own (a backfill, copies with original times) are the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, TopicPartition
-from groupkeeper.protocol.record import BatchHeader
+from groupkeeper.protocol.record import BatchHeader, Record
 from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_end_transaction, read_records
 
 MOST_BYTES = 4 * 1024 * 1024
@@ -22,22 +22,34 @@ MOST_RECORDS = 100_000
 
 
 class Kept(NamedTuple):
-    """A record on the way. ``is_aborted`` None: its transaction is open, or ends further on."""
+    """A record on the way. ``is_aborted`` None: its transaction is open, or ends further on. ``digest``: of what it
+    holds, where that was asked for.
+    """
 
     offset: int
     timestamp: int
     is_append_time: bool = False
     is_aborted: bool | None = False
+    digest: bytes = b""
+
+
+Digest = Callable[[Record], bytes]
+"""Of what a record holds."""
+
+
+def no_digest(record: Record) -> bytes:
+    return b""
 
 
 class Walk:
     """From ``start`` up to ``end``, where the log ends: the records from a time on, in the log's order."""
 
-    def __init__(self, start: int, end: int, since: int | None = None) -> None:
+    def __init__(self, start: int, end: int, since: int | None = None, digest: Digest = no_digest) -> None:
         self.start = start
         self.end = end
         self.reached = start
         self._since = since
+        self._digest = digest
         self._records: dict[int, Kept] = {}
         self._open: dict[int, list[int]] = {}
         self._bytes = 0
@@ -76,11 +88,14 @@ class Walk:
             return None
         return self.reached
 
+    def _wants(self, offset: int) -> bool:
+        return offset >= self.start
+
     def _keep(self, batches: bytes, pos: int, header: BatchHeader) -> None:
         state = None if header.is_transactional else False
         for record in read_records(batches, pos, header=header):
-            if record.offset >= self.start and (self._since is None or record.timestamp >= self._since):
-                kept = Kept(record.offset, record.timestamp, header.has_log_append_time, state)
+            if self._wants(record.offset) and (self._since is None or record.timestamp >= self._since):
+                kept = Kept(record.offset, record.timestamp, header.has_log_append_time, state, self._digest(record))
                 self._records[record.offset] = kept
                 if state is None:
                     self._open.setdefault(header.producer_id, []).append(record.offset)
@@ -113,28 +128,29 @@ class Search(Walk):
 class Tour(Walk):
     """Over all records before an offset, and to the ends of their transactions."""
 
-    def __init__(self, start: int, until: int, end: int) -> None:
-        super().__init__(start, max(until, end))
-        self._until = until
+    def __init__(self, start: int, until: int, end: int, digest: Digest = no_digest) -> None:
+        super().__init__(start, max(until, end), digest=digest)
+        self.until = until
 
     def is_done(self) -> bool:
         return self.is_whole and not self.has_open
 
-    @property
-    def is_whole(self) -> bool:
-        return self.reached >= self._until
+    def _wants(self, offset: int) -> bool:
+        return self.start <= offset < self.until
 
     @property
-    def records(self) -> list[Kept]:
-        return [one for one in super().records if one.offset < self._until]
+    def is_whole(self) -> bool:
+        return self.reached >= self.until
 
 
 async def walk(
-    admin: Admin, walks: Mapping[TopicPartition, Walk], *, timeout_ms: int | None = None
+    admin: Admin, walks: Mapping[TopicPartition, Walk], *, max_bytes: int | None = None, timeout_ms: int | None = None
 ) -> dict[TopicPartition, Failure]:
-    """Each as far as needed. The result has why some could not be finished."""
+    """Each as far as needed. The result has why some could not be finished. ``max_bytes``: as in read_logs."""
     ranges = {place: (one.start, one.end) for place, one in walks.items() if one.start < one.end}
     if not ranges:
         return {}
-    read = await admin.read_logs(ranges, lambda place, batches: walks[place].take(batches), timeout_ms=timeout_ms)
+    read = await admin.read_logs(
+        ranges, lambda place, batches: walks[place].take(batches), max_bytes=max_bytes, timeout_ms=timeout_ms
+    )
     return dict(read.failed)

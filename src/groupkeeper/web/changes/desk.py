@@ -17,7 +17,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.delete import delete_compared, look_at_deletion
 from groupkeeper.operations.plans.applying import Applied, apply_plan
-from groupkeeper.operations.plans.cloning import Source, make_clone
+from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
 from groupkeeper.operations.plans.deleting import make_deletion
 from groupkeeper.operations.plans.guard import Verdict, check
 from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, JournalUnwritable, Recorded
@@ -141,10 +141,9 @@ class Desk:
 
     async def _cloned(self, admin: Admin, cluster: str, asked: Asked, target: Target) -> Made:
         async def plan(other: Admin | None) -> Made:
-            source = Source(asked.group_id, other, target.prefix)
-            return await make_clone(
-                admin, source, target.group_id, asked.topics, asked.policies, _now_ms(), asked.command
-            )
+            groups = {asked.group_id: target.group_id}
+            wanted = Wanted(groups, asked.topics, asked.policies, _now_ms(), asked.command)
+            return await make_clone(admin, Source(other, target.prefix), wanted)
 
         made = await plan(None) if cluster == target.cluster else await self._with(cluster, plan)
         by_command = will_be_made(target.group_id)

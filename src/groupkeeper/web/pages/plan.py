@@ -141,18 +141,20 @@ def _table(entry: Entry) -> str:
     if not entry.plan.groups:
         return '<p class="soft">No partition with a committed offset is affected.</p>'
     several = len(entry.group_ids) > 1
+    translated = any(change.certainty for group in entry.plan.groups for change in group.changes.values())
     heads = [
         *map(parts.head, [*(["group"] if several else []), "topic", "partition"]),
         *(parts.head(name, "n") for name in ("before", "after", "skipped", "read again")),
         *map(parts.head, ("record before", "record after")),
         *(parts.head(name, "n") for name in ("log start", "log end")),
-        *map(parts.head, ("why", "result")),
+        *map(parts.head, (*(["certainty"] if translated else []), "why", "result")),
     ]
     results = _results(entry)
     rows = [
         [
             *([Cell(parts.text(group.group_id), "name")] if several else []),
             *_cells(place, change),
+            *([Cell(parts.text(change.certainty), "t")] if translated else []),
             Cell(parts.sentence(change.why), "why"),
             Cell(results.get((group.group_id, place), ""), "t"),
         ]

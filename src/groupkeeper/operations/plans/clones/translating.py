@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import FirstRecord, ListedOffset
@@ -81,10 +82,25 @@ class Facts(NamedTuple):
     theirs: Part | None = None
 
 
+class Certainty(StrEnum):
+    """How sure it is that a translated offset is the right one.
+
+    The first three are exact, by what the records hold. BOUNDED is before the right one, by what they hold; TIME is
+    what times alone tell.
+    """
+
+    IDENTITY = "identity"
+    HEADER = "header"
+    CONTENT = "content"
+    BOUNDED = "bounded"
+    TIME = "time"
+
+
 class Found(NamedTuple):
     """The translated offset, with the reason.
 
     ``skips``: the most unread records that are skipped. ``replays``: the most read records that are read again.
+    ``to_come``: the time of the record to be read next, where the target doesn't have it yet.
     """
 
     offset: int
@@ -92,20 +108,20 @@ class Found(NamedTuple):
     skips: int | None = None
     replays: int | None = None
     leader_epoch: int | None = None
+    certainty: Certainty = Certainty.TIME
+    to_come: int | None = None
 
 
 def translate(facts: Facts) -> Found:
-    """The offset in the target: its end, where ``is_to_come``."""
+    """The offset in the target: its end, where the next record is still to come."""
     if facts.there.doubt and facts.there.at.offset >= 0:
         return _in_doubt(facts)
     if facts.is_append_time and facts.there.at.offset >= 0:
         return _by_arrival(facts)
-    return _after_the_last(facts) if facts.is_all_read else _at_the_next(facts)
-
-
-def is_to_come(facts: Facts) -> bool:
-    """Whether the target has no record of the time of the next one, or later."""
-    return not facts.is_all_read and facts.there.at.offset < 0
+    if facts.is_all_read:
+        return _after_the_last(facts)
+    found = _at_the_next(facts)
+    return found._replace(to_come=facts.record.timestamp) if facts.there.at.offset < 0 else found
 
 
 def _in_doubt(facts: Facts) -> Found:

@@ -1,0 +1,1 @@
+"""Clones: what a group has committed in one log, said in the offsets of another one with the same records."""

@@ -1,0 +1,278 @@
+"""Plans that give a group the offsets of another one, in the same cluster or translated from another cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, Position, TopicPartition
+from groupkeeper.operations.errors import NoSuchTime, OutOfRange, PartitionsDiffer, TimeUnknown
+from groupkeeper.operations.plans.clones.settling import Hints, Settled, settle
+from groupkeeper.operations.plans.clones.timing import Sides
+from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found
+from groupkeeper.operations.plans.deleting import chosen, lacking, nothing
+from groupkeeper.operations.plans.making import Made, Otherwise, Policies, Topics, with_times
+from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Trouble
+from groupkeeper.operations.plans.recording import cluster_id_of
+from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, will_be_made
+from groupkeeper.operations.reset import INACTIVE
+from groupkeeper.operations.times import utc_text
+from groupkeeper.operations.topics import HIDDEN, hides_topics
+from groupkeeper.protocol.errors import GroupIdNotFound
+
+_NAMED = 3
+"""So many groups are named in a remark."""
+
+
+class Source(NamedTuple):
+    """The cluster to copy from. ``admin`` None: the same one.
+
+    ``topic_prefix``: the prefix that replication adds to topic names in the target cluster.
+    """
+
+    admin: Admin | None = None
+    topic_prefix: str = ""
+
+
+class Wanted(NamedTuple):
+    """``groups``: which group of the target gets the offsets of which of the source, by the source's."""
+
+    groups: Mapping[str, str]
+    topics: Topics
+    policies: Policies = Policies()
+    made_ms: int = 0
+    command: tuple[str, ...] = ()
+    hints: Hints = Hints()
+    are_named: bool = True
+    """Whether each group is meant, so that one without offsets of the topics is a trouble."""
+
+
+async def make_clone(
+    admin: Admin,
+    source: Source,
+    wanted: Wanted,
+    *,
+    say: Callable[[str], None] = lambda text: None,
+    timeout_ms: int | None = None,
+) -> Made:
+    """The plan that gives groups of ``admin``'s cluster what others have committed in the source. Changes nothing.
+
+    For the same topics of the same cluster, offsets are copied as they are, and may be outside of the log. Else they
+    are translated by what the records hold, and by their times where that doesn't tell; ``certainty``, ``why``,
+    ``skips`` and ``replays`` describe how exact that is. Groups that cannot be described, partitions that the target
+    lacks, or that cannot be translated, are troubles, as are those of topics that have another number of them there and
+    are not named one by one. Raises the failure of a whole cluster. ``say`` gets what is being done.
+    """
+    theirs = source.admin or admin
+    cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
+    is_here = await _is_here(source, cluster_id, timeout_ms)
+    groups = await look_at_groups(theirs, wanted.groups, timeout_ms=timeout_ms)
+    targets = await look_at_groups(admin, list(wanted.groups.values()), timeout_ms=timeout_ms)
+    maker = _Maker(source.topic_prefix, wanted, groups, targets)
+    maker.refuse_groups(is_here=is_here)
+    commits = maker.commits
+    named = {tp: TopicPartition(source.topic_prefix + tp.topic, tp.partition) for one in commits.values() for tp in one}
+    logs = await look_at_logs(admin, named.values(), timeout_ms=timeout_ms)
+    usable = {tp: to for tp, to in named.items() if to not in logs.failed}
+    maker.remarks += _remarks(groups, commits, source, has_translation=not is_here)
+    maker.remarks += [HIDDEN] if commits and await hides_topics(theirs, timeout_ms=timeout_ms) else []
+    settled: Settled | None = None
+    if not is_here or source.topic_prefix:
+        logs_there = await look_at_logs(theirs, usable, timeout_ms=timeout_ms)  # ends of the target's were first
+        maker.failed = {**_of_other_counts(usable, logs_there, logs, wanted.topics), **logs_there.failed}
+        usable = {tp: to for tp, to in usable.items() if tp not in maker.failed}
+        here = {tp: Ends(logs_there.oldest[tp], logs_there.latest[tp]) for tp in usable}
+        there = {to: Ends(logs.oldest[to], logs.latest[to]) for to in usable.values()}
+        sides = Sides(theirs, admin, usable, here, there, timeout_ms)
+        positions = {Position(*tp, one[tp].offset) for one in commits.values() for tp in one if tp in usable}
+        settled = await settle(sides, positions, wanted.hints, say)
+    plans = [maker.plan(group_id, logs, settled) for group_id in commits]
+    plans = [plan for plan in plans if plan.changes]
+    facts = logs.facts_of(tp.topic for plan in plans for tp in plan.changes)
+    plan = Plan(cluster_id, tuple(plans), Kind.CLONE, wanted.made_ms, wanted.command, facts)
+    timed, more = await with_times(admin, plan, timeout_ms=timeout_ms)
+    made = [plan.group_id for plan in plans]
+    remarks = (*maker.remarks, *_absent(targets, made), *targets.remarks(made), *more)
+    return Made(timed, tuple(maker.troubles), remarks, groups.absent if is_here else ())
+
+
+class _Maker:
+    """Makes the plans of groups from what is known, and keeps what doesn't work beside them."""
+
+    def __init__(self, prefix: str, wanted: Wanted, groups: Groups, targets: Groups) -> None:
+        self._prefix = prefix
+        self._wanted = wanted
+        self._groups = groups
+        self._targets = targets
+        self.troubles: list[Trouble] = []
+        self.remarks: list[str] = []
+        self.failed: dict[TopicPartition, Failure] = {}
+        """Why partitions of the source cannot be translated for any group."""
+
+    def refuse_groups(self, *, is_here: bool) -> None:
+        """Groups that cannot be described, and those that the source doesn't have."""
+        failed = dict(self._groups.failed)
+        if not is_here:
+            failed |= {key: GroupIdNotFound(f"Group {key} not found.") for key in self._groups.absent}
+        refused = {**self._targets.failed, **failed}
+        self.troubles += (Trouble(group_id, None, why) for group_id, why in refused.items())
+
+    @property
+    def commits(self) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
+        """What the source's groups have committed, of those partitions that are asked for."""
+        groups, targets = self._groups, self._targets
+        absent = frozenset(groups.absent)
+        return {
+            group_id: {tp: groups.committed[group_id][tp] for tp in sorted(self._chosen(group_id))}
+            for group_id, to in self._wanted.groups.items()
+            if group_id not in groups.failed and group_id not in absent and to not in targets.failed
+        }
+
+    def _chosen(self, group_id: str) -> Iterable[TopicPartition]:
+        return chosen(self._wanted.topics, self._groups.committed[group_id])
+
+    def plan(self, group_id: str, logs: Logs, settled: Settled | None) -> GroupPlan:
+        """``settled`` None: offsets are copied as they are."""
+        committed, target = self._groups.committed[group_id], self._wanted.groups[group_id]
+        named = {tp: TopicPartition(self._prefix + tp.topic, tp.partition) for tp in sorted(self._chosen(group_id))}
+        self.troubles += _unusable(target, named.values(), logs)
+        usable = {tp: to for tp, to in named.items() if to not in logs.failed}
+        if settled is None:
+            found = {tp: _as_it_is(group_id, committed[tp]) for tp in usable}
+        else:
+            found = self._translated(target, committed, usable, settled)
+        if self._wanted.are_named:
+            left = lacking(self._wanted.topics, committed)
+            self.troubles += (Trouble(group_id, place, nothing(place)) for place in left)
+        changes: dict[TopicPartition, Change] = {}
+        for tp, one in found.items():
+            to = named[tp]
+            after = OffsetAndMetadata(one.offset, one.leader_epoch, committed[tp].metadata)
+            latest = max(one.offset, logs.latest[to]) if one.skips is not None else logs.latest[to]  # it grows
+            before = self._targets.committed[target].get(to)
+            changes[to] = Change(
+                before, after, logs.oldest[to], latest, None, None, one.why, one.skips, one.replays, one.certainty
+            )
+        changes = _in_range(target, changes, self._wanted.policies, self.troubles, self.remarks)
+        return GroupPlan(target, changes, (), str(self._targets.state(target)))
+
+    def _translated(
+        self,
+        target: str,
+        committed: Mapping[TopicPartition, OffsetAndMetadata],
+        named: Mapping[TopicPartition, TopicPartition],
+        settled: Settled,
+    ) -> dict[TopicPartition, Found]:
+        """The target offsets, by the policies where no record gives them."""
+        found: dict[TopicPartition, Found] = {}
+        policy = self._wanted.policies.if_no_record
+        for tp, to in named.items():
+            position = Position(*tp, committed[tp].offset)
+            one, why = settled.found.get(position), settled.failed.get(position, self.failed.get(tp))
+            if one is not None and one.to_come is not None and policy is not Otherwise.END:
+                why = NoSuchTime(f"there is no record from {utc_text(one.to_come)} on yet")
+            elif one is not None:
+                found[tp] = one
+            if why is not None and policy is Otherwise.SKIP and isinstance(why, NoSuchTime | TimeUnknown):
+                self.remarks.append(f"{to} is skipped: {why}")
+            elif isinstance(why, TimeUnknown) and policy is Otherwise.FAIL:
+                self.troubles.append(Trouble(target, to, NoSuchTime(str(why))))
+            elif why is not None:
+                self.troubles.append(Trouble(target, to, why))
+        return found
+
+
+def _as_it_is(group_id: str, commit: OffsetAndMetadata) -> Found:
+    why = f"exactly as {group_id} has it"
+    return Found(commit.offset, why, None, None, commit.leader_epoch, Certainty.IDENTITY)
+
+
+def _in_range(
+    target: str,
+    wanted: Mapping[TopicPartition, Change],
+    policies: Policies,
+    troubles: list[Trouble],
+    remarks: list[str],
+) -> dict[TopicPartition, Change]:
+    """The changes, as the policies have them where the log doesn't hold the offset."""
+    changes: dict[TopicPartition, Change] = {}
+    for place, change in wanted.items():
+        fitted = _fitted(change)
+        if fitted == change or policies.if_out_of_range is Otherwise.CLAMP:
+            changes[place] = fitted
+        elif policies.if_out_of_range is Otherwise.FAIL:
+            troubles.append(Trouble(target, place, OutOfRange(fitted.why)))
+        else:
+            remarks.append(f"{target} {place} is skipped: {fitted.why}")
+    return changes
+
+
+async def _is_here(source: Source, cluster_id: str | None, timeout_ms: int | None) -> bool:
+    if source.admin is None:
+        return True
+    return cluster_id is not None and cluster_id == await cluster_id_of(source.admin, timeout_ms=timeout_ms)
+
+
+def _remarks(groups: Groups, group_ids: Iterable[str], source: Source, *, has_translation: bool) -> list[str]:
+    """Remarks about the source's groups and its cluster."""
+    remarks = []
+    if source.admin is not None and not has_translation:
+        how = "as they are" if not source.topic_prefix else "to other topics, by their records"
+        remarks.append(f"both groups are in the same cluster: offsets are copied {how}")
+    active = [group_id for group_id in group_ids if groups.state(group_id) not in INACTIVE]
+    if active:
+        have = "has" if len(active) == 1 else "have"
+        remarks.append(f"{_several(active)} {have} members: what they commit from now on is not in the plan")
+    return remarks
+
+
+def _absent(targets: Groups, group_ids: Iterable[str]) -> list[str]:
+    """The remarks about groups that get offsets and don't exist."""
+    planned = frozenset(group_ids)
+    absent = [group_id for group_id in targets.absent if group_id in planned]
+    if len(absent) <= _NAMED:
+        return [will_be_made(group_id) for group_id in absent]
+    return [f"there are no groups {_several(absent)}: they are made when the plan is applied with --create"]
+
+
+def _several(group_ids: Sequence[str]) -> str:
+    more = f" and {len(group_ids) - _NAMED:,} more" if len(group_ids) > _NAMED else ""
+    return ", ".join(group_ids[:_NAMED]) + more
+
+
+def _unusable(target: str, places: Iterable[TopicPartition], logs: Logs) -> list[Trouble]:
+    """What the target's cluster lacks: whole topics once, and single partitions."""
+    troubles: dict[TopicPartition | str, Failure] = {}
+    for place in places:
+        if place.topic in logs.topics.failed:
+            troubles[place.topic] = logs.topics.failed[place.topic]
+        elif (why := logs.why_not(place)) is not None:
+            troubles[place] = why
+    return [Trouble(target, place, why) for place, why in troubles.items()]
+
+
+def _fitted(change: Change) -> Change:
+    """The change, clamped to the nearer end of the log if the offset is outside of it; ``why`` then has the reason."""
+    fitted = change.clamped
+    if fitted == change:
+        return change
+    assert change.after is not None
+    is_below = change.oldest is not None and change.after.offset < change.oldest
+    end = "below the log start" if is_below else "above the log end"
+    return fitted._replace(why=f"{change.why}; {change.after.offset} is {end}, that instead")
+
+
+def _of_other_counts(
+    named: Mapping[TopicPartition, TopicPartition], theirs: Logs, logs: Logs, topics: Topics
+) -> dict[TopicPartition, Failure]:
+    """The partitions of topics that have more or fewer of them in the target, unless they are named one by one."""
+    failed: dict[TopicPartition, Failure] = {}
+    counts: dict[str, tuple[int, int]] = {}
+    for tp, to in named.items():
+        if tp.topic not in counts:
+            counts[tp.topic] = (len(theirs.existing(tp.topic)), len(logs.existing(to.topic)))
+        here, there = counts[tp.topic]
+        if here and here != there and tp not in topics.partitions:
+            failed[tp] = PartitionsDiffer(tp.topic, here, there)
+    return failed

@@ -1,0 +1,179 @@
+"""Finds in one log the place that a place in another one corresponds to, by what the records hold. Pure.
+
+A place lies between two records: the last that the group has read, and the next. In a log with copies of the same
+records it is where a copy of the one ends and a copy of the other begins, with the same neighbours around.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+from groupkeeper.operations.plans.walking import Kept
+
+_PLENTY = 48
+"""So many records in a row are the same in one place only, though each of them may be so elsewhere."""
+
+_FEW = 3
+"""So few at the edge of what was read may be the same by chance."""
+
+_ENOUGH = 8
+"""So many different records have to be the same before times are left out of the comparison."""
+
+
+class Trace(NamedTuple):
+    """All records of a log from ``begin`` up to ``end``; whether it begins and ends there, too."""
+
+    begin: int
+    end: int
+    records: Sequence[Kept]
+    is_from_start: bool
+    is_to_end: bool
+
+    def offset(self, at: int) -> int:
+        """The offset of the record at a place in ``records``, or the end."""
+        return self.records[at].offset if at < len(self.records) else self.end
+
+
+class Match(NamedTuple):
+    """The offset to read on from. ``equal``: how many records around it are the same. ``replays``: the most records
+    from there on that the group has read; None: how many is not known, as there is no later place to be compared.
+    """
+
+    offset: int
+    equal: int
+    replays: int
+    why: str
+
+    @property
+    def is_exact(self) -> bool:
+        return not self.replays
+
+
+class _Stretch(NamedTuple):
+    """What records are compared by, of the source up to ``at`` (read) and from there on (unread), and of the target."""
+
+    ours: Sequence[Hashable]
+    at: int
+    theirs: Sequence[Hashable]
+    target: Trace
+    has_times: bool
+
+
+def match(source: Trace, committed: int, target: Trace, *, has_other_times: bool = False) -> Match | None:
+    """Where in the target the group would go on, None: what is there doesn't tell. ``has_other_times``: the copies got
+    the times when they were made.
+    """
+    copies = [one for one in target.records if one.is_aborted is not True]
+    target = target._replace(records=copies)
+    kept = [one for one in source.records if one.is_aborted is not True]
+    stamps = any(one.is_append_time for one in (*kept, *copies))
+    ways = [(kept, True), (source.records, True)] if len(kept) < len(source.records) else [(kept, True)]
+    stretches = [_stretch(records, committed, target, has_times) for records, has_times in ways]
+    for stretch in stretches:
+        if (found := _in_one_run(stretch)) is not None:
+            return found
+    if (found := _by_copies(stretches[0])) is not None:
+        return found
+    if not stamps and not has_other_times:
+        return None
+    untimed = _stretch(kept, committed, target, has_times=False)
+    found = _in_one_run(untimed)
+    return found if found is not None and (stamps or _is_later(untimed, found, kept)) else None
+
+
+def _stretch(records: Sequence[Kept], committed: int, target: Trace, has_times: bool) -> _Stretch:
+    at = sum(one.offset < committed for one in records)
+    theirs = [_key(one, has_times) for one in target.records]
+    return _Stretch([_key(one, has_times) for one in records], at, theirs, target, has_times)
+
+
+def _key(record: Kept, has_time: bool) -> Hashable:
+    return (record.digest, record.timestamp) if has_time else record.digest
+
+
+def _in_one_run(stretch: _Stretch) -> Match | None:
+    """Where all that both stretches have around a place is the same."""
+    ours, at, theirs, target, has_times = stretch
+    if at < len(ours):
+        places = [place for place, key in enumerate(theirs) if key == ours[at]]
+        if target.is_to_end and at and theirs and theirs[-1] == ours[at - 1]:
+            places.append(len(theirs))  # what is to be read next is not there yet
+    else:
+        places = [place + 1 for place, key in enumerate(theirs) if at and key == ours[at - 1]]
+    rare = {key for key, count in Counter(ours).items() if count == 1}
+    rare &= {key for key, count in Counter(theirs).items() if count == 1}
+    found: list[tuple[int, int]] = []
+    for place in places:
+        back = _common(ours[at - 1 :: -1] if at else (), theirs[place - 1 :: -1] if place else ())
+        forth = _common(ours[at:], theirs[place:])
+        is_whole_back = back == at or (back == place and (target.is_from_start or back))
+        is_whole_forth = at + forth == len(ours) or (place + forth == len(theirs) and (target.is_to_end or forth))
+        if is_whole_back and is_whole_forth:
+            found.append((place, back + forth))
+    if not found:
+        return None
+    first, last = found[0][0], found[-1][0]
+    offset, equal = target.offset(first), max(equal for _, equal in found)
+    if len(found) > 1:
+        why = f"{len(found)} places here have the same {equal} records around them, and this is the first"
+        return Match(offset, equal, last - first, why)
+    if equal < min(len(ours), _PLENTY) and rare.isdisjoint(theirs[max(0, first - equal) : first + equal]):
+        return None  # so few may be the same anywhere
+    read = set(ours[:at]).difference(ours[at:])
+    again = sum(key in read for key in theirs[first:]) if has_times else 0  # copies that are there twice
+    return Match(offset, equal, again, f"{_neighbours(ours, at, first, theirs)}, as are {equal} records around it")
+
+
+def _by_copies(stretch: _Stretch) -> Match | None:
+    """Where copies of what is unread begin, though records between are missing, or are there twice."""
+    ours, at, theirs, target, _ = stretch
+    keys, unread = set(ours[:at]), set(ours[at:])
+    first = next((place for place, key in enumerate(theirs) if key in unread), None)
+    copied = [number for number in range(at) if ours[number] in theirs]
+    missing = at - 1 - ours.index(ours[copied[-1]]) if copied and target.is_to_end else 0  # perhaps still to be copied
+    equal = sum(key in theirs for key in ours)
+    if first is not None:
+        begin = next((place + 1 for place in range(first - 1, -1, -1) if theirs[place] in keys), first)
+        again = first - begin + (missing if keys.issuperset(unread.intersection(theirs)) else 0)
+    elif len(copied) > _FEW and target.is_to_end:
+        begin, again = theirs.index(ours[copied[-1]]) + 1, missing
+    else:
+        return None
+    again += sum(key in keys for key in theirs[max(begin, first or 0) :])
+    is_between = first is not None and begin > 0 and theirs[begin - 1] in keys
+    is_near = any(key in theirs for key in ours[max(0, at - 1) : at + 1])
+    if not again and not is_between and not is_near:
+        return None  # what is far from the place says little of it
+    return Match(target.offset(begin), equal, again, f"{equal} of the {len(ours)} records around it are here")
+
+
+def _is_later(stretch: _Stretch, found: Match, records: Sequence[Kept]) -> bool:
+    """Whether these can be copies that got the time of copying: enough different records, none of them older."""
+    ours, at, _, target, _ = stretch
+    place = sum(one.offset < found.offset for one in target.records)
+    pairs = [
+        (records[at + step], target.records[place + step])
+        for step in range(-min(at, place), min(len(ours) - at, len(target.records) - place))
+    ]
+    same = [(one, other) for one, other in pairs if one.digest == other.digest]
+    return len({one.digest for one, _ in same}) >= _ENOUGH and all(
+        one.timestamp < other.timestamp for one, other in same
+    )
+
+
+def _common(some: Sequence[Hashable], others: Sequence[Hashable]) -> int:
+    count = 0
+    for one, other in zip(some, others, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _neighbours(ours: Sequence[Hashable], at: int, place: int, theirs: Sequence[Hashable]) -> str:
+    has_next = at < len(ours) and place < len(theirs)
+    if at and place:
+        return "the last record read and the next one are the same" if has_next else "the last record read is the same"
+    return "the next record is the same"

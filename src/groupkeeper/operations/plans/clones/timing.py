@@ -1,0 +1,219 @@
+"""Asks what a translation by time needs: the records that tell where a group is, and what both logs have then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Failure, FirstRecord, Position, TopicPartition
+from groupkeeper.operations.errors import TimeUnknown
+from groupkeeper.operations.plans.by_time import Since, committed_before, committed_from, first_since, toured
+from groupkeeper.operations.plans.clones.translating import Ends, Facts, Lookups, Part
+from groupkeeper.operations.plans.world import last_records
+from groupkeeper.protocol.errors import TopicAuthorizationFailed
+
+
+class Sides(NamedTuple):
+    """Both clusters. ``named``: what the source's partitions are called in the target; ends are by the names there."""
+
+    source: Admin
+    target: Admin
+    named: Mapping[TopicPartition, TopicPartition]
+    here: Mapping[TopicPartition, Ends]
+    there: Mapping[TopicPartition, Ends]
+    timeout_ms: int | None = None
+
+
+async def facts_of(
+    sides: Sides, offsets: Mapping[TopicPartition, int]
+) -> tuple[dict[TopicPartition, Facts], dict[TopicPartition, Failure]]:
+    """The facts about the source's partitions in both clusters, and the failures of others. None of empty logs."""
+    source, target, named, here, there, timeout_ms = sides
+    records, failed = await _records(source, offsets, here, timeout_ms)
+    looked_up, why_not = await _looked_up(source, target, records, named, timeout_ms)
+    failed |= why_not
+    facts: dict[TopicPartition, Facts] = {}
+    for tp, (ours, others, is_append_time) in looked_up.items():
+        record, is_all_read, leaves_out = records[tp]
+        facts[tp] = Facts(
+            offsets[tp], here[tp], there[named[tp]], record, is_all_read, ours, others, is_append_time,
+            leaves_out=leaves_out,
+        )  # fmt: skip
+    await _compare(source, target, facts, named, timeout_ms)
+    return facts, failed
+
+
+class _Anchor(NamedTuple):
+    """The first record that the group has not read, or the last that it has where ``is_all_read``."""
+
+    record: FirstRecord
+    is_all_read: bool
+    leaves_out: bool = False
+
+
+async def _records(
+    source: Admin, offsets: Mapping[TopicPartition, int], here: Mapping[TopicPartition, Ends], timeout_ms: int | None
+) -> tuple[dict[TopicPartition, _Anchor], dict[TopicPartition, Failure]]:
+    """Whose times tell where the group is."""
+    inside = {tp: max(offset, here[tp].oldest) for tp, offset in offsets.items() if offset < here[tp].latest}
+    read = await source.first_records([Position(*tp, offset) for tp, offset in inside.items()], timeout_ms=timeout_ms)
+    failed: dict[TopicPartition, Failure] = {_place(at): _unread(at, why) for at, why in read.failed.items()}
+    found = {_place(at): _Anchor(record, False) for at, record in read.done.items() if record is not None}
+    ends = {
+        Position(*tp, min(offset, here[tp].latest)): here[tp].oldest
+        for tp, offset in offsets.items()
+        if tp not in found and tp not in failed
+    }
+    last = await last_records(source, ends, timeout_ms=timeout_ms)
+    found |= {_place(at): _Anchor(record, True) for at, record in last.done.items() if record is not None}
+    failed |= {_place(at): _unread(at, why) for at, why in last.failed.items()}
+    await _leave_out_aborted(source, found, inside, here, timeout_ms)
+    for tp, (record, *_) in list(found.items()):
+        if record.timestamp < 0:
+            failed[tp] = TimeUnknown(f"the record at offset {record.offset} of the source has no timestamp")
+            del found[tp]
+    for at, last_one in last.done.items():
+        if last_one is None:
+            failed[_place(at)] = TimeUnknown("the end of the source's log has no record, only markers of transactions")
+    return found, failed
+
+
+async def _leave_out_aborted(
+    source: Admin,
+    found: dict[TopicPartition, _Anchor],
+    inside: Mapping[TopicPartition, int],
+    here: Mapping[TopicPartition, Ends],
+    timeout_ms: int | None,
+) -> None:
+    """Put committed records in place of aborted ones, which copies of committed records don't have."""
+    some = {tp: anchor for tp, anchor in found.items() if anchor.record.is_transactional}
+    begins = {tp: anchor.record.offset for tp, anchor in some.items() if not anchor.is_all_read}
+    following = await committed_from(source, begins, timeout_ms=timeout_ms)
+    for tp, record in following.items():
+        if record is not None:
+            found[tp] = _Anchor(record, False, leaves_out=record.offset > begins[tp])
+    ends = {tp: (here[tp].oldest, anchor.record.offset + 1) for tp, anchor in some.items() if anchor.is_all_read}
+    ends |= {tp: (here[tp].oldest, inside[tp]) for tp, record in following.items() if record is None}
+    before = await committed_before(source, ends, timeout_ms=timeout_ms)
+    found.update((tp, _Anchor(record, True)) for tp, record in before.items())
+
+
+async def _looked_up(
+    source: Admin,
+    target: Admin,
+    anchors: Mapping[TopicPartition, _Anchor],
+    named: Mapping[TopicPartition, TopicPartition],
+    timeout_ms: int | None,
+) -> tuple[dict[TopicPartition, tuple[Lookups, Lookups, bool]], dict[TopicPartition, Failure]]:
+    """Of both clusters the first records from the times on, and after them; and whether the target stamps them."""
+    times = {tp: anchor.record.timestamp for tp, anchor in anchors.items()}
+    asked = [
+        first_since(
+            admin, {names[tp]: time_ms + later for tp, time_ms in times.items()}, skips_aborted=True,
+            timeout_ms=timeout_ms,
+        )
+        for admin, names in ((source, {tp: tp for tp in times}), (target, named))
+        for later in (0, 1)
+    ]  # fmt: skip
+    at_here, after_here, at_there, after_there = await asyncio.gather(*asked)
+    found: dict[TopicPartition, tuple[Lookups, Lookups, bool]] = {}
+    failed: dict[TopicPartition, Failure] = {}
+    for tp, time_ms in times.items():
+        to = named[tp]
+        why = at_here.failed.get(tp) or after_here.failed.get(tp) or at_there.failed.get(to)
+        why = why or after_there.failed.get(to)
+        if why is not None:
+            failed[tp] = why
+            continue
+        at, there, later = at_here.done[tp], at_there.done[to], after_there.done[to]
+        first = at.at._replace(timestamp=time_ms) if at.doubt else at.at  # from there on is the record itself
+        ours = Lookups(first, after_here.done[tp].at)
+        found[tp] = (ours, Lookups(there.at, later.at, there.doubt or later.doubt), there.is_append_time)
+    return found, failed
+
+
+async def _compare(
+    source: Admin,
+    target: Admin,
+    facts: dict[TopicPartition, Facts],
+    named: Mapping[TopicPartition, TopicPartition],
+    timeout_ms: int | None,
+) -> None:
+    """Look at what the lookups led to: records of other times; how far the target is; and what lies there."""
+    ends = {named[tp]: (one.target.oldest, one.target.latest) for tp, one in facts.items() if one.there.at.offset < 0}
+    last = await _last_of(target, ends, timeout_ms)
+    times = {tp: last[named[tp]].timestamp for tp in facts if named[tp] in last}
+    from_last = {named[tp]: time_ms for tp, time_ms in times.items()}
+    first = await first_since(target, from_last, skips_aborted=True, timeout_ms=timeout_ms)
+    times |= {
+        tp: one.there.at.timestamp
+        for tp, one in facts.items()
+        if one.there.at.offset >= 0 and one.there.at.timestamp != one.here.at.timestamp
+    }
+    known = {tp: time_ms for tp, time_ms in times.items() if time_ms >= 0}
+    back = await first_since(source, known, skips_aborted=True, timeout_ms=timeout_ms)
+    for tp, since in back.done.items():
+        if facts[tp].there.at.offset < 0:
+            facts[tp] = facts[tp]._replace(last=since.at)
+        elif not since.doubt:
+            facts[tp] = facts[tp]._replace(counterpart=since.at)
+    ours = {tp: _ours(one) for tp, one in facts.items()}
+    theirs = {named[tp]: _theirs(one, first.done.get(named[tp])) for tp, one in facts.items()}
+    in_source, in_target = await asyncio.gather(_parts(source, ours, timeout_ms), _parts(target, theirs, timeout_ms))
+    for tp, one in facts.items():
+        facts[tp] = one._replace(ours=in_source.get(tp), theirs=in_target.get(named[tp]))
+
+
+async def _last_of(
+    target: Admin, ends: Mapping[TopicPartition, tuple[int, int]], timeout_ms: int | None
+) -> dict[TopicPartition, FirstRecord]:
+    """The last records of the target's logs that were committed, or are in no transaction; those that can be found."""
+    oldest = {Position(*place, latest): begin for place, (begin, latest) in ends.items()}
+    last = await last_records(target, oldest, timeout_ms=timeout_ms)
+    found = {_place(at): record for at, record in last.done.items() if record is not None}
+    some = {place: ends[place] for place, record in found.items() if record.is_transactional}
+    committed = await committed_before(target, some, timeout_ms=timeout_ms)
+    return {place: record for place, record in found.items() if place not in some} | committed
+
+
+def _ours(facts: Facts) -> tuple[int, int]:
+    """What of the source's log tells how many records are skipped or read again."""
+    here, record, end = facts.here, facts.record, facts.source.latest
+    if facts.there.at.offset < 0:
+        return (facts.source.oldest if facts.last is None else max(0, facts.last.offset)), end
+    after = here.after.offset if here.after.offset >= 0 and not facts.is_all_read else end
+    if facts.there.at.timestamp == here.at.timestamp:
+        return here.at.offset, max(after, record.offset)
+    back = facts.counterpart.offset
+    return (here.at.offset, end) if facts.is_all_read else (record.offset, back if back >= record.offset else end)
+
+
+def _theirs(facts: Facts, first: Since | None) -> tuple[int, int]:
+    """The same of the target's. ``first``: from the time of its last record on."""
+    end = facts.target.latest
+    if facts.there.at.offset < 0:
+        return (end, end) if first is None or first.doubt or first.at.offset < 0 else (first.at.offset, end)
+    return facts.there.at.offset, facts.there.after.offset if facts.there.after.offset >= 0 else end
+
+
+async def _parts(
+    admin: Admin, ranges: Mapping[TopicPartition, tuple[int, int]], timeout_ms: int | None
+) -> dict[TopicPartition, Part]:
+    """All records of these parts, where they are not too large."""
+    wanted = {place: (begin, end) for place, (begin, end) in ranges.items() if begin < end}
+    found = await toured(admin, wanted, timeout_ms)
+    return {place: Part(*wanted[place], records) for place, records in found.items()}
+
+
+def _place(position: Position) -> TopicPartition:
+    return TopicPartition(position.topic, position.partition)
+
+
+def _unread(position: Position, why: Failure) -> Failure:
+    """Why a time isn't known; the failure itself says nothing of where."""
+    said = f"{type(why).__name__}: {why}".removesuffix(": ")
+    if isinstance(why, TopicAuthorizationFailed):
+        said = f"READ on topic {position.topic} is missing in its cluster"
+    return TimeUnknown(f"the source's record at offset {position.offset} could not be read: {said}")

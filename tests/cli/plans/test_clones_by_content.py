@@ -1,0 +1,156 @@
+"""Clones that know the place by what the records hold: from one embedded broker to another."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.copies import FIRST_MS, Item, Writer, checked, cloned, cut, end_of, items, make_topic, without, write
+
+from groupkeeper.cli.main import main
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.plans.document import read
+from groupkeeper.testing.background import BackgroundBroker
+
+
+class Two(NamedTuple):
+    """The servers of both clusters, and a topic that both have."""
+
+    here: str
+    there: str
+    topic: str
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[tuple[str, str]]:
+    with BackgroundBroker() as here, BackgroundBroker() as there:
+        yield here.bootstrap_servers, there.bootstrap_servers
+
+
+@pytest.fixture
+def two(clusters: tuple[str, str]) -> Two:
+    topic = f"t{time.time_ns()}"
+    for servers in clusters:
+        make_topic(servers, topic)
+    return Two(*clusters, topic)
+
+
+def check(two: Two, offset: int, meant: int, certainty: str) -> None:
+    checked(asyncio.run(cloned(two.here, two.there, two.topic, offset)), meant, certainty)
+
+
+def test_the_same_logs_have_the_same_offsets(two: Two) -> None:
+    """In other batches, with another compression; several records have each time."""
+    records = items(300)
+    write(two.here, two.topic, records, **{"compression.type": "zstd"})
+    for start in range(0, 300, 7):
+        write(two.there, two.topic, records[start : start + 7])
+    for offset in (0, 1, 150, 299, 300):
+        check(two, offset, offset, "identity")
+    # What the source has lost unread is here.
+    cut(two.here, two.topic, 100)
+    check(two, 50, 50, "identity")
+    # What is not copied yet is no reason to doubt; what the target has lost is said.
+    cut(two.there, two.topic, 120)
+    change = asyncio.run(cloned(two.here, two.there, two.topic, 110))
+    checked_offset = change.after.offset if change.after else None
+    assert (checked_offset, change.skipped, change.replayed) == (120, 10, 0), change
+
+
+def test_copies_behind_others_and_in_transactions(two: Two) -> None:
+    """Markers and aborted records have offsets here, in the source too, and the target has records of its own."""
+    records = items(120)
+    source = Writer(two.here, two.topic, in_transactions=True)
+    source.write(records[:50])  # its marker is at 50
+    source.write(items(10, first=1000), commits=False)  # 51 to 60, and a marker
+    source.write(records[50:])  # from 62 on
+    write(two.there, two.topic, [Item(-1, None, b"another's", FIRST_MS - 5)] * 3)
+    target = Writer(two.there, two.topic, in_transactions=True)
+    target.write(items(4, first=2000), commits=False)  # 3 to 6, and a marker
+    target.write(records[:40])  # 8 to 47, and a marker
+    target.write(records[40:])  # from 49 on
+    for offset, meant in ((1, 9), (30, 38), (39, 47), (40, 49), (50, 59), (55, 59), (62, 59), (63, 60), (131, 128)):
+        check(two, offset, meant, "content")
+    assert end_of(two.here, two.topic) == 133
+    check(two, 133, end_of(two.there, two.topic), "content")
+
+
+def test_holes_and_copies_that_are_there_twice(two: Two) -> None:
+    records = items(100)
+    write(two.here, two.topic, records)
+    write(two.there, two.topic, without(records, 30, 31, 40)[:60])
+    write(two.there, two.topic, records[50:])  # 50 to 62 are there again
+    check(two, 30, 30, "content")
+    check(two, 31, 30, "content")
+    check(two, 41, 38, "content")
+    change = asyncio.run(cloned(two.here, two.there, two.topic, 55))
+    assert change.after is not None
+    assert (change.after.offset, change.skipped, change.certainty) == (52, 0, "bounded")
+    assert change.replayed is not None
+    assert 5 <= change.replayed <= 13
+
+
+def test_records_that_are_all_the_same_lead_to_the_earlier_side(two: Two) -> None:
+    nothing = [Item(number, None, None, FIRST_MS) for number in range(200)]
+    write(two.here, two.topic, nothing)
+    write(two.there, two.topic, nothing)
+    change = asyncio.run(cloned(two.here, two.there, two.topic, 90))
+    assert change.after is not None
+    assert change.certainty in ("bounded", "time")
+    assert change.skipped == 0
+    assert change.replayed is not None
+    assert change.replayed >= 90 - change.after.offset
+
+
+def test_a_copy_that_is_behind(two: Two) -> None:
+    records = items(100)
+    write(two.here, two.topic, records)
+    write(two.there, two.topic, [Item(-1, None, b"another's", FIRST_MS - 5), *records[:60]])
+    check(two, 60, 61, "content")
+    change = asyncio.run(cloned(two.here, two.there, two.topic, 65))
+    assert change.after is not None
+    assert (change.after.offset, change.skipped, change.replayed, change.certainty) == (61, 0, 5, "bounded")
+
+
+def test_all_groups_at_once(two: Two, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each to the group of its name; groups at the same place are one question."""
+    records = items(300)
+    write(two.here, two.topic, records)
+    write(two.there, two.topic, [Item(-1, None, b"another's", FIRST_MS - 5), *records])
+    offsets = {f"{two.topic}-{number}": number % 100 * 3 for number in range(200)}
+
+    async def commit() -> None:
+        async with Admin(two.here) as here:
+            place = TopicPartition(two.topic, 0)
+            wanted = {group: {place: OffsetAndMetadata(offset)} for group, offset in offsets.items()}
+            for done in (await here.alter_offsets_of_groups(wanted)).all().values():
+                done.all()
+
+    asyncio.run(commit())
+    plan, where = str(tmp_path / "all.json"), ["--from-bootstrap-server", two.here, "--bootstrap-server", two.there]
+    assert main(["plan", "clone", "--all-groups", "--topic", two.topic, "--save", plan, *where]) == 0
+    made = {group.group_id: group for group in read((tmp_path / "all.json").read_text()).groups}
+    for group, offset in offsets.items():
+        (change,) = made[group].changes.values()
+        assert change.after is not None
+        assert (change.after.offset, change.certainty) == (offset + 1, "content")
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--all-groups"], "--from-context"),
+        (["billing", "--all-groups", "--from-bootstrap-server", "localhost:1"], "not both"),
+        ([], "or give --all-groups"),
+    ],
+)
+def test_which_groups_are_meant(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["plan", "clone", *words, "--bootstrap-server", "localhost:1"])
+    assert said in capsys.readouterr().err

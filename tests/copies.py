@@ -1,0 +1,128 @@
+"""Logs, copies of them as mirrors make them, and what a clone makes of a place in them: for any two clusters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import OffsetSpec as End
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
+from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Policies
+from groupkeeper.operations.plans.model import Change
+
+FIRST_MS = 1_700_000_000_000
+PATIENCE_S = 30
+
+
+class Item(NamedTuple):
+    """A record to be written. ``key`` and ``value`` None: null. ``number``: which one it is, for the tests."""
+
+    number: int
+    key: bytes | None
+    value: bytes | None
+    time_ms: int
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def items(count: int, *, per_ms: int = 4, first: int = 0) -> list[Item]:
+    """Different records, several of each time; every tenth is a tombstone."""
+    return [
+        Item(
+            number,
+            b"k%d" % (number % 17),
+            None if number % 10 == 9 else b"value %d" % number,
+            FIRST_MS + number // per_ms,
+            (("n", b"%d" % number),),
+        )
+        for number in range(first, first + count)
+    ]
+
+
+def make_topic(servers: str, name: str, partitions: int = 1, **config: str) -> None:
+    topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1", **config})
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([topic])[name].result(PATIENCE_S)
+
+
+def end_of(servers: str, topic: str, partition: int = 0) -> int:
+    place, admin = Place(topic, partition), AdminClient({"bootstrap.servers": servers})
+    return int(admin.list_offsets({place: End.latest()})[place].result(PATIENCE_S).offset)
+
+
+def cut(servers: str, topic: str, offset: int) -> None:
+    """Remove the records before an offset."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    for done in admin.delete_records([Place(topic, 0, offset)]).values():
+        done.result(PATIENCE_S)
+
+
+class Writer:
+    """Of one topic's records, in transactions with ``in_transactions``."""
+
+    def __init__(self, servers: str, topic: str, *, in_transactions: bool = False, **properties: str) -> None:
+        self._servers, self._topic = servers, topic
+        self._is_transactional = in_transactions
+        more = {"transactional.id": f"{topic}-{time.time_ns()}"} if in_transactions else {}
+        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, **more, **properties})
+        if in_transactions:
+            self._producer.init_transactions(PATIENCE_S)
+
+    def write(self, records: Iterable[Item], *, commits: bool = True, keeps_times: bool = True) -> None:
+        before = end_of(self._servers, self._topic)
+        if self._is_transactional:
+            self._producer.begin_transaction()
+        for one in records:
+            when = {"timestamp": one.time_ms} if keeps_times else {}
+            headers = list(one.headers)
+            self._producer.produce(self._topic, one.value, one.key, 0, headers=headers, **when)
+        assert self._producer.flush(PATIENCE_S) == 0
+        if not self._is_transactional:
+            return
+        written = end_of(self._servers, self._topic)
+        assert written > before
+        (self._producer.commit_transaction if commits else self._producer.abort_transaction)(PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
+        while end_of(self._servers, self._topic) <= written:  # its marker may be written a little later
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def write(servers: str, topic: str, records: Iterable[Item], **properties: str) -> None:
+    Writer(servers, topic, **properties).write(records)
+
+
+async def cloned(source: str, target: str, topic: str, offset: int, prefix: str = "") -> Change:
+    """The change that a clone of a group at this offset of partition 0 plans."""
+    made = await made_of(source, target, {TopicPartition(topic, 0): offset}, prefix)
+    assert made.troubles == (), made.troubles
+    (group,) = made.plan.groups
+    (change,) = group.changes.values()
+    assert change.after is not None
+    return change
+
+
+async def made_of(source: str, target: str, offsets: dict[TopicPartition, int], prefix: str = "") -> Made:
+    group = f"g{time.time_ns()}"
+    async with Admin(source) as here, Admin(target) as there:
+        wanted = {place: OffsetAndMetadata(offset) for place, offset in offsets.items()}
+        (await here.alter_consumer_group_offsets(group, wanted)).all()
+        return await make_clone(
+            there, Source(here, prefix), Wanted({group: group}, ALL_COMMITTED, Policies(), FIRST_MS)
+        )
+
+
+def checked(change: Change, offset: int, certainty: str) -> None:
+    assert change.after is not None
+    assert (change.after.offset, change.certainty) == (offset, certainty), change
+    assert certainty in ("bounded", "time") or (change.skipped, change.replayed) == (0, 0), change
+
+
+def without(records: Sequence[Item], *numbers: int) -> list[Item]:
+    return [one for one in records if one.number not in numbers]
