@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from groupkeeper.web.pages.glossary import glossary_page
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
@@ -19,3 +21,14 @@ def test_every_status_is_in_it(document: str, head: str) -> None:
     assert len(statuses) == 8
     glossary = (DOCS / "glossary.md").read_text()
     assert [name for name in statuses if f"`{name}`" not in glossary] == []
+
+
+def test_the_pages_have_the_same_glossary() -> None:
+    served = (DOCS.parent / "src/groupkeeper/web/files/glossary.md").read_text()
+    assert served == (DOCS / "glossary.md").read_text(), "run `make docs`"
+    page = glossary_page()
+    shown = [re.sub(r"<[^>]+>", "", each) for each in re.findall(r"<dt>(.*?)</dt>", page)]
+    assert {"lag", "commit age", "retention margin", "member"} <= set(shown)
+    assert len(shown) == len(re.findall(r"^\| (?!term |--)", served, re.MULTILINE)) > 30
+    assert "](" not in page
+    assert "|" not in page

@@ -33,6 +33,7 @@ from groupkeeper.web.news import News
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
+from groupkeeper.web.pages.glossary import glossary_page
 from groupkeeper.web.pages.group import group_page
 from groupkeeper.web.pages.parts import Viewer
 from groupkeeper.web.pages.topics import topic_page, topics_of, topics_page
@@ -88,6 +89,7 @@ class Site:
         return [
             *(Route(path, self._for_known(answer)) for path, answer in pages.items()),
             Route("/style.css", self.style),
+            Route("/words", self.words),
             Route("/live.js", self.script),
             Route("/plots.js", self.plot_script),
             Route("/healthz", self.health),
@@ -174,6 +176,9 @@ class Site:
         name = request.url.path.removeprefix("/")
         content = resources.files("groupkeeper.web").joinpath("files", name).read_bytes()
         return Response(content, media_type=FILES[name], headers=HEADERS)
+
+    async def words(self, request: Request) -> Response:
+        return html_answer(glossary_page(self._viewer(request)))
 
     async def style(self, request: Request) -> Response:
         return Response(parts.STYLE, media_type="text/css", headers=HEADERS)

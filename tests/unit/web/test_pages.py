@@ -135,6 +135,8 @@ def test_a_wish_may_be_anything() -> None:
 def test_what_a_row_says() -> None:
     text = Page(cluster_page(fleet(), Wish(), NOW_MS)).text
     assert "missing ACL: DESCRIBE on group hidden" in text
+    assert "No group matches. Show all groups" in Page(cluster_page(fleet(), Wish("nowhere"), NOW_MS)).text
+    assert "There are no groups." in Page(cluster_page(snapshot(), Wish(), NOW_MS)).text
     assert "−5 s" in text  # the margin is gone
     assert "~ 1 s" in text  # interpolated
     assert "-2.0/s 30 s" in text  # 60 records at 2 a second
@@ -182,7 +184,7 @@ def test_a_group() -> None:
     changes = [Noted(NOW_MS - 5000, "member_joined", "b-id", None, "t-2")]
     page = Page(group_page(snapshot(group, at_ms=NOW_MS), group, samples, changes, NOW_MS))
     assert "t: 0, 1 t: 0" in page.text  # what it has, what it is to have
-    assert "the same" in page.text
+    assert "as assigned" in page.text
     assert "LeaderNotAvailable" in page.text
     assert "≥ 5 s" in page.text
     assert "~ 1 s" in page.text

@@ -189,7 +189,7 @@ PLOT_SCRIPT = """\
       });
       group.append(button);
     }
-    place.append(group);
+    if (group.childElementCount > 1) place.append(group);
   };
   prepareAll(document);
   choices();

@@ -49,16 +49,16 @@ _KEYS: Mapping[str, Callable[[Row], float | str | None]] = {
 _COLUMNS = (
     Column("status", "", "status"),
     Column("group", "", "group"),
-    Column("type", "t", "type"),
-    Column("state", "t", "state"),
     Column("lag", "n", "lag"),
     Column("time lag", "n", "time_lag"),
-    Column("trend", "n", "trend"),
-    Column("done in", "n", "eta"),
+    Column("lag trend", "n", "trend"),
+    Column("caught up in", "n", "eta"),
     Column("retention margin", "n", "margin"),
     Column("members", "n", "members"),
+    Column("type", "t", "type"),
+    Column("state", "t", "state"),
     Column("rebalances", "n", "rebalances"),
-    Column("commits stand still", "n", "still"),
+    Column("commit age", "n", "still"),
     Column("problem"),
 )
 _ASCENDING_FIRST = ("group", "type", "state", "margin")
@@ -145,6 +145,10 @@ def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Vie
     links = f'<a href="{csv_link}">CSV</a> · <a href="{topics_link}">topics</a>'
     if viewer.changes:
         links += f' · <a href="{parts.url("/sweep", cluster=snapshot.cluster)}">clear up</a>'
+    if not rows:
+        all_ = parts.url("/cluster", cluster=snapshot.cluster)
+        none = f'No group matches. <a href="{all_}">Show all groups</a>' if snapshot.groups else "There are no groups."
+        table = f'<p class="card soft">{none}</p>'
     list_ = f'<p class="soft">{said} · {links}</p>{table}{order.turning(len(rows), link)}'
     body = f"{when}{_form(snapshot, wish)}{parts.live('list', list_)}"
     return parts.page(snapshot.cluster, body, crumbs, viewer, follows=snapshot.cluster)
@@ -179,14 +183,14 @@ def _cells(cluster: str, row: Row) -> Sequence[Cell]:
     return (
         Cell(parts.status(row.judged.status)),
         Cell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
-        Cell(group.group_type or "—", "t"),
-        Cell(group.group_state or "—", "t"),
         Cell(f"≥ {lag}" if group.lag.unknown and group.lag.lag is not None else lag, "n"),
         Cell(parts.duration(wait.lag_ms, is_least=bool(wait.unknown), is_estimated=bool(wait.estimated)), "n"),
         Cell(_trend(group.trend), "n"),
         Cell("—" if row.eta_s is None else words.duration(round(row.eta_s * 1000)), "n"),
         Cell(parts.duration(wait.margin_ms), "n"),
         parts.number(group.members),
+        Cell(group.group_type or "—", "t"),
+        Cell(group.group_state or "—", "t"),
         parts.number(group.rebalances),
         Cell(words.duration(row.judged.still_ms), "n"),
         Cell(parts.problem(group.problems[0]) if group.problems else "", "why"),

@@ -79,14 +79,15 @@ def _urgent(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
         link = parts.url("/group", cluster=snapshot.cluster, group=group.group_id)
         behind = f"{words.amount(group.lag.lag)} records"
         if group.wait.lag_ms:
-            behind += f", {parts.duration(group.wait.lag_ms, is_least=bool(group.wait.unknown))}"
+            behind += f", {parts.duration(group.wait.lag_ms, is_least=bool(group.wait.unknown))} behind"
         items.append(
             f'<li>{parts.status(status)}<span class="name"><a href="{link}">{parts.text(group.group_id)}</a> '
             f'<span class="soft where">{parts.text(snapshot.cluster)}</span></span>'
             f'<span class="value">{behind}</span></li>'
         )
-    left = len(troubled) - _MOST_URGENT
-    more = f"<li>and {left:,} more</li>" if left > 0 else ""
+    left = Counter(snapshot.cluster for _, snapshot, _ in troubled[_MOST_URGENT:])
+    links = (f'<a href="{parts.url("/cluster", cluster=name)}">{parts.text(name)}</a> {left[name]:,}' for name in left)
+    more = f'<li><span class="name">and {left.total():,} more: {", ".join(links)}</span></li>' if left else ""
     return f'<ul class="urgent wide">{"".join(items)}{more}</ul>'
 
 
@@ -111,12 +112,15 @@ def _cluster(snapshot: ClusterSnapshot, now_ms: int) -> str:
     pairs = [
         ("groups", words.number(len(snapshot.groups))),
         ("members", words.number(sum(members))),
-        ("lag", words.amount(sum(lags)) if lags else "—"),
+        ("lag, all groups", f"{words.amount(sum(lags))} records" if lags else "—"),
         ("longest time lag", words.duration(max(waits, default=None))),
         ("shortest retention margin", parts.duration(min(margins, default=None))),
         ("groups with problems", words.number(sum(bool(group.problems) for group in groups))),
         ("brokers", words.number(len(snapshot.brokers))),
-        ("a poll takes", f"{snapshot.seconds:.1f} s"),
+        (
+            "last poll took",
+            f"{snapshot.seconds:.1f} s" if snapshot.seconds >= 1 else f"{snapshot.seconds * 1000:.0f} ms",
+        ),
     ]
     return (
         f'<article class="card">{title}{when}{parts.problems(snapshot.problems)}{parts.numbers(pairs)}'

@@ -44,7 +44,7 @@ def group_page(
     body = (
         f"{note}<h2>Lag</h2>{_lag(snapshot, group, samples)}{_progress(snapshot.cluster, samples)}"
         f"<h2>Partitions</h2>{_partitions(snapshot.cluster, group)}"
-        f"{_who(group)}<h2>Changes</h2>{_changes(changes)}{made}"
+        f"{_who(group)}<h2>Events of the last 24 hours</h2>{_events(changes)}{made}"
     )
     ranges = '<div data-ranges=""></div>'
     body = f"{parts.live('state', front)}{change}{ranges}{parts.live('rest', body)}"
@@ -68,11 +68,11 @@ def _facts(group: GroupView, now_ms: int) -> str:
         ("type", group.group_type or "—"),
         ("state", group.group_state or "—"),
         ("members", words.number(group.members)),
-        ("lag", words.amount(group.lag.lag)),
+        ("lag", "—" if group.lag.lag is None else f"{words.amount(group.lag.lag)} records"),
         ("time lag", parts.duration(wait.lag_ms, is_least=bool(wait.unknown), is_estimated=bool(wait.estimated))),
         ("retention margin", parts.duration(wait.margin_ms)),
-        ("commits stand still", words.duration(judged.still_ms)),
-        ("without a commit", words.amount(group.lag.uncommitted) if group.lag.without_commit else "—"),
+        ("commit age", words.duration(judged.still_ms)),
+        ("uncommitted", f"{words.amount(group.lag.uncommitted)} records" if group.lag.without_commit else "none"),
         ("rebalances seen", words.number(group.rebalances)),
     ]
     if described is not None:
@@ -94,9 +94,9 @@ def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[Sample])
     if snapshot.measured_ms is not None and group.lag.lag is not None:
         points.append((_time(snapshot.measured_ms), group.lag.lag))
     if len(points) < 2:
-        return _nothing("Nothing was noted before.")
+        return _nothing("There is no history of its lag yet." if group.lag.lag is not None else "Its lag is not known.")
     line = LagLine(snapshot.cluster, group.group_id, tuple(points), points[0][0])
-    said = "Offsets that the group had to read."
+    said = "Lag, in offsets, over the last 24 hours at most."
     return f'<figure class="card">{plots.lag_plot(line)}<figcaption>{said}</figcaption></figure>'
 
 
@@ -125,10 +125,12 @@ def _thinned(samples: Sequence[Sample]) -> Iterable[Sample]:
 
 def _partitions(cluster: str, group: GroupView) -> str:
     if not group.rows:
-        return _nothing("Nothing is committed, or it may not be seen.")
+        return _nothing("It has no committed offsets, or you may not see their topics.")
     is_share = group.group_type is GroupType.SHARE
     heads = [
-        *map(parts.head, ("topic", "partition", "status")),
+        parts.head("topic"),
+        parts.head("partition", "n"),
+        parts.head("offset status"),
         *(
             parts.head(name, "n")
             for name in ("committed", "log start", "log end", "lag", "time lag", "retention margin")
@@ -146,7 +148,7 @@ def _partitions(cluster: str, group: GroupView) -> str:
                     "name",
                 ),
                 Cell(str(row.partition), "n"),
-                Cell(row.status.value, "t"),
+                Cell(row.status.value.replace("_", " "), "t"),
                 parts.number(None if row.committed is None else row.committed.offset),
                 parts.number(row.log_start_offset),
                 parts.number(row.log_end_offset),
@@ -169,10 +171,11 @@ def _member_name(member: AnyMember | None) -> str:
 
 def _members(group: GroupView) -> str:
     if group.description is None:
-        return _nothing("Not known.")
+        return _nothing("Its members are not known now.")
     if not group.description.members:
-        return _nothing("There are none.")
-    heads = [parts.head(name) for name in ("member", "client", "host", "epoch", "has", "is to have")]
+        return _nothing("The group has no members.")
+    heads = [parts.head(name) for name in ("member", "client", "host")]
+    heads += [parts.head("epoch", "n"), parts.head("assigned"), parts.head("target assignment")]
     rows = []
     for member in group.description.members[:_MOST_ROWS]:
         target = getattr(member, "target_assignment", None)
@@ -184,7 +187,7 @@ def _members(group: GroupView) -> str:
                 Cell(parts.text(member.client_host), "t"),
                 parts.number(getattr(member, "member_epoch", None)),
                 Cell(_places(member.assignment), "name"),
-                Cell("the same" if is_settled else "—" if target is None else _places(target), "name"),
+                Cell("as assigned" if is_settled else "—" if target is None else _places(target), "name"),
             )
         )
     return parts.table(heads, rows, "members")
@@ -199,9 +202,9 @@ def _places(places: Sequence[TopicPartition]) -> str:
     return (shown or "nothing") + (f" and {left:,} more" if left > 0 else "")
 
 
-def _changes(changes: Sequence[Noted]) -> str:
+def _events(changes: Sequence[Noted]) -> str:
     if not changes:
-        return _nothing("Nothing was seen to change.")
+        return _nothing("No member, assignment or state was seen to change.")
     rows = [
         (
             Cell(parts.moment(each.at_ms), "t"),
@@ -212,7 +215,7 @@ def _changes(changes: Sequence[Noted]) -> str:
         )
         for each in reversed(changes[-_MOST_EVENTS:])
     ]
-    return parts.table([parts.head(name) for name in ("when", "what", "member", "before", "after")], rows, "changes")
+    return parts.table([parts.head(name) for name in ("when", "what", "member", "before", "after")], rows, "events")
 
 
 def _nothing(said: str) -> str:

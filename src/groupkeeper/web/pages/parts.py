@@ -71,13 +71,18 @@ form.tall .within label,form.tall fieldset>label{display:grid;margin-top:8px}
 form.tall input[type=text]{max-width:100%}
 fieldset{border:1px solid var(--line);border-radius:6px;margin:0 0 12px;padding:8px 12px;min-width:0}
 .choice{display:flex;flex-wrap:wrap;gap:4px 8px;align-items:center;min-height:34px}
-.choice label{font-size:15px;color:var(--ink);min-width:0}
+.choice label{font-size:15px;color:var(--ink);min-width:0;max-width:calc(100% - 34px)}
 .within{padding:0 0 4px 26px}
 .actions{display:flex;flex-wrap:wrap;gap:8px 16px;align-items:end;margin:14px 0 0}
 .actions form{margin:0}
 .top{display:flex;flex-wrap:wrap;gap:4px 16px;justify-content:space-between}
 .who{margin:0 0 14px;align-items:center;color:var(--soft);overflow-wrap:anywhere}
 code{overflow-wrap:anywhere}
+.prose{max-width:76ch}
+.words{display:grid;grid-template-columns:minmax(0,22ch) minmax(0,76ch);gap:8px 20px;margin:0 0 12px}
+.words dt{font-weight:600}
+.words dd{margin:0}
+@media(max-width:599px){.words{display:block}.words dd{margin:0 0 10px}}
 .skip:focus{left:8px;top:8px;background:var(--card);padding:6px 10px}
 """
 )
@@ -201,7 +206,7 @@ def page(
         f'<title>{text(title)}</title><link rel="stylesheet" href="/style.css"/>{script}</head>\n{opening}'
         '<a class="skip" href="#content">to the content</a><main id="content">'
         f'<div class="top">{nav}{viewer.line()}</div><h1>{text(title)}</h1>{state}{body}'
-        f"<footer>{what}. All times are UTC. What the words mean: docs/glossary.md and docs/serve.md.</footer>"
+        f'<footer>{what}. All times are UTC. <a href="/words">What the words mean</a></footer>'
         "</main></body></html>\n"
     )
 
@@ -238,14 +243,17 @@ def problem(of: Problem, *, with_group: bool = False) -> str:
 
 def when(snapshot: ClusterSnapshot, now_ms: int) -> str:
     """Of when the numbers of a page are, and what the cluster's problems are."""
-    return live("when", f'<p class="soft">{measured(snapshot, now_ms)}</p>{problems(snapshot.problems)}')
+    tone = "soft" if snapshot.is_up else "verdict bad" if snapshot.polls.done else "verdict none"
+    return live("when", f'<p class="{tone}">{measured(snapshot, now_ms)}</p>{problems(snapshot.problems)}')
 
 
 def measured(snapshot: ClusterSnapshot, now_ms: int) -> str:
     """Of when the numbers are."""
+    if not snapshot.polls.done:
+        return "The cluster is being polled for the first time."
     if snapshot.measured_ms is None:
-        return "nothing is known now"
-    return f"as of {moment(snapshot.measured_ms)}, {ago(snapshot.measured_ms, now_ms)}"
+        return "The cluster cannot be polled, so nothing is known of its groups now."
+    return f"as of {moment(snapshot.measured_ms)} UTC, {ago(snapshot.measured_ms, now_ms)}"
 
 
 class Column(NamedTuple):

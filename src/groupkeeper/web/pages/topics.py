@@ -65,8 +65,8 @@ _COLUMNS = (
     Column("topic", "", "topic"),
     Column("partitions", "n", "partitions"),
     Column("groups", "n", "groups"),
-    Column("with members on it", "n", "active"),
-    Column("longest lag", "n", "lag"),
+    Column("groups with members on it", "n", "active"),
+    Column("largest lag", "n", "lag"),
     Column("longest time lag", "n", "time_lag"),
     Column("shortest retention margin", "n", "margin"),
     Column("lost", "n", "lost"),
@@ -107,6 +107,8 @@ def topics_page(snapshot: ClusterSnapshot, parameters: Mapping[str, str], now_ms
     said = f"{words.counted(len(topics), 'topic')} that groups have offsets of, or members on."
     rows = (_cells(snapshot.cluster, topic) for topic in order.cut(topics))
     table = parts.table([order.head(column, link) for column in _COLUMNS], rows, "topics")
+    if not topics:
+        table = '<p class="card soft">No topic matches, or no group has offsets or members here.</p>'
     list_ = f'<p class="soft">{said}</p>{table}{order.turning(len(topics), link)}'
     body = f"{when}{form}{parts.live('list', list_)}"
     return parts.page(title, body, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
@@ -140,7 +142,7 @@ _READER_COLUMNS = (
     Column("state", "t"),
     Column("members on it", "n", "members"),
     Column("partitions", "n"),
-    Column("without a commit", "n"),
+    Column("without commit", "n"),
     Column("lag", "n", "lag"),
     Column("time lag", "n", "time_lag"),
     Column("retention margin", "n", "margin"),
@@ -163,8 +165,8 @@ def topic_page(
     pairs = [
         ("partitions", words.number(topic.partitions)),
         ("groups", words.number(len(topic.readers))),
-        ("with members on it", words.number(topic.active)),
-        ("longest lag", words.amount(topic.lag)),
+        ("groups with members on it", words.number(topic.active)),
+        ("largest lag", "—" if topic.lag is None else f"{words.amount(topic.lag)} records"),
         ("longest time lag", parts.duration(topic.lag_ms)),
         ("shortest retention margin", parts.duration(topic.margin_ms)),
     ]
