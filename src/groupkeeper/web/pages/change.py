@@ -50,19 +50,20 @@ def sweep_page(cluster: str, viewer: Viewer, why_not: str) -> str:
     if why_not:
         return parts.page(title, _why(why_not, viewer), parts.way_to(cluster), viewer)
     fields = (
-        "<fieldset><legend>Which groups</legend><label>a name or a glob, as in test-*; empty: all that you may change"
+        "<fieldset><legend>Which groups</legend>"
+        "<label>a name or a glob, for example test-* (empty: all groups that you may change)"
         '<input type="text" name="groups"/></label></fieldset>'
         "<fieldset><legend>What</legend>"
-        '<label>offsets of groups without members that have committed nothing for so long<input type="text" '
+        '<label>delete the offsets of groups without members that have not committed for<input type="text" '
         'name="idle" size="10" placeholder="30d"/></label>'
         '<div class="choice"><input type="checkbox" name="missing" id="missing" value="1"/>'
-        '<label for="missing">offsets of topics and partitions that don\'t exist</label></div>'
-        '<label>offsets that the brokers would remove within this time are committed again<input type="text" '
+        '<label for="missing">delete offsets of topics and partitions that don\'t exist</label></div>'
+        '<label>commit again what the brokers would remove within<input type="text" '
         'name="expiring" size="10" placeholder="2d"/></label></fieldset>'
     )
     form = (
         f'<form method="post" action="/sweep" class="card tall">{viewer.sealed({"cluster": cluster})}{fields}'
-        '<p><button type="submit">Plan it</button></p></form>'
+        '<p><button type="submit">Plan the clean-up</button></p></form>'
     )
     note = (
         '<p class="soft">The plan has a reason beside each offset. Nothing is changed before you apply it. When '
@@ -104,8 +105,8 @@ def _reset(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer) -> str:
     fields = (
         f"<fieldset><legend>Where to</legend>{''.join(_WHERE)}</fieldset>{_scope(group, 'reset')}"
         "<fieldset><legend>Where the offset does not fit</legend>"
-        f"{_select('if-no-record', 'no record is from that time on', _NO_RECORD)}"
-        f"{_select('if-out-of-range', 'the log does not hold the offset', _OUT_OF_RANGE)}</fieldset>"
+        f"{_select('if-no-record', 'if no record is that new', _NO_RECORD)}"
+        f"{_select('if-out-of-range', 'if the log does not hold the offset', _OUT_OF_RANGE)}</fieldset>"
     )
     return _form(snapshot, group, viewer, "reset", fields, "Plan the reset")
 
@@ -129,12 +130,12 @@ def _radio(value: str, text: str, field: str = "", after: str = "") -> str:
 _WHERE = (
     _radio("earliest", "the oldest record"),
     _radio("latest", "the end of the log"),
-    _radio("current", "the committed offset, moved into the log"),
-    _radio("time", "the first record from this time on", '<input type="datetime-local" name="time" step="1" '
+    _radio("current", "the committed offset, or the nearest one that the log holds"),
+    _radio("time", "the first record written at or after", '<input type="datetime-local" name="time" step="1" '
            'aria-label="time, in UTC"/>', " UTC"),
-    _radio("ago", "the first record from so long ago on", '<input type="text" name="ago" size="10" placeholder="1h" '
-           'aria-label="how long ago"/>'),
-    _radio("shift", "records on, or back when negative", '<input type="text" name="shift" size="10" '
+    _radio("ago", "the first record written within the last", '<input type="text" name="ago" size="10" '
+           'placeholder="1h" aria-label="how long ago"/>'),
+    _radio("shift", "forward by so many records (negative: back)", '<input type="text" name="shift" size="10" '
            'inputmode="numeric" placeholder="-100" aria-label="by how many records"/>'),
     _radio("offset", "this offset", '<input type="text" name="offset" size="14" inputmode="numeric" '
            'aria-label="offset"/>'),
@@ -154,8 +155,8 @@ def _scope(group: GroupView, prefix: str) -> str:
         f'<label for="{prefix}-all">all with a committed offset</label></div>'
         f'<div class="choice"><input type="radio" name="scope" id="{prefix}-some" value="some"/>'
         f'<label for="{prefix}-some">only these</label></div><div class="within">{boxes}'
-        '<label>others, or single partitions, as in orders:0,1 payments<input type="text" name="more"/></label>'
-        "</div></fieldset>"
+        "<label>other topics, or single partitions, for example orders:0,1 payments"
+        '<input type="text" name="more"/></label></div></fieldset>'
     )
 
 
@@ -168,10 +169,10 @@ def _clone(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, clusters
         "may be active.</p>"
     )
     fields = (
-        "<fieldset><legend>To whom</legend><label>group; empty: the one of the same name, in another cluster"
+        "<fieldset><legend>Target</legend><label>group (empty: the same name, in another cluster)"
         f'<input type="text" name="to-group"/></label>'
         f"{_select('to-cluster', 'cluster', {each: each for each in (snapshot.cluster, *clusters)})}"
-        '<label>what its topics begin with there, as in east.<input type="text" name="prefix" size="12"/></label>'
+        '<label>prefix of its topics there, for example east.<input type="text" name="prefix" size="12"/></label>'
         "</fieldset>"
     )
     return _form(snapshot, group, viewer, "clone", note + fields + _scope(group, "clone"), "Plan the clone")
