@@ -112,7 +112,7 @@ def _cluster(snapshot: ClusterSnapshot, now_ms: int) -> str:
     pairs = [
         ("groups", words.number(len(snapshot.groups))),
         ("members", words.number(sum(members))),
-        ("lag, all groups", f"{words.amount(sum(lags))} records" if lags else "—"),
+        ("lag, all groups", parts.records(sum(lags) if lags else None)),
         ("longest time lag", words.duration(max(waits, default=None))),
         ("shortest retention margin", parts.duration(min(margins, default=None))),
         ("groups with problems", words.number(sum(bool(group.problems) for group in groups))),

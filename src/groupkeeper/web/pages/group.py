@@ -68,11 +68,11 @@ def _facts(group: GroupView, now_ms: int) -> str:
         ("type", group.group_type or "—"),
         ("state", group.group_state or "—"),
         ("members", words.number(group.members)),
-        ("lag", "—" if group.lag.lag is None else f"{words.amount(group.lag.lag)} records"),
+        ("lag", parts.records(group.lag.lag)),
         ("time lag", parts.duration(wait.lag_ms, is_least=bool(wait.unknown), is_estimated=bool(wait.estimated))),
         ("retention margin", parts.duration(wait.margin_ms)),
         ("commit age", words.duration(judged.still_ms)),
-        ("uncommitted", f"{words.amount(group.lag.uncommitted)} records" if group.lag.without_commit else "none"),
+        ("uncommitted", parts.records(group.lag.uncommitted) if group.lag.without_commit else "none"),
         ("rebalances seen", words.number(group.rebalances)),
     ]
     if described is not None:
@@ -94,7 +94,11 @@ def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[Sample])
     if snapshot.measured_ms is not None and group.lag.lag is not None:
         points.append((_time(snapshot.measured_ms), group.lag.lag))
     if len(points) < 2:
-        return _nothing("There is no history of its lag yet." if group.lag.lag is not None else "Its lag is not known.")
+        if group.lag.lag is not None:
+            return _nothing("There is no history of its lag yet.")
+        return _nothing(
+            "Nothing is committed, so it has no lag." if group.lag.without_commit else "It is not known now."
+        )
     line = LagLine(snapshot.cluster, group.group_id, tuple(points), points[0][0])
     said = "Lag, in offsets, over the last 24 hours at most."
     return f'<figure class="card">{plots.lag_plot(line)}<figcaption>{said}</figcaption></figure>'

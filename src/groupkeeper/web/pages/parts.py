@@ -56,10 +56,12 @@ button{cursor:pointer}
 th a{color:inherit;text-decoration:none}
 th a:hover{text-decoration:underline}
 .verdict{margin-bottom:14px}
+.verdict,.problems,.soft,.note{overflow-wrap:anywhere}
 .card+.problems{margin-top:12px}
 .history{margin-top:14px}
 .who button{padding:2px 8px}
 .numbers dd{white-space:normal;overflow-wrap:anywhere}
+.numbers small{font-size:14px;font-weight:400}
 .crumbs{margin:0 0 14px;font-size:14px}
 .problems{margin:0 0 12px;padding:0 0 0 18px}
 .skip{position:absolute;left:-9999px}
@@ -287,6 +289,11 @@ def head(title: str, kind: str = "") -> str:
 
 def _cell(cell: Cell) -> str:
     return f"<td{class_of(cell.kind)}>{cell.html}</td>"
+
+
+def records(value: int | None) -> str:
+    """A number of records, in short."""
+    return "—" if value is None else f"{words.amount(value)} <small>records</small>"
 
 
 def number(value: int | None) -> Cell:

@@ -166,7 +166,7 @@ def topic_page(
         ("partitions", words.number(topic.partitions)),
         ("groups", words.number(len(topic.readers))),
         ("groups with members on it", words.number(topic.active)),
-        ("largest lag", "—" if topic.lag is None else f"{words.amount(topic.lag)} records"),
+        ("largest lag", parts.records(topic.lag)),
         ("longest time lag", parts.duration(topic.lag_ms)),
         ("shortest retention margin", parts.duration(topic.margin_ms)),
     ]
