@@ -340,9 +340,11 @@ class Life:
         self._unfinished = {one: self._unfinished.get(one, now_s) for one in unfinished}
         for (name, _), since_s in self._unfinished.items():
             if now_s - since_s > UNFINISHED_S:
-                said = [level for at_s, level, text in self.said.lines if at_s >= since_s and name in text]
-                _require(max(said, default=0) >= logging.WARNING, f"no warning that {name} can't end its transaction")
-                _require(len(said) <= MOST_ATTEMPTS, f"the transaction of {name} is ended {len(said)} times in vain")
+                said = [(at_s, level) for at_s, level, text in self.said.lines if at_s >= since_s and name in text]
+                is_warned = any(level >= logging.WARNING for _, level in said)
+                _require(is_warned, f"no warning that {name} can't end its transaction")
+                lately = sum(at_s >= now_s - UNFINISHED_S for at_s, _ in said)
+                _require(lately <= MOST_ATTEMPTS, f"the transaction of {name} is ended {lately} times in vain")
 
     # --- a life
 
