@@ -21,6 +21,7 @@ from groupkeeper.pipeline.jobs.transactions import transactions
 from groupkeeper.pipeline.kafka.options import OFFSETS_TOPIC
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.owners import Rule
+from groupkeeper.pipeline.present.edges import edges
 from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.lag import lag, to_estimate
 from groupkeeper.pipeline.present.members import members
@@ -68,7 +69,6 @@ from groupkeeper.pipeline.tables.state import (
     PACES,
     RECENT_REWINDS,
 )
-from groupkeeper.pipeline.transforms.edges import edges
 from groupkeeper.pipeline.transforms.estimates import estimated
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
@@ -79,6 +79,7 @@ from groupkeeper.pipeline.transforms.offsets_read import offsets_read
 from groupkeeper.pipeline.transforms.paces import paces
 from groupkeeper.pipeline.transforms.rates import open_minutes, rates
 from groupkeeper.pipeline.transforms.rejects import rejects
+from groupkeeper.pipeline.transforms.spans import spans
 
 __all__ = ["STEPS", "Given", "Sources", "Step"]
 
@@ -241,9 +242,12 @@ def _groups(tables: Sources, given: Given) -> pa.RecordBatchReader:
     return groups(of(LAST_RECORDS), of(GROUP_FACTS), of(CURRENT_OFFSETS), given.queries.names())
 
 
-def _edges(tables: Sources, _: Given) -> DataFrame:
-    new, now = tables.new, tables.now
-    return edges(new(COMMITS), new(GROUP_RECORDS), now(MEMBERS), now(TOPICS), tables.then(EDGES))
+def _edges(tables: Sources, _: Given) -> pa.RecordBatchReader:
+    seen: Rows = empty(EDGES)
+    if tables.has_new(COMMITS) or tables.has_new(GROUP_RECORDS):
+        records = tables.new(GROUP_RECORDS) if tables.has_new(GROUP_RECORDS) else None
+        seen = spans(tables.new(COMMITS), records).toArrow()
+    return edges(seen, tables.rows_now(MEMBERS), tables.rows_now(TOPICS), tables.rows_then(EDGES))
 
 
 def _owners(tables: Sources, given: Given) -> pa.RecordBatchReader:

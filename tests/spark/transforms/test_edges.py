@@ -1,0 +1,84 @@
+"""Who reads what: of all of history at once as of history that comes in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from tests.spark.transforms.traces import Trace, at, seconds_of
+
+from groupkeeper.pipeline.present.edges import edges
+from groupkeeper.pipeline.present.sql import empty
+from groupkeeper.pipeline.tables import EDGES, MEMBERS, TOPICS, Table
+from groupkeeper.pipeline.transforms.spans import spans
+
+Found = dict[tuple[str, str, str | None], tuple[float | None, float | None]]
+
+
+def rows(table: Table, *given: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist([dict.fromkeys(table.names) | {"cluster": "c"} | row for row in given], table.arrow)
+
+
+MEMBERS_NOW = rows(
+    MEMBERS,
+    {"group_id": "new", "client_id": "etl", "subscribed_topics": ["named"], "assigned": []},
+    {"group_id": "new", "client_id": "etl", "assigned": [{"topic_id": "id-1", "partitions": [0]}]},
+    {"group_id": "new", "client_id": "etl", "assigned": [{"topic_id": "of a topic that is gone", "partitions": [0]}]},
+    {"group_id": "classic", "client_id": "app", "assigned": [{"topic": "t", "partitions": [0]}]},
+    {"group_id": "none", "client_id": "app", "cluster": "not queried", "subscribed_topics": ["t"]},
+)
+TOPICS_NOW = rows(
+    TOPICS,
+    {"topic": "by id", "topic_id": "id-1", "measured_time": at(99)},
+    {"topic": "t", "measured_time": at(100)},
+    {"topic": "other", "topic_id": "id-1", "measured_time": at(98), "cluster": "d"},
+)
+
+
+def parts() -> tuple[Trace, Trace, Trace]:
+    first, second, third = Trace("classic"), Trace("classic"), Trace("classic")
+    first.group(1, 1, ["a"], topics=["t", "u"])
+    first.commit(5, 1)
+    first.commit(4, 2, partition=1)
+    first.commit(6, None)
+    second.commit(20, 3)
+    second.commit(21, 9, topic="v", commit_time=None)
+    third.record(
+        40, "ConsumerGroupMemberMetadata", group_id="new", client_id="etl", subscribed_topics=["named", "earlier"]
+    )
+    third.record(50, "ConsumerGroupMemberMetadata", group_id="new", gone=True)
+    third.group(60, 2)
+    return first, second, third
+
+
+def made(spark: SparkSession, cuts: Sequence[Sequence[Trace]]) -> Found:
+    """The table after a refresh for each of the parts of history."""
+    known: pa.Table = empty(EDGES)
+    for traces in cuts:
+        commits, records = Trace(), Trace()
+        for trace in traces:
+            commits.commit_rows += trace.commit_rows
+            records.group_rows += trace.group_rows
+        own = records.group_records(spark) if records.group_rows else None
+        known = edges(spans(commits.commits(spark), own).toArrow(), MEMBERS_NOW, TOPICS_NOW, known).read_all()
+    return {
+        (row["group_id"], row["topic"], row["client_id"]): (seconds_of(row["first_time"]), seconds_of(row["last_time"]))
+        for row in known.to_pylist()
+    }
+
+
+def test_edges_of_history_and_of_who_is_there(spark: SparkSession) -> None:
+    first, second, third = parts()
+    whole = made(spark, [parts()])
+    assert whole == {
+        ("classic", "t", None): (4, 20),
+        ("classic", "v", None): (21, 21),
+        ("classic", "t", "app"): (1, 100),
+        ("classic", "u", "app"): (1, 1),
+        ("new", "named", "etl"): (40, 100),
+        ("new", "earlier", "etl"): (40, 40),
+        ("new", "by id", "etl"): (100, 100),
+    }
+    assert made(spark, [[first], [second], [third], []]) == whole
