@@ -18,6 +18,7 @@ from tests.web.asking import Answer, Browser
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.operations.plans.journal import Journal, Result
@@ -125,6 +126,38 @@ async def test_a_reset_is_planned_applied_and_undone(broker: BackgroundBroker, t
     assert await site.committed("search") == {"orders-0": 0}
     assert [one.undone_by is not None for one in site.journal.summaries()[0]] == [True, False]
     assert site.told == ["prod", "prod"]  # so that the cluster is polled again
+
+
+async def test_a_share_group_is_reset_and_that_undone(broker: BackgroundBroker, tmp_path: Path) -> None:
+    place = TopicPartition("orders", 0)
+    async with Admin(broker.bootstrap_servers) as admin:
+        (await admin.alter_share_group_offsets("queue", {place: 6})).all()
+
+        async def start() -> int | None:
+            found = (await admin.list_share_group_offsets({"queue": None})).result("queue").done[place]
+            return None if found is None else found.start_offset
+
+        site = await site_of(broker, tmp_path)
+        alice = await site.of(ALICE)
+        time_text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ORDERS[2] / 1000))
+        planned = await site.plan(alice, "queue", deed="reset", to="time", time=time_text, scope="all")
+        assert "Nothing is changed yet. It fits the cluster." in planned.words
+        assert "orders 0 6 2 0 4 " in planned.words  # before, after, skipped, read again
+        assert f"--group queue --all-topics --to-datetime {time_text}.000 --dry-run" in planned.words
+        assert await start() == 6
+
+        done = await apply(alice, planned)
+        assert "Applied by alice and read back: 1 partition" in done.words
+        assert await start() == 2
+        recorded = site.journal.load(done.field("change"))
+        assert recorded is not None
+        assert (recorded.head.kind, recorded.head.user, recorded.result) == ("share-reset", "alice", "applied")
+
+        undo = await alice.post("/undo", {name: done.field(name) for name in ("seal", "cluster", "change")})
+        assert "Applied by alice" in (await apply(alice, undo)).words
+        assert await start() == 6
+        for wish in ({"deed": "reset", "to": "shift", "shift": "1"}, {"deed": "clone"}, {"deed": "delete"}):
+            assert (await site.plan(alice, "queue", scope="all", **wish)).status == 400
 
 
 async def test_the_plan_is_that_of_the_command_it_names(

@@ -122,7 +122,8 @@ class Changes:
     async def make(self, request: Request) -> Response:
         desk, person, form = await self._posted(request)
         snapshot, group = self._group(first(form, "cluster"), first(form, "group"), request)
-        asked = asked_of(form, snapshot.cluster, group.group_id)
+        is_share = group.group_type is GroupType.SHARE
+        asked = asked_of(form, snapshot.cluster, group.group_id, is_share=is_share)
         target = asked.target or Target(snapshot.cluster, group.group_id)
         self._cluster(target.cluster, request)
         self._may_change(person, target.cluster, (target.group_id,))

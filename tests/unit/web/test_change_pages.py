@@ -48,8 +48,9 @@ def test_what_is_offered_for_a_group_without_members() -> None:
 def test_what_is_disabled_says_why() -> None:
     assert "Plan" not in choices(idle(), "No role.").text
     share = choices(idle(group_type=GroupType.SHARE)).text
-    assert "Plan the" not in share
-    assert share.count("kafka-share-groups") == 5  # two ways each for offsets, and one for the group
+    assert share.count("Plan the") == 1  # its reset
+    assert "all with a start offset" in share
+    assert share.count("kafka-share-groups") == 3  # two ways for offsets, and one for the group
     assert "kafka-streams-groups" in choices(idle(group_type=GroupType.STREAMS)).text
     held = described(EVIL, member(EVIL, TopicPartition(EVIL, 0)))
     active = choices(view(EVIL, [row(EVIL, 0, 40)], description=held)).text

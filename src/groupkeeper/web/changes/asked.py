@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -53,7 +54,7 @@ class Target(NamedTuple):
 
 class Asked(NamedTuple):
     """``topics``: which partitions. ``scenario``: where to; None: nowhere, it is no reset. ``target``: of a clone.
-    ``command``: what does the same in a shell.
+    ``command``: what does the same in a shell. ``is_of_share_group``: start offsets are set, not committed ones.
     """
 
     deed: Deed
@@ -63,6 +64,7 @@ class Asked(NamedTuple):
     policies: Policies
     command: tuple[str, ...]
     target: Target | None = None
+    is_of_share_group: bool = False
 
 
 class Swept(NamedTuple):
@@ -78,9 +80,11 @@ def first(form: Form, name: str) -> str:
     return next(iter(form.get(name, ())), "")
 
 
-def asked_of(form: Form, cluster: str, group_id: str) -> Asked:
+def asked_of(form: Form, cluster: str, group_id: str, *, is_share: bool = False) -> Asked:
     """The change that a form requests. Raises BadForm."""
     deed = _one_of(Deed, "deed", first(form, "deed"))
+    if is_share:
+        return _of_share_group(form, deed, group_id)
     topics, names = (ALL_COMMITTED, []) if deed is Deed.DELETE else _topics(form, deed)
     scenario, where = (None, []) if deed is not Deed.RESET else _scenario(form)
     policies, how = _policies(form) if deed in (Deed.RESET, Deed.CLONE) else (Policies(), [])
@@ -92,6 +96,24 @@ def asked_of(form: Form, cluster: str, group_id: str) -> Asked:
     group = group_id if deed is Deed.DELETE_OFFSETS else Names(()).quoted(group_id)  # the others take globs
     command = ("groupkeeper", *told, group, *names, *where, *how, "--context", cluster)
     return Asked(deed, group_id, topics, scenario, policies, command)
+
+
+SHARE_SCENARIOS = ("earliest", "latest", "time", "ago")
+"""To where a share group can be reset: what kafka-share-groups can do, too."""
+
+
+def _of_share_group(form: Form, deed: Deed, group_id: str) -> Asked:
+    if deed is not Deed.RESET:
+        raise BadForm(f"deed: {deed} is not possible for a share group here; the page of its changes has the tool")
+    if first(form, "to") not in ("", *SHARE_SCENARIOS):
+        raise BadForm(f"where to: a share group can be reset to {', '.join(SHARE_SCENARIOS)}")
+    topics, names = _topics(form, deed)
+    scenario, where = _scenario(form)
+    if isinstance(scenario, ToTime):
+        then = datetime.fromtimestamp(scenario.timestamp_ms / 1000, UTC).replace(tzinfo=None)
+        where = ["--to-datetime", then.isoformat(timespec="milliseconds")]
+    command = ("kafka-share-groups", "--reset-offsets", "--group", group_id, *names, *where, "--dry-run")
+    return Asked(deed, group_id, topics, scenario, Policies(), command, is_of_share_group=True)
 
 
 def _target(form: Form, cluster: str, group_id: str) -> tuple[Target, list[str]]:

@@ -124,9 +124,12 @@ class Desk:
         """Plan the requested change, and compare it. Nothing is changed. Raises NotDone."""
 
         async def work(admin: Admin) -> Entry:
-            made = await _made(admin, asked)
-            verdict = await _compared(admin, made.plan, (asked.group_id,))
-            return Entry(cluster, person.name, made, verdict, (asked.group_id,))
+            used = ShareAdmin(admin) if asked.is_of_share_group else admin
+            made = await _made(used, asked)
+            verdict = await _compared(used, made.plan, (asked.group_id,))
+            entry = Entry(cluster, person.name, made, verdict, (asked.group_id,))
+            entry.is_of_share_groups = asked.is_of_share_group
+            return entry
 
         async def clone(admin: Admin) -> Entry:
             assert asked.target is not None
@@ -257,7 +260,8 @@ async def _made(admin: Admin, asked: Asked) -> Made:
             [asked.group_id], asked.topics, asked.scenario, asked.policies, command=asked.command, made_ms=now_ms,
             creates=False,
         )  # fmt: skip
-        return await make_reset(admin, request)
+        made = await make_reset(admin, request)
+        return made._replace(plan=made.plan._replace(kind=Kind.SHARE_RESET)) if asked.is_of_share_group else made
     if asked.deed is Deed.DELETE_OFFSETS:
         return await make_deletion(admin, [asked.group_id], asked.topics, now_ms, asked.command)
     made = await make_deletion(admin, [asked.group_id], ALL_COMMITTED, now_ms, asked.command)

@@ -9,6 +9,7 @@ from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.errors import NotOfConsumers, named
 from groupkeeper.operations.reset import INACTIVE
+from groupkeeper.web.changes.asked import SHARE_SCENARIOS
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.parts import Viewer
 
@@ -101,14 +102,23 @@ def _form(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, deed: str
 
 def _reset(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer) -> str:
     if group.group_type is GroupType.SHARE:
-        return _disabled(str(NotOfConsumers(group.group_id)))
+        return _form(snapshot, group, viewer, "reset", _share_reset(group), "Plan the reset")
     fields = (
-        f"<fieldset><legend>Where to</legend>{''.join(_WHERE)}</fieldset>{_scope(group, 'reset')}"
+        f"<fieldset><legend>Where to</legend>{''.join(_WHERE.values())}</fieldset>{_scope(group, 'reset')}"
         "<fieldset><legend>Where the offset does not fit</legend>"
         f"{_select('if-no-record', 'if no record is that new', _NO_RECORD)}"
         f"{_select('if-out-of-range', 'if the log does not hold the offset', _OUT_OF_RANGE)}</fieldset>"
     )
     return _form(snapshot, group, viewer, "reset", fields, "Plan the reset")
+
+
+def _share_reset(group: GroupView) -> str:
+    note = (
+        '<p class="note">A share group has start offsets: records before them are not delivered, and those from them '
+        "on are, also the ones that were done ahead of the old start offset.</p>"
+    )
+    where = "".join(_WHERE[each] for each in SHARE_SCENARIOS)
+    return f"{note}<fieldset><legend>Where to</legend>{where}</fieldset>{_scope(group, 'reset')}"
 
 
 _NO_RECORD = {"end": "go to the end of the log", "skip": "leave the partition as it is", "fail": "make no plan"}
@@ -120,14 +130,13 @@ def _select(name: str, label: str, choices: Mapping[str, str]) -> str:
     return f'<label>{label}<select name="{name}">{options}</select></label>'
 
 
-def _radio(value: str, text: str, field: str = "", after: str = "") -> str:
-    return (
-        f'<div class="choice"><input type="radio" name="to" id="to-{value}" value="{value}" required/>'
-        f'<label for="to-{value}">{text}</label>{field}{after}</div>'
-    )
+def _radio(value: str, text: str, field: str = "", after: str = "") -> tuple[str, str]:
+    """The value of a choice, and its HTML."""
+    choice = f'<input type="radio" name="to" id="to-{value}" value="{value}" required/>'
+    return value, f'<div class="choice">{choice}<label for="to-{value}">{text}</label>{field}{after}</div>'
 
 
-_WHERE = (
+_WHERE = dict((
     _radio("earliest", "the oldest record"),
     _radio("latest", "the end of the log"),
     _radio("current", "the committed offset, or the nearest one that the log holds"),
@@ -139,11 +148,12 @@ _WHERE = (
            'inputmode="numeric" placeholder="-100" aria-label="by how many records"/>'),
     _radio("offset", "this offset", '<input type="text" name="offset" size="14" inputmode="numeric" '
            'aria-label="offset"/>'),
-)  # fmt: skip
+))  # fmt: skip
 
 
 def _scope(group: GroupView, prefix: str) -> str:
     topics = list(group.topics)[:_MOST_TOPICS]
+    offset = "start" if group.group_type is GroupType.SHARE else "committed"
     boxes = "".join(
         f'<div class="choice"><input type="checkbox" name="topic" id="{prefix}-{number}" value="{escape(topic)}"/>'
         f'<label for="{prefix}-{number}" class="name">{parts.text(topic)}</label></div>'
@@ -152,7 +162,7 @@ def _scope(group: GroupView, prefix: str) -> str:
     return (
         "<fieldset><legend>Which partitions</legend>"
         f'<div class="choice"><input type="radio" name="scope" id="{prefix}-all" value="all" checked/>'
-        f'<label for="{prefix}-all">all with a committed offset</label></div>'
+        f'<label for="{prefix}-all">all with a {offset} offset</label></div>'
         f'<div class="choice"><input type="radio" name="scope" id="{prefix}-some" value="some"/>'
         f'<label for="{prefix}-some">only these</label></div><div class="within">{boxes}'
         "<label>other topics, or single partitions, for example orders:0,1 payments"
