@@ -9,6 +9,9 @@ import time
 
 from tests.simulation.shells.lives import run_all
 
+AT_A_TIME = 100
+"""Runs, before it is printed how many are done."""
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -17,8 +20,11 @@ def main() -> int:
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)  # what is injected is not worth a line
     started = time.process_time()
-    total = run_all(range(options.seed, options.seed + options.runs))
-    print(f"{options.runs} runs, {total} acknowledgements, {time.process_time() - started:.1f} s")
+    total = 0
+    for begun in range(0, options.runs, AT_A_TIME):
+        done = min(begun + AT_A_TIME, options.runs)
+        total += run_all(range(options.seed + begun, options.seed + done))
+        print(f"{done} runs, {total} acknowledgements, {time.process_time() - started:.1f} s", flush=True)
     return 0
 
 
