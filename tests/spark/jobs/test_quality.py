@@ -23,10 +23,11 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.governance.quality import check_directory
 from groupkeeper.pipeline.jobs import history
 from groupkeeper.pipeline.jobs.snapshot import snapshot
+from groupkeeper.pipeline.jobs.steps import STEPS, Given, Sources
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.present.quality import Check, Offsets, checks_of_offsets, checks_of_tables
 from groupkeeper.pipeline.storage.ledger import SCHEMA
-from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LAG
+from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LAG, STATUS
 from groupkeeper.pipeline.transforms.history import group_records
 
 PATIENCE_S = 60
@@ -121,7 +122,7 @@ def test_a_run_leaves_what_it_has_checked(tables: Path) -> None:
     assert (gaps["cluster"], gaps["result"], gaps["found"]) == ("c", "unknown", 2)
     rejects = found["rejects", "rejects"]
     assert (rejects["result"], rejects["found"]) == ("failed", 1)
-    assert rejects["detail"] == "1 records could not be decoded, the first: unknown record type 32767 at 0-2"
+    assert rejects["detail"] == "1 record not decoded, the first: unknown record type 32767 at 0-2"
 
 
 @pytest.mark.long
@@ -175,7 +176,7 @@ def test_the_command_says_it_by_its_status(copied: Path, capsys: pytest.CaptureF
     assert main(words) == 3
     shown = capsys.readouterr()
     assert shown.out.splitlines()[0].split() == ["CLUSTER", "RESULT", "CHECK", "TABLE", "FOUND", "DETAIL"]
-    assert "1 records could not be decoded" in shown.out
+    assert "1 record not decoded" in shown.out
     assert "checks: " in shown.err
     assert main([*words, "--max-rejects", "1", "--output", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -242,3 +243,20 @@ def test_nothing_is_appended_when_a_row_is_missing(
     (said,) = {each.message for each in summary.problems if each.cluster == "c"}
     assert re.fullmatch(r"of (\d+) records \d+ rows would be written: nothing is appended: run again, .*", said)
     assert not (tmp_path / "commits").exists()
+
+
+@pytest.mark.long
+def test_a_run_tells_of_a_table_with_a_key_twice(
+    spark: SparkSession, options: dict[str, str], copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def twice(tables: Sources, given: Given) -> pa.RecordBatchReader:
+        (step,) = (each for each in STEPS if each.table is STATUS)
+        rows = step.make(tables, given)
+        assert isinstance(rows, pa.RecordBatchReader)
+        whole = rows.read_all()
+        return pa.concat_tables([whole, whole.slice(0, 1)]).to_reader()
+
+    steps = [step._replace(make=twice) if step.table is STATUS else step for step in STEPS]
+    monkeypatch.setattr("groupkeeper.pipeline.jobs.refresh.STEPS", steps)
+    summary = snapshot(spark, options, str(copied))
+    assert any("quality: table status: 1 row with the key" in each.message for each in summary.problems)

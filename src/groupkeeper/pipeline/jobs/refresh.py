@@ -18,11 +18,11 @@ from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.jobs.steps import STEPS, Given, Step
 from groupkeeper.pipeline.jobs.watch import Problem, Run
 from groupkeeper.pipeline.kafka.instants import Instant, Instants
-from groupkeeper.pipeline.present.sql import Rows
+from groupkeeper.pipeline.present.sql import Rows, made
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets, Tables
 from groupkeeper.pipeline.storage.output import Output, Staged
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG_HISTORY, LOG_ENDS, Table
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG_HISTORY, LOG_ENDS, QUALITY, Table
 from groupkeeper.pipeline.tables.state import CARRIED
 from groupkeeper.pipeline.transforms.history import is_before
 from groupkeeper.pipeline.transforms.thinning import hourly_ends, hourly_lag
@@ -148,12 +148,21 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
             written[step.table.name] = frames.written(step.table)
         except _FAILURES as error:
             run.fail(Problem(None, f"table {step.table.name}: {_said(error)}"))
+    if QUALITY.name in written:
+        _tell_quality(output.rows(written[QUALITY.name]), run)
     _publish(output, written, frames.read_to, from_start=frames.from_start)
     for step in STEPS:
         if step.table.name in written and step.is_published and step.table not in CARRIED:
             run.write(step.table.name, output.count(step.table))
     output.discard(written.values())
     update_lake(output, run)
+
+
+def _tell_quality(quality: Rows, run: Run) -> None:
+    """Checks that fail by a defect; rejects and freshness have been told already, or are in their tables."""
+    query = "SELECT * FROM quality WHERE result = 'failed' AND check_name IN ('keys', 'counts')"
+    for row in made(QUALITY, query, {QUALITY.name: quality}).read_all().to_pylist():
+        run.fail(Problem(row["cluster"], f"quality: table {row['table_name'] or 'commits'}: {row['detail']}"))
 
 
 def update_lake(output: Output, run: Run) -> None:

@@ -71,13 +71,18 @@ def checks_of_offsets(
             if number in first
         }
         missing = max(0, sum(gaps.values()) - taken.get(cluster, 0))
-        twice = f"{doubled} rows have the place of another row" if doubled else "no place in the log has two rows"
+        twice = (
+            f"{_counted(doubled, 'row')} with the place of another row"
+            if doubled
+            else "no place in the log has two rows"
+        )
         checks.append(Check(cluster, None, "keys", FAILED if doubled else OK, doubled, twice))
         if missing:
             places = sum(gap > 0 for gap in gaps.values())
             detail = (
-                f"{missing} offsets in {places} partitions have no row: compacted, of aborted transactions, or lost; "
-                "'groupkeeper pipeline quality' compares them with the log when the cluster is named"
+                f"{_counted(missing, 'offset')} without a row, in {_counted(places, 'partition')}: compacted, of "
+                "aborted transactions, or lost; 'groupkeeper pipeline quality' compares them with the log when the "
+                "cluster is named"
             )
             checks.append(Check(cluster, None, "gaps", UNKNOWN, missing, detail))
         else:
@@ -96,11 +101,13 @@ def checks_of_tables(rows: Mapping[Table, Rows]) -> list[Check]:
                 number = _judged(rows[table]) if table is STATUS else counts[table][0]
                 checks.append(_as_many(table, number, CURRENT_OFFSETS, offsets))
     if REJECTS in rows:
-        checks += _per_cluster(REJECTS, "rejects", _REJECTED, rows[REJECTS], "records could not be decoded, the first")
+        checks += _per_cluster(REJECTS, "rejects", _REJECTED, rows[REJECTS], "record", "not decoded, the first")
         if not counts[REJECTS][0]:
             checks.append(Check(None, REJECTS.name, "rejects", OK, 0, "every record could be decoded"))
     if FRESHNESS in rows:
-        checks += _per_cluster(FRESHNESS, "freshness", _BEHIND, rows[FRESHNESS], "partitions are behind, for one")
+        checks += _per_cluster(
+            FRESHNESS, "freshness", _BEHIND, rows[FRESHNESS], "partition", "not read to the end, for one"
+        )
     return checks
 
 
@@ -122,7 +129,9 @@ def _counts(table: Table, rows: Rows) -> tuple[int, int]:
 
 def _keys(table: Table, doubled: int) -> Check:
     key = ", ".join(table.key)
-    detail = f"{doubled} rows have the key ({key}) of another row" if doubled else f"({key}) is in no two rows"
+    detail = (
+        f"{_counted(doubled, 'row')} with the key ({key}) of another row" if doubled else f"({key}) is in no two rows"
+    )
     return Check(None, table.name, "keys", FAILED if doubled else OK, doubled, detail)
 
 
@@ -136,11 +145,14 @@ def _judged(rows: Rows) -> int:
     return int(found["found"])
 
 
-def _per_cluster(table: Table, name: str, query: str, rows: Rows, noun: str) -> list[Check]:
-    return [
-        Check(
-            row["cluster"], table.name, name, FAILED if row["found"] else OK, row["found"],
-            f"{row['found']} {noun}: {row['detail']}" if row["found"] else "none is",
-        )
-        for row in made(_FOUND, query, {table.name: rows}).read_all().to_pylist()
-    ]  # fmt: skip
+def _per_cluster(table: Table, name: str, query: str, rows: Rows, noun: str, lack: str) -> list[Check]:
+    checks = []
+    for row in made(_FOUND, query, {table.name: rows}).read_all().to_pylist():
+        number = row["found"]
+        detail = f"{_counted(number, noun)} {lack}: {row['detail']}" if number else f"no {noun} is {lack.split(',')[0]}"
+        checks.append(Check(row["cluster"], table.name, name, FAILED if number else OK, number, detail))
+    return checks
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
