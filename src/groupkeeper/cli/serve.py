@@ -193,8 +193,7 @@ def _run(options: Namespace) -> int:
     archive = Archive(history)
     schedule = Schedule(options.interval / 1000, wanted)
     collectors = [Collector(name, opener, schedule, archive) for name, opener in openers.items()]
-    admission = _admission(options, openers, collectors, listening)
-    rules = options.rules or Rules((), (), {})
+    admission, rules = _admission(options, openers, collectors, listening), options.rules or Rules((), (), {})
     watch = _Watch(archive, Alerts(rules, kept), Courier(rules.webhooks, _say))
     exporter = Exporter(Choices(options.metric_names, options.series, options.max_series), watch.samples)
     for collector in collectors:
@@ -203,6 +202,7 @@ def _run(options: Namespace) -> int:
     site = Site(exporter, lambda: [each.snapshot for each in collectors], archive, *admission[:3], news)
 
     async def take(snapshot: ClusterSnapshot) -> None:
+        admission.access.forget_views()
         news.tell(snapshot.cluster)
         watch.take(snapshot)
         await exporter.take_aside(snapshot)

@@ -195,8 +195,11 @@ class Site:
         only = request.query_params.get("cluster")
 
         def seen() -> list[str]:
-            clusters = [each.cluster for each in self._viewer(request).seen(self._snapshots())]
-            return [each for each in clusters if only in (None, each)] if self._access.person(request) else []
+            if self._access.person(request) is None:
+                return []
+            viewer = self._viewer(request)
+            clusters = [each.cluster for each in self._snapshots() if viewer.sees(each.cluster)]
+            return [each for each in clusters if only in (None, each)]
 
         if only is not None and not seen():
             return self._nowhere(request, "There is no such cluster here.")

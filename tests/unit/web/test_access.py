@@ -63,6 +63,27 @@ def test_what_is_seen_of_a_cluster() -> None:
     assert (rights("ops-1").sees_all, Rights(None).sees_all, Rights(()).sees_all) == (False, True, False)
 
 
+def test_two_hundred_pages_of_users_with_some_rights_cost_one_look_at_the_groups() -> None:
+    roles = Roles(grants_of(tomllib.loads(ROLES)), changes=True)
+    many = snapshot(*(view(f"orders-{number}") for number in range(5000)), view("billing"), cluster="prod")
+    looks = [roles.of(f"ops-{number % 20}").seen(many) for number in range(200)]
+    assert looks[0] is not None
+    assert len(looks[0].groups) == 5000
+    assert all(each is looks[0] for each in looks)
+    newer = many._replace(groups={"orders-7": view("orders-7")})
+    seen = roles.of("ops-1").seen(newer)
+    assert seen is not None
+    assert list(seen.groups) == ["orders-7"]
+    assert roles.of("ops-1").seen(many) == looks[0]
+    roles.views.forget()
+    assert roles.of("ops-1").seen(newer) is not seen
+    # A stream of events looks at no group.
+    assert [rights("ops-1").sees(each) for each in ("prod", "dev", "lab")] == [True, True, False]
+    assert [rights("somebody").sees(each) for each in ("prod", "dev", "lab")] == [False, True, False]
+    assert Rights(None).sees("prod")
+    assert not Rights(()).sees("prod")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

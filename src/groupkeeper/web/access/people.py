@@ -124,6 +124,10 @@ class Access:
         self._sessions: dict[str, tuple[str, float]] = {}
         self._key = secrets.token_bytes(32)
 
+    def forget_views(self) -> None:
+        """A cluster has a new snapshot."""
+        self._roles.views.forget()
+
     def person(self, request: Request) -> Person | None:
         """The user, None: the request may not see anything."""
         name, session = self._name(request)

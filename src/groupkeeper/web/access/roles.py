@@ -11,6 +11,7 @@ from groupkeeper.live.toml_tables import BadTable, Table, as_names, as_tables, a
 from groupkeeper.operations.selection import Choice, Names
 
 _EVERY = Names(())
+_MOST_VIEWS = 50
 
 
 class Role(StrEnum):
@@ -33,14 +34,47 @@ class Grant(NamedTuple):
         return role in (self.role, Role.VIEW) and self.clusters.matches(cluster) and self.groups.matches(group_id)
 
 
+class Views:
+    """The parts of snapshots that choices of groups select. Each is made once, however many pages and streams of
+    however many users with the same rights ask for it. It is held until ``forget``, as snapshots are large.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[ClusterSnapshot, dict[tuple[Choice, ...], ClusterSnapshot]]] = {}
+
+    def of(self, snapshot: ClusterSnapshot, choices: tuple[Choice, ...]) -> ClusterSnapshot:
+        """The groups that one of the choices selects."""
+        source, made = self._made.get(snapshot.cluster, (None, {}))
+        if source is not snapshot or len(made) >= _MOST_VIEWS:
+            made = {}
+            self._made[snapshot.cluster] = (snapshot, made)
+        if choices not in made:
+            made[choices] = _part(snapshot, choices)
+        return made[choices]
+
+    def forget(self) -> None:
+        """There are newer snapshots."""
+        self._made.clear()
+
+
+def _part(snapshot: ClusterSnapshot, choices: tuple[Choice, ...]) -> ClusterSnapshot:
+    groups = {
+        group_id: group
+        for group_id, group in snapshot.groups.items()
+        if any(choice.matches(group_id) for choice in choices)
+    }
+    return snapshot._replace(groups=groups, listed=len(groups))
+
+
 class Rights(NamedTuple):
     """A user's rights: what one of the grants allows, everything when ``grants`` is None.
 
-    ``changes``: whether changes are allowed here at all.
+    ``changes``: whether changes are allowed here at all. ``views``: where parts of snapshots are held; None: nowhere.
     """
 
     grants: tuple[Grant, ...] | None
     changes: bool = False
+    views: Views | None = None
 
     def may(self, role: Role, cluster: str, group_id: str) -> bool:
         """Whether a group may be seen or changed."""
@@ -53,21 +87,20 @@ class Rights(NamedTuple):
         """Whether there is nothing here that may not be seen."""
         return self.grants is None or any(not grant.clusters and not grant.groups for grant in self.grants)
 
+    def sees(self, cluster: str) -> bool:
+        """Whether groups of a cluster may be seen."""
+        return self.grants is None or any(grant.clusters.matches(cluster) for grant in self.grants)
+
     def seen(self, snapshot: ClusterSnapshot) -> ClusterSnapshot | None:
         """As much of a cluster as may be seen, None when that is nothing."""
         if self.sees_all:
             return snapshot
-        own = [grant.groups for grant in self.grants or () if grant.clusters.matches(snapshot.cluster)]
+        own = tuple(grant.groups for grant in self.grants or () if grant.clusters.matches(snapshot.cluster))
         if not own:
             return None
         if not all(own):  # a choice without names is every name
             return snapshot
-        groups = {
-            group_id: group
-            for group_id, group in snapshot.groups.items()
-            if any(choice.matches(group_id) for choice in own)
-        }
-        return snapshot._replace(groups=groups, listed=len(groups))
+        return _part(snapshot, own) if self.views is None else self.views.of(snapshot, own)
 
 
 class Roles:
@@ -75,13 +108,14 @@ class Roles:
 
     def __init__(self, grants: Sequence[Grant] | None, *, changes: bool) -> None:
         self.changes = changes
+        self.views = Views()
         self._grants = grants
 
     def of(self, user: str) -> Rights:
         """What a user may do."""
         if self._grants is None:
             return Rights(None, self.changes)
-        return Rights(tuple(grant for grant in self._grants if grant.users.matches(user)), self.changes)
+        return Rights(tuple(grant for grant in self._grants if grant.users.matches(user)), self.changes, self.views)
 
     def only_seeing(self) -> Rights:
         """The rights of an unknown user, where every client may see everything."""

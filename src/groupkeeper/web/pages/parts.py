@@ -120,6 +120,10 @@ class Viewer(NamedTuple):
         """Whether there is a login, and they aren't known yet."""
         return self.has_login and not self.name
 
+    def sees(self, cluster: str) -> bool:
+        """Whether they may see groups of a cluster."""
+        return self.person is None or self.person.rights.sees(cluster)
+
     def seen(self, snapshots: Sequence[ClusterSnapshot]) -> list[ClusterSnapshot]:
         """As much of the clusters as they may see."""
         if self.person is None:
