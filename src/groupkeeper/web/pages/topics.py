@@ -65,7 +65,7 @@ _COLUMNS = (
     Column("topic", "", "topic"),
     Column("partitions", "n", "partitions"),
     Column("groups", "n", "groups"),
-    Column("groups with members on it", "n", "active"),
+    Column("active groups", "n", "active"),
     Column("largest lag", "n", "lag"),
     Column("longest time lag", "n", "time_lag"),
     Column("shortest retention margin", "n", "margin"),
@@ -165,7 +165,7 @@ def topic_page(
     pairs = [
         ("partitions", words.number(topic.partitions)),
         ("groups", words.number(len(topic.readers))),
-        ("groups with members on it", words.number(topic.active)),
+        ("active groups", words.number(topic.active)),
         ("largest lag", parts.records(topic.lag)),
         ("longest time lag", parts.duration(topic.lag_ms)),
         ("shortest retention margin", parts.duration(topic.margin_ms)),
