@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,11 @@ class Verdict:
         self.differences += other.differences
         for reason, count in other.unjudged.items():
             self.unjudged[reason] = self.unjudged.get(reason, 0) + count
+
+    def renamed(self, before: str, after: str) -> Verdict:
+        """The same as of another judge, who had this one judge it."""
+        unjudged = {reason.replace(f"{before}: ", f"{after}: ", 1): count for reason, count in self.unjudged.items()}
+        return replace(self, differences=[replace(one, judge=after) for one in self.differences], unjudged=unjudged)
 
 
 class Desk:

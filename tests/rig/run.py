@@ -30,6 +30,7 @@ from tests.rig.judges import describe as judge_describe
 from tests.rig.judges import exporter as judge_exporter
 from tests.rig.judges import members as judge_members
 from tests.rig.judges import offsets as judge_offsets
+from tests.rig.judges import pages as judge_pages
 from tests.rig.judges import pipeline as judge_pipeline
 from tests.rig.judges import plans as judge_plans
 from tests.rig.judges import report as judge_report
@@ -46,7 +47,7 @@ from tests.rig.truth import Truth
 ROOT = Path(__file__).resolve().parents[2]
 TRAFFIC_S = 25.0
 GAP_S = 4.0
-QUESTIONS = (judge_offsets, judge_sums, judge_describe, judge_times, judge_members, judge_exporter)
+QUESTIONS = (judge_offsets, judge_sums, judge_describe, judge_times, judge_members, judge_exporter, judge_pages)
 """Asked while traffic runs, and again while it rests."""
 
 LOOKS = 5

@@ -32,16 +32,22 @@ from tests.rig.facts import (
     now,
 )
 from tests.rig.judges import members as judge_members
+from tests.rig.judges import pages as judge_pages
 from tests.rig.judges import pipeline as judge_pipeline
 from tests.rig.judges import sweep as judge_sweep
 from tests.rig.judges import times as judge_times
+from tests.rig.judges.exporter import agrees
 from tests.rig.run import Run
 from tests.rig.shrink import shrink
 from tests.rig.story import Committer, Consumer, Cutter, Producer, Sharer, Story, Topic
 from tests.rig.truth import RETRY_NS, Truth
+from tests.unit.live.views import row, snapshot, view
 
 from groupkeeper.client.admin.types import Position
+from groupkeeper.live.model import Wait
 from groupkeeper.testing.background import BackgroundBroker
+from groupkeeper.web.pages import parts
+from groupkeeper.web.pages.group import group_page
 
 CLUSTERS = ("embedded", "apache-4.3.1")
 
@@ -328,3 +334,24 @@ def test_a_short_run_has_no_difference_and_finds_every_seeded_defect(tmp_path: P
     assert (report.verdict.differences, report.verdict.missed) == ([], []), said
     assert report.verdict.seeded >= 3
     assert run.truth.records > 100
+
+
+@pytest.mark.parametrize("ms", [0, 1, 999, 1000, 59_999, 185_400, 3_599_999, 7_815_000, 90_061_000, -1, -7_815_000])
+def test_a_duration_on_a_page_says_within_which_bounds_it_is(ms: int) -> None:
+    answer = Answer("c", 0, 0, None, about={"step": judge_pages.step})
+    shown = judge_pages.seconds_of(parts.duration(ms))
+    assert agrees(answer, shown, ms / 1000)
+    assert not agrees(answer, shown, ms / 1000 - 3600)
+    assert not agrees(answer, shown, ms / 1000 + 3600)
+    assert not agrees(answer, None, ms / 1000)
+
+
+def test_a_page_is_read_by_the_names_of_its_tables() -> None:
+    rows = [row("orders", 0, 40), row("orders", 1, None)]
+    made = view("late", rows, [Wait(185_400), Wait(None)])
+    page = judge_pages.Page(group_page(snapshot(made), made, [], [], 1_700_000_000_000))
+    assert page.tables["partitions"][0]["committed"] == "40"
+    assert page.tables["partitions"][0]["time lag"] == "3 min 5 s"
+    assert page.tables["partitions"][1]["committed"] == "—"
+    assert page.numbers[0][1]["type"] == "Classic"
+    assert len(page.instants) == 1

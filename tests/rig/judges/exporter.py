@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import random
 import re
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -199,8 +200,23 @@ def _time(truth: Truth, answer: Answer, row: Row, verdict: Verdict) -> Iterable[
         found = judge_times.records_at(truth, answer, at)
         admissible = {max(0.0, round(measured_ms) - one) / 1000 for one in found if isinstance(one, int)}
         admissible |= {0.0} if None in found else set()  # nothing but markers is before the end
-    if row.seconds not in admissible:
+    if not any(agrees(answer, row.seconds, one) for one in admissible):
         yield f"lag_seconds {row.seconds} at {at.offset}, truth {' or '.join(map(str, sorted(admissible)))}"
+
+
+def agrees(answer: Answer, shown: float | None, other: float | None, spare: float = 0) -> bool:
+    """Whether a number of the answer may be the other one, which may be less by ``spare``. In an answer of pages times
+    are floats, of which ``step`` tells by how much they may be larger than what is shown; counts are integers.
+    """
+    if shown is None or other is None:
+        return shown is other
+    low, high = sorted((shown, shown + math.copysign(_step(answer, shown), shown)))
+    return round(other - spare, 3) <= round(high, 3) and round(low, 3) <= round(other, 3)
+
+
+def _step(answer: Answer, shown: float) -> float:
+    step: Callable[[float], float] = answer.about.get("step", lambda _: 0.0)
+    return step(abs(shown)) if isinstance(shown, float) else 0.0
 
 
 def _is_timed(truth: Truth, answer: Answer, row: Row, verdict: Verdict) -> bool:
@@ -251,8 +267,7 @@ def _sums(truth: Truth, answer: Answer, verdict: Verdict) -> None:
             "uncommitted": value("groupkeeper_group_uncommitted", group, topic) or 0,
         })  # fmt: skip
     judged = sums.judge(truth, replace(answer, content={"lag_by_topic": rows, "problems": []}))
-    judged.differences = [replace(one, judge=NAME) for one in judged.differences]
-    verdict.add(judged)
+    verdict.add(judged.renamed(sums.NAME, NAME))
     for labels in series.get(PROBLEM, {}):
         if truth.has_changed(answer.cluster, answer.asked):
             verdict.leave(f"{NAME}: a topic was being changed")
@@ -272,13 +287,17 @@ def _topics(truth: Truth, answer: Answer, rows: Iterable[Row], verdict: Verdict)
         longest = max((row.seconds for row in some if row.seconds is not None), default=None)
         found = {name: series.get(name, {}).get((group, topic)) for name in (SECONDS, MARGIN, COMMIT_AGE)}
         texts = []
-        if found[SECONDS] != longest:
+        if not agrees(answer, found[SECONDS], longest):
             texts.append(f"lag_seconds {found[SECONDS]}, of its partitions {longest}")
         made = truth.topics.get((answer.cluster, topic))
         kept_ms = int(made.settings.get("retention.ms", -1)) if made is not None else -1
         if kept_ms < 0 and found[MARGIN] is not None:
             texts.append(f"retention_margin {found[MARGIN]}, truth: its records are kept")
-        elif kept_ms >= 0 and longest and found[MARGIN] != round(kept_ms / 1000 - longest, 3):
+        elif (
+            kept_ms >= 0
+            and longest
+            and not agrees(answer, found[MARGIN], kept_ms / 1000 - longest, _step(answer, longest))
+        ):
             texts.append(f"retention_margin {found[MARGIN]}, truth {kept_ms / 1000} less {longest}")
         age_ms = _most_age_ms(truth, answer, group, topic)
         if age_ms is not None and found[COMMIT_AGE] is not None and found[COMMIT_AGE] * 1000 > age_ms + 1:
@@ -371,7 +390,9 @@ def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:
             if not timed:
                 return None
             late = rng.choice(timed)
-            series[PARTITION_SECONDS][late.group, late.topic, str(late.partition)] += 0.001
+            series[PARTITION_SECONDS][late.group, late.topic, str(late.partition)] += 0.001 + 2 * _step(
+                answer, late.seconds or 0.0
+            )
         case 4:
             if not calm:
                 return None
