@@ -100,7 +100,7 @@ class Given(NamedTuple):
     queries: Queries = Queries()
     owners: Sequence[Rule] = ()
     note: Callable[[str], None] = lambda text: None
-    """Called with remarks about failed requests."""
+    """Called with remarks about failed requests, and about topics that are other ones than before."""
 
     @property
     def now_ms(self) -> int:
@@ -216,7 +216,8 @@ def _lag(tables: Sources, given: Given) -> pa.RecordBatchReader:
         commits = tables.past(COMMITS).where(F.col("topic").isin(asked["topic"].unique().to_pylist()))
         estimates = estimated(tables.spark.createDataFrame(asked), commits).toArrow()
     ahead = jumps_ahead(tables.rows_now(REWINDS), given.made_to).read_all()
-    return lag(*known, estimates, freshness, then=tables.rows_then(LAG), jumps=ahead)
+    then = tables.rows_then(LAG), tables.rows_then(TOPICS)
+    return lag(*known, estimates, freshness, then=then[0], topics_then=then[1], jumps=ahead)
 
 
 def _log_ends(tables: Sources, given: Given) -> pa.RecordBatchReader:
@@ -301,7 +302,10 @@ STEPS = (
     Step(LOG_ENDS, _log_ends, adds=True),
     Step(RECENT_REWINDS, _recent_rewinds),
     Step(
-        TOPICS, lambda tables, given: topics(tables.rows_now(CURRENT_OFFSETS), given.clusters, tables.rows_then(TOPICS))
+        TOPICS,
+        lambda tables, given: topics(
+            tables.rows_now(CURRENT_OFFSETS), given.clusters, tables.rows_then(TOPICS), given.note
+        ),
     ),
     Step(EDGES, _edges),
     Step(OWNERS, _owners),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,9 +26,11 @@ _Row = dict[str, Any]
 _Key = tuple[str, str]
 
 
-def topics(current_offsets: Rows, clusters: Clusters, then: Rows) -> pa.RecordBatchReader:
+def topics(
+    current_offsets: Rows, clusters: Clusters, then: Rows, note: Callable[[str], None] = lambda text: None
+) -> pa.RecordBatchReader:
     """Of the clusters that were measured. `then`: the rows of the refresh before; those of a cluster that are of the
-    same minute are taken again.
+    same minute are taken again. `note` is called for each topic that has another id since.
     """
     earlier = made(TOPICS, "SELECT * FROM earlier", {"earlier": then}).read_all()
     before: dict[_Key, _Row] = {(row["cluster"], row["topic"]): row for row in earlier.to_pylist()}
@@ -42,17 +44,37 @@ def topics(current_offsets: Rows, clusters: Clusters, then: Rows) -> pa.RecordBa
     rows = [row for key, row in before.items() if key[0] in clusters.instants and key[0] not in asked]
     for (name, _), facts in zip(asked.items(), ask_topics(list(asked.values())), strict=True):
         rows += _rows(name, clusters.instants[name], facts, before)
+    for name in asked:
+        for topic, (old, new) in sorted(_created_again(name, clusters.instants[name], before).items()):
+            note(
+                f"cluster {name}: topic {topic} was deleted and created again: its id was {old}, and is {new}; trends "
+                "and rates begin again"
+            )
     for row in rows:
         row["groups"] = groups.get((row["cluster"], row["topic"]), 0)
     return pa.Table.from_pylist(rows, TOPICS.arrow).to_reader()
 
 
 def _is_measured(name: str, instant: Instant, before: Mapping[_Key, _Row]) -> bool:
-    """Whether the rows of a cluster are of the instant's minute, and of all topics that it has."""
+    """Whether the rows of a cluster are of the instant's minute, and of the topics that it has."""
     names = {place.topic for place in instant.logs}
     known = [before[name, topic] for topic in names if (name, topic) in before]
+    if len(known) < len(names) or _created_again(name, instant, before):
+        return False
     minute = _minute(_time(instant.measured_ms))
-    return len(known) == len(names) and all(_minute(row["measured_time"]) == minute for row in known)
+    return all(_minute(row["measured_time"]) == minute for row in known)
+
+
+def _created_again(name: str, instant: Instant, before: Mapping[_Key, _Row]) -> dict[str, tuple[str, str]]:
+    """By topic the ids of before and of now, where both are known and differ."""
+    found = {}
+    for place, log in instant.logs.items():
+        row = before.get((name, place.topic))
+        if row is None or not isinstance(log, LogEnds) or None in (row["topic_id"], log.topic_id):
+            continue
+        if row["topic_id"] != log.topic_id:
+            found[place.topic] = (row["topic_id"], str(log.topic_id))
+    return found
 
 
 def _rows(name: str, instant: Instant, facts: Mapping[str, TopicFacts], before: Mapping[_Key, _Row]) -> Iterator[_Row]:
@@ -68,8 +90,9 @@ def _rows(name: str, instant: Instant, facts: Mapping[str, TopicFacts], before: 
             "log_end_offset": sum(each.log_end_offset for each in known) if is_whole else None,
             "log_bytes": fact.log_bytes,
         }
-        topic_id = next((each.topic_id for each in known), None)
-        measures = [*_measures(before.get((name, topic)), topic_id, now), now][-MEASURES:]
+        row = before.get((name, topic))
+        topic_id = next((each.topic_id for each in known), None if row is None else row["topic_id"])
+        measures = [*_measures(row, topic_id, now), now][-MEASURES:]
         yield {
             **fact._asdict(),
             "cluster": name,

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from groupkeeper.pipeline.present.sql import Rows, empty, made
 from groupkeeper.pipeline.present.trends import TREND
-from groupkeeper.pipeline.tables import FRESHNESS, LAG
+from groupkeeper.pipeline.tables import FRESHNESS, LAG, TOPICS
 from groupkeeper.pipeline.transforms.estimates import ASKED, ESTIMATED
 
 __all__ = ["lag", "to_estimate"]
@@ -64,24 +64,36 @@ found AS (
         CASE WHEN lag_ms IS NULL THEN why END AS problem
     FROM timed
 ),
+jumps AS (
+    SELECT cluster, group_id, topic, partition FROM ahead
+    UNION ALL
+    SELECT own.cluster, own.group_id, own.topic, own.partition  -- the topic was deleted and created again
+    FROM current_offsets AS own
+    JOIN log_offsets AS logs ON logs.cluster = own.cluster AND logs.topic = own.topic
+        AND logs.partition = own.partition
+    JOIN topics_then AS past ON past.cluster = own.cluster AND past.topic = own.topic
+    WHERE past.topic_id != logs.topic_id
+),
 {TREND}
 """
 
 
 def lag(
     current_offsets: Rows, log_offsets: Rows, estimates: Rows | None = None, freshness: Rows | None = None, *,
-    then: Rows | None = None, jumps: Rows | None = None,
+    then: Rows | None = None, topics_then: Rows | None = None, jumps: Rows | None = None,
 ) -> pa.RecordBatchReader:  # fmt: skip
     """Of rows of tables.CURRENT_OFFSETS and tables.LOG_OFFSETS. Where `freshness` (rows of tables.FRESHNESS) shows that
     the latest commits are not known, lag is not either.
 
     The time is exact where the record at the committed offset tells it. Where it could not be read it is that of
-    `estimates` (estimates.estimated). Of `then` and `jumps` trends.TREND tells.
+    `estimates` (estimates.estimated). Of `then` and `jumps` trends.TREND tells; of a topic that has another id than in
+    `topics_then`, rows of tables.TOPICS, measures begin again, too.
     """
     given = {
         **_given(current_offsets, log_offsets, freshness),
         "estimates": ESTIMATED.empty_table() if estimates is None else estimates,
-        "earlier": empty(LAG) if then is None else then, "jumps": empty(LAG) if jumps is None else jumps,
+        "earlier": empty(LAG) if then is None else then, "ahead": empty(LAG) if jumps is None else jumps,
+        "topics_then": empty(TOPICS) if topics_then is None else topics_then,
     }  # fmt: skip
     return made(LAG, _LAG, given)
 

@@ -1,0 +1,55 @@
+"""A topic that is deleted and created again under its name is another one: it is told once, and no rate mixes both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+from tests.spark.kafka.test_source import ask, commit, new_topic
+
+from groupkeeper.pipeline.jobs.snapshot import snapshot
+
+
+def produce(servers: str, topic: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": servers})
+    for number in range(count):
+        producer.produce(topic, str(number), partition=0)
+    assert producer.flush(60) == 0
+
+
+@pytest.mark.long
+def test_a_topic_that_was_created_again_is_told_once(spark: SparkSession, servers: str, tmp_path: Path) -> None:
+    topic = new_topic(servers)
+    group = f"reads-{topic}"
+    options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
+
+    def refresh() -> list[str]:
+        summary = snapshot(spark, options, str(tmp_path))
+        assert summary.problems == []
+        return [each for each in summary.notes if f"topic {topic} was deleted and created again" in each]
+
+    def only(table: str) -> dict[str, object]:
+        (row,) = [row for row in pq.read_table(tmp_path / table).to_pylist() if row["topic"] == topic]
+        return dict(row)
+
+    produce(servers, topic, 10)
+    commit(servers, group, {(topic, 0): 5})
+    assert refresh() == []
+    before = only("topics")["topic_id"]
+    ask(servers, lambda admin: admin.delete_topics([topic]))
+    new_topic(servers, 1, topic)
+    produce(servers, topic, 40)  # the log is longer, the offset further: only the id tells that it is another one
+    commit(servers, group, {(topic, 0): 30})
+    (said,) = refresh()
+    after = only("topics")
+    assert said.startswith("cluster c: ")
+    assert before != after["topic_id"]
+    assert f"its id was {before}, and is {after['topic_id']}" in said
+    assert [each["log_end_offset"] for each in after["measures"]] == [40]  # type: ignore[attr-defined]
+    lag = only("lag")
+    assert (lag["lag"], lag["trend"], lag["produced_per_s"]) == (10, None, None)
+    assert [each["log_end_offset"] for each in lag["measures"]] == [40]  # type: ignore[attr-defined]
+    assert refresh() == []
