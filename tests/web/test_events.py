@@ -6,6 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.web.serving import Served, serving
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.testing.background import BackgroundBroker
+from groupkeeper.web.news import MOST_STREAMS
 
 PAGES = 200
 HEAD = "GET /events?cluster=prod HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
@@ -95,3 +97,22 @@ async def test_a_stream_of_what_is_not_there_is_none(broker: BackgroundBroker) -
         answer = await asyncio.to_thread(served.get, "/events?cluster=nowhere")
         assert answer.status == 404
         assert "EventSource" in (await asyncio.to_thread(served.get, "/live.js")).text
+
+
+async def test_as_many_pages_as_may_be_open_get_their_content_at_once(broker: BackgroundBroker) -> None:
+    """A page has a connection for its stream, and one for its content, which browsers keep for a while."""
+    async with AsyncExitStack() as opened:
+        with serving("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--interval", "1h") as served:
+            await asyncio.to_thread(served.until_ready)
+            for page in await asyncio.gather(*(Page.opened(served) for _ in range(MOST_STREAMS))):
+                opened.callback(page.close)
+            contents = await asyncio.gather(
+                *(asyncio.open_connection("127.0.0.1", served.port) for _ in range(MOST_STREAMS))
+            )
+            for _, writer in contents:
+                opened.callback(writer.close)
+                writer.write(b"GET /cluster?cluster=prod HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            said = await asyncio.gather(*(reader.readline() for reader, _ in contents))
+            assert set(said) == {b"HTTP/1.1 200 OK\r\n"}
+            assert (await asyncio.to_thread(served.get, "/events?cluster=prod")).status == 503  # one more page
+            assert (await asyncio.to_thread(served.get, "/metrics")).status == 200

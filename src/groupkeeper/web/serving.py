@@ -15,7 +15,9 @@ from starlette.types import ASGIApp
 from groupkeeper.live.collector import Collector
 from groupkeeper.live.model import ClusterSnapshot
 
-_MOST_CONNECTIONS = 512
+_MOST_CONNECTIONS = 768
+"""Two for each of ``news.MOST_STREAMS`` pages, and some for scrapes; below 1024, the usual limit of files."""
+
 _LARGEST_HEADER = 16 * 1024
 _GRACE_S = 5
 """The time for open responses to end."""
