@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import cause_of, first_line
 from groupkeeper.pipeline.governance.privacy import with_privacy
-from groupkeeper.pipeline.jobs.history import append
+from groupkeeper.pipeline.jobs.history import Aside, append, written_by
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
@@ -32,6 +32,7 @@ from groupkeeper.pipeline.kafka.source import GroupkeeperSource
 from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.storage.ledger import ROOT
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
+from groupkeeper.pipeline.tables import DECODED
 
 __all__ = ["follow"]
 
@@ -268,16 +269,24 @@ class _Following:
         self._output.spark.dataSource.register(GroupkeeperSource)
         reader = self._output.spark.readStream.format("groupkeeper").options(**options)
         reader = reader.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", str(_RECORDS_PER_BATCH))
+        directory: str | None = None
+        if self._output.is_here:
+            directory, path = self._output.folder_aside(DECODED)
+            reader = reader.option("historyFolder", str(path))
+
+        def appended(batch: DataFrame, number: int) -> None:
+            self._append(batch if directory is None else written_by(batch, directory))
+
         return (
             reader.load()
-            .writeStream.foreachBatch(self._append)
+            .writeStream.foreachBatch(appended)
             .option("checkpointLocation", self._output.url(checkpoint))
             .trigger(processingTime=f"{self._interval_s} seconds")
             .queryName(f"groupkeeper {name}")
             .start()
         )
 
-    def _append(self, batch: DataFrame, number: int) -> None:
+    def _append(self, batch: DataFrame | Aside) -> None:
         appended = append(self._output, batch, self.retentions, identities=self._identities)
         self.run.append(appended.rows)
         with self._counting:

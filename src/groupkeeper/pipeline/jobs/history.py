@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.kafka.retention import Retentions
+from groupkeeper.pipeline.kafka.written import Counts, Written
 from groupkeeper.pipeline.report.words import counted
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.storage.output import Output, Staged
-from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
+from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, Table
 from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
 from groupkeeper.pipeline.transforms.history import IS_COMMIT, commits, group_records, is_from
 from groupkeeper.pipeline.transforms.tombstones import with_causes
 
-__all__ = ["Appended", "append"]
+__all__ = ["Appended", "Aside", "append", "written_by"]
 
 
 class Appended(NamedTuple):
@@ -37,98 +37,134 @@ class Appended(NamedTuple):
         return text if self.problems else None
 
 
-class _Counts(NamedTuple):
-    commits: int
-    others: int
-    tombstones: int
-    problems: int
+class Aside(NamedTuple):
+    """What tasks have written to a directory aside, as Output names it."""
+
+    directory: str
+    written: Written
+
+    def staged(self, table: Table, names: Sequence[str]) -> Staged:
+        return Staged(table, self.directory, [f"{self.directory}/{name}" for name in names])
+
+
+def written_by(tasks: DataFrame, directory: str) -> Aside:
+    """Let tasks of a source with `historyFolder` write, once."""
+    return Aside(directory, Written.together(row.written for row in tasks.collect()))
+
+
+class _New(NamedTuple):
+    """Rows that the tables don't have. `commits` are without tombstones, which `rest` has."""
+
+    commits: Staged
+    rest: DataFrame
+    counts: Counts
+    ends: NextOffsets
+    used: list[Staged]
 
 
 def append(
     output: Output,
-    decoded: DataFrame | Iterable[pa.RecordBatch],
+    decoded: DataFrame | Aside,
     retentions: Retentions,
     read_to: NextOffsets | None = None,
     identities: Mapping[str, Identity] = MappingProxyType({}),
 ) -> Appended:
     """Append what of tables.DECODED is not in the tables yet. All partitions were read up to `read_to`; None: as far as
     rows are there. `identities` are those of the rows' clusters. Doing it twice, or with rows of several runs, changes
-    nothing. Batches of Arrow have new rows only.
+    nothing.
     """
     with output.lock:
         known = output.ledger.next_offsets
-        if isinstance(decoded, DataFrame):
-            new = output.stage(decoded.where(is_from(known)), DECODED)
-        else:
-            new = output.stage_here(decoded, DECODED)
-        decoded = output.frame(new)
-        counts, seen = _counted(decoded)
-        staged: dict[str, Staged] = {}
-        if counts.commits or not output.ledger.files(COMMITS.name):
-            staged[COMMITS.name] = output.stage(_commits(output, decoded, known, counts, retentions), COMMITS)
-        if counts.others or not output.ledger.files(GROUP_RECORDS.name):
-            staged[GROUP_RECORDS.name] = output.stage(group_records(decoded), GROUP_RECORDS)
-        _check_count(output, staged.values(), counts)
-        reached = seen if read_to is None else read_to
+        new = _of_tasks(output, decoded, known) if isinstance(decoded, Aside) else _of_frame(output, decoded, known)
+        staged: list[Staged] = []
+        if new.counts.commits or not output.ledger.files(COMMITS.name):
+            staged += [new.commits] if new.commits.files else []
+            if new.counts.tombstones:
+                staged.append(output.stage(_tombstones(output, new, known, retentions), COMMITS))
+            staged += [] if staged else [_empty(output, COMMITS)]
+        if new.counts.others:
+            staged.append(output.stage(group_records(new.rest), GROUP_RECORDS))
+        elif not output.ledger.files(GROUP_RECORDS.name):
+            staged.append(_empty(output, GROUP_RECORDS))
+        _check_count(output, staged, new.counts)
+        reached = new.ends if read_to is None else read_to
         if staged or _is_further(reached, known):
-            output.ledger.append({name: each.files for name, each in staged.items()}, reached, identities)
-        output.discard([new, *staged.values()])  # `follow` may run for months
-    return Appended({COMMITS.name: counts.commits, GROUP_RECORDS.name: counts.others}, counts.problems)
+            files = {table.name: [file for each in staged if each.table is table for file in each.files]
+                     for table in (COMMITS, GROUP_RECORDS)}  # fmt: skip
+            output.ledger.append({name: own for name, own in files.items() if own}, reached, identities)
+        output.discard([new.commits, *new.used, *staged])  # `follow` may run for months
+    return Appended({COMMITS.name: new.counts.commits, GROUP_RECORDS.name: new.counts.others}, new.counts.problems)
 
 
-def _check_count(output: Output, staged: Iterable[Staged], counts: _Counts) -> None:
+def _check_count(output: Output, staged: Iterable[Staged], counts: Counts) -> None:
     """Raises SourceError unless a row is written of each record. Elsewhere than on this machine counting would cost a
     job.
     """
-    written = sum(map(output.count_staged, staged)) if output.is_here else counts.commits + counts.others
-    if written != counts.commits + counts.others:
-        records, rows = counted(counts.commits + counts.others, "record"), counted(written, "row")
-        raise SourceError(f"of {records} {rows} would be written: nothing is appended: run again, or report a defect")
+    records = counts.commits + counts.others
+    written = sum(map(output.count_staged, staged)) if output.is_here else records
+    if written != records:
+        of, rows = counted(records, "record"), counted(written, "row")
+        raise SourceError(f"of {of} {rows} would be written: nothing is appended: run again, or report a defect")
 
 
-def _commits(
-    output: Output, staged: DataFrame, known: NextOffsets, counts: _Counts, retentions: Retentions
-) -> DataFrame:
-    """The new commits; why offsets were removed follows from what was there before."""
-    new = commits(staged)
-    if not counts.tombstones:
-        return new
-    groups = new.where("is_tombstone").select("cluster", "group_id").distinct()
+def _empty(output: Output, table: Table) -> Staged:
+    """A file without rows: the table is there, for readers that know no ledger."""
+    return output.stage(table.arrow.empty_table().to_reader(), table)
+
+
+def _of_tasks(output: Output, aside: Aside, known: NextOffsets) -> _New:
+    written = aside.written
+    staged, others = aside.staged(COMMITS, written.commits), aside.staged(DECODED, written.rest)
+    rest = output.frame(others)
+    if not written.repeats(known):
+        return _New(staged, rest, written.counts, written.ends, [others])
+    commits = output.stage(output.frame(staged).where(is_from(known)), COMMITS)
+    rest = rest.where(is_from(known))
+    counts = _counted(rest)[0].plus(Counts(commits=output.count_staged(commits)))
+    return _New(commits, rest, counts, written.ends, [others])
+
+
+def _of_frame(output: Output, decoded: DataFrame, known: NextOffsets) -> _New:
+    """Where tasks cannot write themselves: Spark writes aside what then is written again."""
+    staged = output.stage(decoded.where(is_from(known)), DECODED)
+    whole = output.frame(staged)
+    counts, ends = _counted(whole)
+    kept = output.stage(commits(whole.where("NOT is_tombstone")), COMMITS)
+    return _New(kept, whole.where(f"is_tombstone OR NOT ({IS_COMMIT})"), counts, ends, [staged])
+
+
+def _tombstones(output: Output, new: _New, known: NextOffsets, retentions: Retentions) -> DataFrame:
+    """The new tombstones; why offsets were removed follows from what was there before."""
+    gone = commits(new.rest)
+    groups = gone.select("cluster", "group_id").distinct()
     past, records = (
         output.with_carried(table, carried).join(groups, ["cluster", "group_id"], "left_semi")
         for table, carried in ((COMMITS, LAST_COMMITS), (GROUP_RECORDS, LAST_RECORDS))
     )
-    past = past.select(*COMMITS.names)
-    records = records.select(*GROUP_RECORDS.names).unionByName(group_records(staged))
-    return with_causes(past.unionByName(new), records, retentions).where(is_from(known)).select(*COMMITS.names)
+    past = past.select(*COMMITS.names).unionByName(output.frame(new.commits)).unionByName(gone)
+    records = records.select(*GROUP_RECORDS.names).unionByName(group_records(new.rest))
+    found = with_causes(past, records, retentions).where("is_tombstone")
+    return found.where(is_from(known)).select(*COMMITS.names)
 
 
-def _counted(staged: DataFrame) -> tuple[_Counts, NextOffsets]:
+def _counted(decoded: DataFrame) -> tuple[Counts, NextOffsets]:
     is_one = F.expr(IS_COMMIT)
     rows = (
-        staged.groupBy("cluster", "log_partition")
+        decoded.groupBy("cluster", "log_partition")
         .agg(
             F.max("log_offset").alias("last"),
             F.count_if(is_one).alias("commits"),
-            F.count(F.lit(1)).alias("records"),
             F.count_if(is_one & F.col("is_tombstone")).alias("tombstones"),
+            F.count_if(~is_one).alias("others"),
             F.count("problem").alias("problems"),
         )
         .collect()
     )
-    seen: dict[str, dict[int, int]] = {}
+    counts, ends = Counts(), dict[str, dict[int, int]]()
     for row in rows:
-        seen.setdefault(row.cluster, {})[row.log_partition] = row.last + 1
-    number = sum(row.commits for row in rows)
-    return (
-        _Counts(
-            number,
-            sum(row.records for row in rows) - number,
-            sum(row.tombstones for row in rows),
-            sum(row.problems for row in rows),
-        ),
-        seen,
-    )
+        ends.setdefault(row.cluster, {})[row.log_partition] = row.last + 1
+        counts = counts.plus(Counts(row.commits, row.tombstones, row.others, row.problems))
+    return counts, ends
 
 
 def _is_further(reached: NextOffsets, known: NextOffsets) -> bool:

@@ -5,16 +5,15 @@ that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError, cause_of
 from groupkeeper.pipeline.governance.privacy import with_privacy
-from groupkeeper.pipeline.jobs.history import append
+from groupkeeper.pipeline.jobs.history import Aside, append, written_by
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.queries import Checkpoint, find_queries
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
@@ -25,9 +24,10 @@ from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK, Plan, named, plan
 from groupkeeper.pipeline.kafka.retention import ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource, read_ranges
+from groupkeeper.pipeline.kafka.written import write
 from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
-from groupkeeper.pipeline.tables import COMMITS
+from groupkeeper.pipeline.tables import COMMITS, DECODED
 
 __all__ = ["snapshot", "update_history"]
 
@@ -111,13 +111,20 @@ def _read(output: Output, given: Given, left: list[Reading], run: Run) -> None:
 def _append(output: Output, given: Given, left: list[Reading], run: Run) -> None:
     if not any(each.size for each in left) and output.ledger.files(COMMITS.name):
         return
-    decoded: DataFrame | Iterator[pa.RecordBatch]
+    decoded: DataFrame | Aside
     if output.is_here and sum(each.size for each in left) < RECORDS_WORTH_A_TASK:
         # Done before a worker of Spark's would have started.
-        decoded = read_ranges([one for each in left for one in each.ranges if one.size], given.clusters.options)
+        ranges = [one for each in left for one in each.ranges if one.size]
+        directory, path = output.folder_aside(DECODED)
+        decoded = Aside(directory, write(read_ranges(ranges, given.clusters.options), path))
     else:
         output.spark.dataSource.register(GroupkeeperSource)
-        decoded = output.spark.read.format("groupkeeper").options(**source_options(given.clusters.options, left)).load()
+        reader = output.spark.read.format("groupkeeper").options(**source_options(given.clusters.options, left))
+        if output.is_here:
+            directory, path = output.folder_aside(DECODED)
+            decoded = written_by(reader.option("historyFolder", str(path)).load(), directory)
+        else:
+            decoded = reader.load()
     read_to = {name: offsets for each in left for name, offsets in each.read_to.items()}
     identities = {each.name: given.clusters.instants[each.name].identity for each in left}
     appended = append(output, decoded, given.retentions, read_to, identities)

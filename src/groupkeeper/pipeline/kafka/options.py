@@ -81,6 +81,8 @@ class Options(NamedTuple):
     max_offsets_per_trigger: int | None = None
     poll_timeout_ms: int = 120_000
     checks_crcs: bool = True
+    history_folder: str | None = None
+    """Where tasks write history; their rows are then what they wrote."""
     privacy: Privacy | None = None
     """Of decoded rows; None: nothing is chosen, all is kept."""
 
@@ -100,6 +102,7 @@ _PER_CLUSTER = (
 _OWN = ("cluster", "clusters", "rows", "latestOnly")
 _COMMON = (
     "failOnDataLoss",
+    "historyFolder",
     "includeHeaders",
     "kafkaConsumer.pollTimeoutMs",
     "maxOffsetsPerTrigger",
@@ -146,6 +149,7 @@ def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         max_offsets_per_trigger=_number(given, "maxOffsetsPerTrigger"),
         poll_timeout_ms=_number(given, "kafkaConsumer.pollTimeoutMs") or 120_000,
         checks_crcs=_boolean(given, "kafka.check.crcs", True),
+        history_folder=given.get("historyFolder"),
         privacy=_privacy(given),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -17,6 +18,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.fetching import Fetched, corrupt, fetch
 from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, Options, Start, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
+from groupkeeper.pipeline.kafka.written import write
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.pipeline.tables.schema import ddl_of
 
@@ -32,6 +34,9 @@ except ImportError:  # Spark 4.1 only supports the latest offset
 
 __all__ = ["GroupkeeperSource", "read_ranges"]
 
+_WRITTEN = "written"
+"""The only column where tasks write history."""
+
 StreamOffsets = dict[str, dict[str, dict[str, int]]]
 """Offsets by cluster, topic and partition: what a checkpoint holds."""
 
@@ -45,6 +50,8 @@ class GroupkeeperSource(DataSource):
 
     def schema(self) -> str:
         options = parse_options(self.options, is_streaming=None)
+        if options.history_folder is not None:
+            return f"{_WRITTEN} STRING"
         if options.rows == "decoded":
             return DECODED.ddl
         return ", ".join(f"`{field.name}` {ddl_of(field.type)}" for field in raw_schema(options.includes_headers))
@@ -73,7 +80,7 @@ class BatchReader(DataSourceReader):
         return [Task(ranges) for ranges in pack(asyncio.run(plan_or_raise(self._options)), self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_ranges(partition.value or (), self._options)
+        return _read(partition, self._options)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -123,7 +130,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Task(each) for each in pack([each for each in ranges if each.size > 0], self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_ranges(partition.value or (), self._options)
+        return _read(partition, self._options)
 
     def _with_new_partitions(self, start: StreamOffsets, end: StreamOffsets) -> StreamOffsets:
         """The start of what has an end; partitions that came later start where their logs do."""
@@ -156,6 +163,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges = asyncio.run(plan_or_raise(options))
         self._number_by_name |= {each.name: each.cluster for each in ranges}
         return ranges
+
+
+def _read(partition: InputPartition, options: Options) -> Iterator[pa.RecordBatch]:
+    rows = read_ranges(partition.value or (), options)
+    if options.history_folder is None:
+        yield from rows
+    else:
+        yield pa.record_batch({_WRITTEN: [write(rows, Path(options.history_folder)).text]})
 
 
 def read_ranges(ranges: Sequence[Range], options: Options) -> Iterator[pa.RecordBatch]:

@@ -6,6 +6,7 @@ import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -195,9 +196,11 @@ class Output:
             return self.stage(table.arrow.empty_table().to_reader(), table)
         return Staged(table, path, files, open_files)
 
-    def stage_here(self, batches: Iterable[pa.RecordBatch], table: Table) -> Staged:
-        """As `stage`, of rows that are in this process."""
-        return self.stage(pa.RecordBatchReader.from_batches(table.arrow, batches), table)
+    def folder_aside(self, table: Table) -> tuple[str, Path]:
+        """A new directory for files that others write: as Staged names it, and where it is on this machine."""
+        assert self._local is not None
+        path = self._aside(table)
+        return path, self._local.absolute() / path
 
     def frame(self, staged: Staged) -> DataFrame:
         """What was written aside."""

@@ -1,0 +1,199 @@
+"""History that is written where it is decoded: a task leaves files in a directory, and tells what they hold.
+
+Rows would otherwise pass through Spark, be written aside, read and written again.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from groupkeeper.pipeline.decode.commits import COMMIT_TYPES
+from groupkeeper.pipeline.tables import COMMITS, DECODED
+from groupkeeper.pipeline.tables.schema import LAST_MS, TIME
+
+__all__ = ["Counts", "Written", "write"]
+
+_ROWS_PER_GROUP = 131_072
+_TYPES = pa.array(COMMIT_TYPES, pa.int16())
+_TIMES = {
+    "log_time": "log_timestamp_ms",
+    "commit_time": "commit_timestamp_ms",
+    "expire_time": "expire_timestamp_ms",
+}
+
+
+class Counts(NamedTuple):
+    """Numbers of records: offset commits and, among those, tombstones; others; and what could not be decoded."""
+
+    commits: int = 0
+    tombstones: int = 0
+    others: int = 0
+    problems: int = 0
+
+    def plus(self, more: Counts) -> Counts:
+        """The sums."""
+        return Counts(*map(sum, zip(self, more, strict=True)))
+
+
+class Written(NamedTuple):
+    """What one or more tasks have written to a directory, which is the same for all of them."""
+
+    commits: tuple[str, ...] = ()
+    """Files with rows of tables.COMMITS, without tombstones: those need the group's history."""
+    rest: tuple[str, ...] = ()
+    """Files with rows of tables.DECODED: tombstones, and records that are no offset commits."""
+    counts: Counts = Counts()
+    spans: tuple[tuple[str, int, int, int], ...] = ()
+    """Of clusters and log partitions the first and the last offset."""
+
+    @property
+    def text(self) -> str:
+        """As `together` takes it."""
+        return json.dumps(self._asdict())
+
+    @staticmethod
+    def together(texts: Iterable[str]) -> Written:
+        """What all of these tasks have written."""
+        commits: list[str] = []
+        rest: list[str] = []
+        counts, spans = Counts(), _Spans()
+        for text in texts:
+            own = json.loads(text)
+            commits += own["commits"]
+            rest += own["rest"]
+            counts = counts.plus(Counts(*own["counts"]))
+            spans.add(own["spans"])
+        return Written(tuple(commits), tuple(rest), counts, spans.all)
+
+    @property
+    def ends(self) -> dict[str, dict[int, int]]:
+        """By cluster and log partition the offset after the last one."""
+        found: dict[str, dict[int, int]] = {}
+        for cluster, partition, _, last in self.spans:
+            found.setdefault(cluster, {})[partition] = last + 1
+        return found
+
+    def repeats(self, known: Mapping[str, Mapping[int, int]]) -> bool:
+        """Whether there may be rows from before these offsets, by cluster and log partition."""
+        return any(first < known.get(cluster, {}).get(partition, 0) for cluster, partition, first, _ in self.spans)
+
+
+def write(batches: Iterable[pa.RecordBatch], directory: Path) -> Written:
+    """Write rows of tables.DECODED to new files in the directory, which is made when it is absent."""
+    directory.mkdir(parents=True, exist_ok=True)
+    counts, spans = Counts(), _Spans()
+    with _File(directory, COMMITS.arrow) as commits, _File(directory, DECODED.arrow) as rest:
+        for batch in batches:
+            spans.add(_spans(batch))
+            is_commit = _is_commit(batch)
+            is_kept = pc.and_(is_commit, pc.invert(batch["is_tombstone"]))
+            counts = counts.plus(_counts(batch, is_commit, is_kept))
+            if is_kept.true_count == len(batch):
+                commits.add(_commits(batch))
+            else:
+                commits.add(_commits(batch.filter(is_kept)))
+                rest.add(batch.filter(pc.invert(is_kept)))
+    return Written(commits.names, rest.names, counts, spans.all)
+
+
+def _is_commit(batch: pa.RecordBatch) -> pa.BooleanArray:
+    """Never null."""
+    return pc.and_(pc.is_in(batch["record_type"], _TYPES), pc.is_null(batch["problem"]))
+
+
+def _counts(batch: pa.RecordBatch, is_commit: pa.BooleanArray, is_kept: pa.BooleanArray) -> Counts:
+    commits, kept = is_commit.true_count, is_kept.true_count
+    return Counts(commits, commits - kept, len(batch) - commits, len(batch) - batch["problem"].null_count)
+
+
+def _spans(batch: pa.RecordBatch) -> Iterable[tuple[str, int, int, int]]:
+    ends = [("log_offset", "min"), ("log_offset", "max")]
+    found = pa.Table.from_batches([batch]).group_by(["cluster", "log_partition"]).aggregate(ends)
+    names = ("cluster", "log_partition", "log_offset_min", "log_offset_max")
+    return zip(*(found[name].to_pylist() for name in names), strict=True)
+
+
+class _Spans:
+    """Firsts and lasts, joined."""
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[str, int], tuple[int, int]] = {}
+
+    def add(self, spans: Iterable[tuple[str, int, int, int]]) -> None:
+        for cluster, partition, first, last in spans:
+            ends = self._ends.get((cluster, partition), (first, last))
+            self._ends[cluster, partition] = min(first, ends[0]), max(last, ends[1])
+
+    @property
+    def all(self) -> tuple[tuple[str, int, int, int], ...]:
+        return tuple((*place, *ends) for place, ends in self._ends.items())
+
+
+def _commits(decoded: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of tables.COMMITS, of commits that are no tombstones."""
+    rows = len(decoded)
+    made = {name: _times(decoded[source]) for name, source in _TIMES.items()}
+    made["removed_by"] = pa.nulls(rows, pa.string())
+    made["is_transactional"] = pc.is_valid(decoded["producer_id"])
+    columns = [made[name] if name in made else decoded[name] for name in COMMITS.names]
+    return pa.RecordBatch.from_arrays(columns, schema=COMMITS.arrow)
+
+
+def _times(milliseconds: pa.Array) -> pa.Array:
+    """Milliseconds since the epoch as tables.schema.TIME."""
+    is_time = pc.and_(pc.greater_equal(milliseconds, 0), pc.less_equal(milliseconds, LAST_MS))
+    return pc.if_else(is_time, milliseconds, None).cast(pa.timestamp("ms", "UTC")).cast(TIME)
+
+
+class _File:
+    """A parquet file with a new unique name, by which the ledger distinguishes it from others; none without rows."""
+
+    def __init__(self, directory: Path, schema: pa.Schema) -> None:
+        self._path = directory / f"{uuid.uuid4().hex}.parquet"
+        self._schema = schema
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = 0
+        self.rows = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self._path.name,) if self.rows else ()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if not len(batch):
+            return
+        self._waiting.append(batch)
+        self._waiting_rows += len(batch)
+        self.rows += len(batch)
+        if self._waiting_rows >= _ROWS_PER_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        if self._writer is None:
+            repeated = [field.name for field in self._schema if pa.types.is_string(field.type)]
+            self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd", use_dictionary=repeated)
+        self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
+        self._waiting, self._waiting_rows = [], 0
+
+    def __enter__(self) -> _File:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._flush()
+        if self._writer is not None:
+            self._writer.close()

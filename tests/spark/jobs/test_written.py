@@ -1,0 +1,113 @@
+"""What tasks write of the history is what Spark makes of the same rows."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from groupkeeper.pipeline.jobs.history import Aside, append
+from groupkeeper.pipeline.kafka.written import Counts, Written, write
+from groupkeeper.pipeline.storage.output import open_output
+from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
+from groupkeeper.pipeline.tables.schema import LAST_MS
+from groupkeeper.pipeline.transforms.history import commits, is_from
+
+
+def row(rng: random.Random, offset: int) -> dict[str, object]:
+    kind = rng.choice((0, 1, 1, 1, 2, 3, None))
+    is_commit = kind in (0, 1)
+    is_tombstone = rng.random() < 0.2
+    problem = "malformed" if rng.random() < 0.1 else None
+    times = (-1, 0, 1_700_000_000_123, LAST_MS, LAST_MS + 1, 2**62, None)
+    return {
+        "cluster": rng.choice(("east", "west")),
+        "log_partition": rng.randrange(3),
+        "log_offset": offset,
+        "log_timestamp_ms": rng.choice(times),
+        "producer_id": rng.choice((None, None, 0, 77)),
+        "record_type": kind,
+        "value_version": None if is_tombstone else 3,
+        "is_tombstone": is_tombstone,
+        "group_id": rng.choice(("g", "größe", "")),
+        "topic": "t" if is_commit else None,
+        "partition": rng.randrange(5) if is_commit else None,
+        "committed_offset": None if is_tombstone else rng.randrange(2**40),
+        "commit_timestamp_ms": rng.choice(times),
+        "expire_timestamp_ms": rng.choice(times),
+        "group_record": None if is_commit else "{}",
+        "problem": problem,
+    }
+
+
+def batches(seed: int, count: int) -> list[pa.RecordBatch]:
+    rng = random.Random(seed)
+    found: list[pa.RecordBatch] = []
+    begin = 0
+    while begin < count:
+        end = min(count, begin + rng.randrange(1, 200))
+        rows = [row(rng, offset) for offset in range(begin, end)]
+        found.append(pa.RecordBatch.from_pylist(rows, schema=DECODED.arrow))
+        begin = end
+    return found
+
+
+def test_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+    decoded = batches(1, 2_000)
+    parts = [write(decoded[:5], tmp_path / "new"), write(decoded[5:], tmp_path / "new"), write([], tmp_path / "new")]
+    written = Written.together([each.text for each in parts])
+    frame = spark.createDataFrame(pa.Table.from_batches(decoded), DECODED.ddl)
+    expected = commits(frame).where("NOT is_tombstone").toArrow().cast(COMMITS.arrow)
+    found = pa.concat_tables([pq.read_table(tmp_path / "new" / name) for name in written.commits])
+    assert found.schema.equals(COMMITS.arrow)
+    by_offset = [(name, "ascending") for name in ("log_offset",)]
+    assert found.sort_by(by_offset).to_pylist() == expected.sort_by(by_offset).to_pylist()
+    rest = pa.concat_tables([pq.read_table(tmp_path / "new" / name) for name in written.rest])
+    kept = set(found["log_offset"].to_pylist())
+    whole = pa.Table.from_batches(decoded).to_pylist()
+    assert rest.to_pylist() == [each for each in whole if each["log_offset"] not in kept]
+    all_commits = [each for each in whole if each["record_type"] in (0, 1) and each["problem"] is None]
+    gone, bad = (
+        sum(bool(each[name]) for each in rows) for name, rows in (("is_tombstone", all_commits), ("problem", whole))
+    )
+    assert written.counts == Counts(len(all_commits), gone, len(whole) - len(all_commits), bad)
+    spans = {(name, number): (first, last) for name, number, first, last in written.spans}
+    for (name, number), (first, last) in spans.items():
+        own = [each["log_offset"] for each in whole if (each["cluster"], each["log_partition"]) == (name, number)]
+        assert (first, last, written.ends[name][number]) == (min(own), max(own), max(own) + 1)
+    assert len(spans) == 6
+
+
+def test_rows_from_before_are_seen(spark: SparkSession, tmp_path: Path) -> None:
+    written = write(batches(2, 100), tmp_path)
+    assert not written.repeats({})
+    assert not written.repeats({name: dict.fromkeys(range(3), 0) for name in ("east", "west")})
+    assert written.repeats({"east": {1: 90}})
+    frame = spark.read.schema(COMMITS.ddl).parquet(*(str(tmp_path / name) for name in written.commits))
+    assert (
+        frame.where(is_from({"east": {1: 90}}))
+        .where("cluster = 'east' AND log_partition = 1 AND log_offset < 90")
+        .count()
+        == 0
+    )
+
+
+def test_what_is_read_again_is_appended_once(spark: SparkSession, tmp_path: Path) -> None:
+    """As when a stream repeats a batch that was appended before its checkpoint was written."""
+    rows = pa.Table.from_batches(batches(3, 300)).sort_by("log_offset")
+    with open_output(spark, str(tmp_path)) as output:
+        for first, last in ((0, 200), (100, 300), (0, 300)):
+            directory, path = output.folder_aside(DECODED)
+            append(output, Aside(directory, write(rows.slice(first, last - first).to_batches(), path)), {})
+            assert not path.exists()
+        found = [row.log_offset for table in (COMMITS, GROUP_RECORDS) for row in output.read(table).collect()]
+    assert sorted(found) == list(range(300))
+
+
+def test_nothing_is_nothing(tmp_path: Path) -> None:
+    assert write([], tmp_path / "folder") == Written()
+    assert Written.together([]) == Written()
+    assert list((tmp_path / "folder").iterdir()) == []
