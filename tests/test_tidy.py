@@ -176,6 +176,11 @@ def test_no_machine_paths() -> None:
     assert found == []
 
 
+def test_the_pages_of_serve_have_the_same_glossary() -> None:
+    served = ROOT / "src/groupkeeper/web/files/glossary.md"
+    assert served.read_text() == (ROOT / "docs/glossary.md").read_text(), "run `make docs`"
+
+
 def test_requirements_name_no_index() -> None:
     for path in sorted((ROOT / "requirements").iterdir()):
         for line in path.read_text().splitlines():
