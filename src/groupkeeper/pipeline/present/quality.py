@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.present.sql import Rows, made, only
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, FRESHNESS, LAG, QUALITY, REJECTS, STATUS, Table
 
 __all__ = ["FAILED", "OK", "UNKNOWN", "Check", "Offsets", "checks_of_offsets", "checks_of_tables", "quality_rows"]
@@ -18,7 +18,7 @@ OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
 _KnownOffsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic."""
 
-_COUNTED = pa.schema([("rows", pa.int64()), ("doubled", pa.int64())])
+_COUNTED = pa.schema([("name", pa.string()), ("rows", pa.int64()), ("doubled", pa.int64())])
 _FOUND = pa.schema([("cluster", pa.string()), ("found", pa.int64()), ("detail", pa.string())])
 
 _REJECTED = """
@@ -92,7 +92,7 @@ def checks_of_offsets(
 
 def checks_of_tables(rows: Mapping[Table, Rows]) -> list[Check]:
     """Of whole tables that go together."""
-    counts = {table: _counts(table, own) for table, own in rows.items()}
+    counts = _counts(rows)
     checks = [_keys(table, doubled) for table, (_, doubled) in counts.items()]
     if CURRENT_OFFSETS in counts:
         offsets, _ = counts[CURRENT_OFFSETS]
@@ -117,14 +117,18 @@ def quality_rows(checks: Iterable[Check], now_ms: int) -> pa.RecordBatchReader:
     return pa.Table.from_pylist(rows, QUALITY.arrow).to_reader()
 
 
-def _counts(table: Table, rows: Rows) -> tuple[int, int]:
-    """How many rows, and how many of them have a key that another one has."""
-    query = f"""
-        SELECT coalesce(sum(n), 0)::BIGINT AS rows, coalesce(sum(n - 1), 0)::BIGINT AS doubled
-        FROM (SELECT count(*) AS n FROM own GROUP BY {", ".join(table.key)})
-    """
-    (found,) = made(_COUNTED, query, {"own": rows}).read_all().to_pylist()
-    return found["rows"], found["doubled"]
+def _counts(rows: Mapping[Table, Rows]) -> dict[Table, tuple[int, int]]:
+    """How many rows tables have, and how many of them have a key that another one has: one query for all."""
+    parts = [
+        f"""
+        SELECT '{table.name}' AS name, coalesce(sum(n), 0)::BIGINT AS rows, coalesce(sum(n - 1), 0)::BIGINT AS doubled
+        FROM (SELECT count(*) AS n FROM "{table.name}" GROUP BY {", ".join(table.key)})"""
+        for table in rows
+    ]
+    given = {table.name: only(own, table.key) for table, own in rows.items()}
+    found = made(_COUNTED, " UNION ALL ".join(parts), given).read_all().to_pylist() if rows else []
+    by_name = {row["name"]: (row["rows"], row["doubled"]) for row in found}
+    return {table: by_name[table.name] for table in rows}
 
 
 def _keys(table: Table, doubled: int) -> Check:

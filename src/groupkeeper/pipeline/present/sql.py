@@ -5,7 +5,7 @@ history, and each of Spark's jobs would cost more than all of them.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import duckdb
@@ -14,10 +14,10 @@ import pyarrow.dataset as pads
 
 from groupkeeper.pipeline.tables.schema import LAST_MS, Table
 
-__all__ = ["LATEST_RECORDS", "Rows", "copied", "empty", "made", "plain", "together"]
+__all__ = ["LATEST_RECORDS", "Rows", "copied", "empty", "made", "only", "plain", "together"]
 
-Rows: TypeAlias = pa.Table | pads.Dataset
-"""Of a table. A data set's times must be `plain`."""
+Rows: TypeAlias = pa.Table | pads.Dataset | pads.Scanner
+"""Of a table. Times of a data set or a scanner must be `plain`."""
 
 LATEST_RECORDS = """
 SELECT * FROM (
@@ -59,7 +59,10 @@ def made(
     for name, rows in given.items():
         # Of a scanner DuckDB takes all rows and filters them itself: Arrow may compare a time of a filter, which has no
         # zone, with those that the files have, and fail.
-        connection.register(name, rows.cast(plain(rows.schema)) if isinstance(rows, pa.Table) else rows.scanner())
+        if isinstance(rows, pa.Table):
+            connection.register(name, rows.cast(plain(rows.schema)))
+        else:
+            connection.register(name, rows if isinstance(rows, pads.Scanner) else rows.scanner())
     found = connection.sql(query, params=dict(values or {})).to_arrow_reader(_BATCH)
     schema = pa.schema([*(wanted if isinstance(wanted, pa.Schema) else wanted.arrow), *extra])
     return pa.RecordBatchReader.from_batches(schema, _batches(connection, found, schema))
@@ -81,6 +84,13 @@ def copied(table: Table, rows: Rows) -> pa.RecordBatchReader:
 def empty(table: Table) -> pa.Table:
     """No rows."""
     return table.arrow.empty_table()
+
+
+def only(rows: Rows, columns: Sequence[str]) -> Rows:
+    """Some columns, for `made`: others are not read."""
+    if isinstance(rows, pa.Table):
+        return rows.select(list(columns))
+    return rows if isinstance(rows, pads.Scanner) else rows.scanner(columns=list(columns))
 
 
 def together(*parts: Rows) -> Rows:
