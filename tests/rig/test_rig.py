@@ -36,18 +36,20 @@ from tests.rig.judges import pages as judge_pages
 from tests.rig.judges import pipeline as judge_pipeline
 from tests.rig.judges import sweep as judge_sweep
 from tests.rig.judges import times as judge_times
-from tests.rig.judges.exporter import agrees
+from tests.rig.judges.exporter import BY_STATUS, MEMBER_PARTITIONS, agrees
 from tests.rig.run import Run
 from tests.rig.shrink import shrink
 from tests.rig.story import Committer, Consumer, Cutter, Producer, Sharer, Story, Topic
 from tests.rig.truth import RETRY_NS, Truth
-from tests.unit.live.views import row, snapshot, view
+from tests.unit.live.views import described, member, row, snapshot, view
 
 from groupkeeper.client.admin.types import Position
+from groupkeeper.client.admin.types import TopicPartition as Place
 from groupkeeper.live.model import Wait
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.group import group_page
+from groupkeeper.web.pages.topics import topic_page, topics_of
 
 CLUSTERS = ("embedded", "apache-4.3.1")
 
@@ -348,10 +350,17 @@ def test_a_duration_on_a_page_says_within_which_bounds_it_is(ms: int) -> None:
 
 def test_a_page_is_read_by_the_names_of_its_tables() -> None:
     rows = [row("orders", 0, 40), row("orders", 1, None)]
-    made = view("late", rows, [Wait(185_400), Wait(None)])
+    places = [Place("orders", partition) for partition in (0, 1)]
+    made = view("late", rows, [Wait(185_400), Wait(None)], described("late", member("m", *places)))
     page = judge_pages.Page(group_page(snapshot(made), made, [], [], 1_700_000_000_000))
     assert page.tables["partitions"][0]["committed"] == "40"
     assert page.tables["partitions"][0]["time lag"] == "3 min 5 s"
     assert page.tables["partitions"][1]["committed"] == "—"
     assert page.numbers[0][1]["type"] == "Classic"
     assert len(page.instants) == 1
+    series: judge_pages.Series = {}
+    judge_pages.group_series(series, "late", page)
+    (topic,) = topics_of(snapshot(made))
+    judge_pages.topic_series(series, "orders", judge_pages.Page(topic_page(snapshot(made), topic, {}, 1)))
+    assert list(series[MEMBER_PARTITIONS].values()) == [2]
+    assert series[BY_STATUS] == {("late", "orders", "no_commit"): 1}

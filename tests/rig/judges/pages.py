@@ -181,14 +181,14 @@ def _read(address: str, cluster: str, rng: random.Random, told: Series) -> tuple
     for row in rows:
         row["group"] = re.sub(r"^'(?=[-=+@\t\r])", "", row["group"])  # which keeps a spreadsheet from calculating
     wish = _wish(rows, rng)
-    listed = page("/cluster", **wish).tables["groups"]
+    listed = page("/cluster", **wish).tables.get("groups", [])
     series: Series = {MEASURED: told[MEASURED]}
     for row in rows:
-        _group(series, row["group"], page("/group", group=row["group"]))
+        group_series(series, row["group"], page("/group", group=row["group"]))
         if row["problem"]:
             series.setdefault(PROBLEM, {})[row["group"], row["problem"], ""] = 1
-    for line in page("/topics").tables["topics"]:
-        _topic(series, line["topic"], page("/topic", topic=line["topic"]))
+    for line in page("/topics").tables.get("topics", ()):
+        topic_series(series, line["topic"], page("/topic", topic=line["topic"]))
     fleet = Page(text("/"))
     titles = [title for title, _ in fleet.numbers]
     instants.add(fleet.instants[titles.index(cluster)] if len(titles) == len(fleet.instants) else "a cluster is down")
@@ -238,7 +238,7 @@ def _set(series: Series, name: str, value: float | None, *labels: str) -> None:
         series.setdefault(name, {})[labels] = value
 
 
-def _group(series: Series, group: str, page: Page) -> None:
+def group_series(series: Series, group: str, page: Page) -> None:
     """What the page of a group says."""
     facts = page.numbers[0][1]
     assignor = facts.get("assignor", "—").removeprefix("—")
@@ -257,7 +257,7 @@ def _group(series: Series, group: str, page: Page) -> None:
         _set(series, name, number, group, topic)
     for line in page.tables.get("members", ()):
         places = re.findall(r"\d+_\d+", line["active"]) if "active" in line else re.findall(
-            r"\d+(?=, |;|$)", re.sub(r"[^;]*: ", "", line["has"]))  # fmt: skip
+            r"\d+(?=, |;|$)", re.sub(r"[^;]*: ", "", line["assigned"]))  # fmt: skip
         _set(series, MEMBER_PARTITIONS, len(places), group, line["member"], line["client"], line["host"])
 
 
@@ -280,13 +280,13 @@ def _partition(series: Series, group: str, line: Line, counts: Counter[tuple[str
         counts[MAX_LAG, topic] = max(counts[MAX_LAG, topic], lag)
 
 
-def _topic(series: Series, topic: str, page: Page) -> None:
+def topic_series(series: Series, topic: str, page: Page) -> None:
     """What the page of a topic says of those who read it."""
     for line in page.tables["groups that read it"]:
         own = (line["group"], topic)
         for name, column in ((PARTITIONS, "partitions"), (ON_IT, "members on it"), (LAG, "lag"), (LOST, "lost")):
             _set(series, name, _number(line[column]), *own)
-        _set(series, BY_STATUS, _number(line["without a commit"]), *own, "no_commit")
+        _set(series, BY_STATUS, _number(line["without commit"]), *own, "no_commit")
         _set(series, SECONDS, seconds_of(line["time lag"]), *own)
         _set(series, MARGIN, seconds_of(line["retention margin"]), *own)
 
