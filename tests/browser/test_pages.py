@@ -61,9 +61,9 @@ def test_one_gets_from_the_fleet_to_a_group_and_the_list_is_sorted_by_links(serv
 
 
 def test_a_page_is_brought_up_to_date_where_it_stands(browser: Browser) -> None:
-    async def commit_6(servers: str) -> None:
+    async def commits(servers: str, offset: int) -> None:
         async with Admin(servers) as admin:
-            await commit(admin, "search", "orders", 6)
+            await commit(admin, "search", "orders", offset)
 
     with BackgroundBroker() as broker:
         aside(lambda: arrange(broker.bootstrap_servers))
@@ -76,7 +76,7 @@ def test_a_page_is_brought_up_to_date_where_it_stands(browser: Browser) -> None:
             lag = page.locator("tbody tr td:nth-child(3)")
             assert lag.all_text_contents() == ["0", "5", "8"]
             expect(page.locator("#live")).to_have_text("live")
-            aside(lambda: asyncio.run(commit_6(broker.bootstrap_servers)))
+            aside(lambda: asyncio.run(commits(broker.bootstrap_servers, 6)))
             expect(lag).to_have_text(["0", "5", "2"])
             # What one does there goes on.
             assert page.evaluate("document.activeElement.textContent") == "search"
@@ -84,3 +84,8 @@ def test_a_page_is_brought_up_to_date_where_it_stands(browser: Browser) -> None:
             assert [each for each in complaints if "404" not in each] == []
             served.process.kill()
             expect(page.locator("#live")).to_have_text("The server does not answer.")
+            aside(lambda: asyncio.run(commits(broker.bootstrap_servers, 7)))
+            # Another one at its place: the page is of its first poll, though no other will come.
+            with serving(*where, "--interval", "1h", "--port", str(served.port)):
+                expect(lag).to_have_text(["0", "5", "1"])
+                expect(page.locator("#live")).to_have_text("live")

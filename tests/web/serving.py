@@ -67,10 +67,11 @@ class Served(NamedTuple):
 
 @contextmanager
 def serving(*words: str) -> Iterator[Served]:
-    """Started with these words, at a free port, without a history unless that is among them."""
-    command = [COMMAND, "serve", "--port", "0", *words]
-    if "--history" not in words:
-        command += ["--history", "off"]
+    """Started with these words, at a free port and without a history unless these are among them."""
+    command = [COMMAND, "serve", *words]
+    for option, value in (("--port", "0"), ("--history", "off")):
+        if option not in words:
+            command += [option, value]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None

@@ -6,6 +6,7 @@
   let stream = null;
   let isFetching = false;
   let isStale = false;
+  let retry = null;
 
   const say = (text) => {
     if (said.textContent !== text) said.textContent = text;
@@ -42,6 +43,7 @@
         say("Log in again: load the page.");
         return;
       }
+      if (answer.status >= 500) throw new Error(answer.statusText); // of a proxy, while the server starts
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (!answer.ok) {
         say(fresh.querySelector("main")?.textContent.trim().slice(0, 200) || "The page is not there any more.");
@@ -62,6 +64,8 @@
       say("live");
     } catch {
       say("The server does not answer.");
+      clearTimeout(retry);
+      retry = setTimeout(renew, 3000);
     } finally {
       isFetching = false;
     }
@@ -71,11 +75,17 @@
   const follow = () => {
     if (stream) stream.close();
     stream = new EventSource(source);
-    stream.addEventListener("open", () => say("live"));
+    let isLost = false;
+    stream.addEventListener("open", () => {
+      if (isLost) renew(); // polls were missed
+      else say("live");
+      isLost = false;
+    });
     stream.addEventListener("poll", () => setTimeout(renew, Math.random() * 200));
-    stream.addEventListener("error", () =>
-      say(stream.readyState === EventSource.CLOSED ? "Not live: load the page again." : "The server does not answer."),
-    );
+    stream.addEventListener("error", () => {
+      isLost = true;
+      say(stream.readyState === EventSource.CLOSED ? "Not live: load the page again." : "The server does not answer.");
+    });
   };
 
   // A browser has few connections for a server: hidden pages take none.
