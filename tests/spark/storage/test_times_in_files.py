@@ -11,10 +11,10 @@ from tests.spark.transforms.test_status import Cases, behind, commit_intervals, 
 from tests.spark.transforms.traces import HOUR, frame, lag_frame, ms, rewinds_of, seconds_of
 
 from groupkeeper.pipeline.present.moved import recent_rewinds
-from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.present.sql import Rows, empty, made
 from groupkeeper.pipeline.present.status import status
 from groupkeeper.pipeline.storage.output import open_output
-from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS, LAG, REWINDS, Table
+from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS, LAG, LOG_OFFSETS, REWINDS, Table
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, PACES
 from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.moves import moves
@@ -45,7 +45,7 @@ def test_times_of_files_are_compared(spark: SparkSession, tmp_path: Path, writer
         assert {row["group_id"]: (row["status"], seconds_of(row["since_time"])) for row in rows} == cases.wanted
         times = sorted(seconds_of(row.rewind_time) or 0.0 for row in back.collect())
         since = times[len(times) // 2]
-        found = recent_rewinds(REWINDS.arrow.empty_table(), rewinds, {}, ms(since)).read_all()
+        found = recent_rewinds(empty(REWINDS), rewinds, empty(LOG_OFFSETS), {}, ms(since)).read_all()
         assert sorted(seconds_of(each) or 0.0 for each in found["rewind_time"].to_pylist()) == [
             each for each in times if each >= since
         ]

@@ -204,7 +204,8 @@ def _rewinds(tables: Sources, _: Given) -> pa.RecordBatchReader:
 
 def _recent_rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
     since_ms = given.now_ms - RULES.look_back_ms - _CLOCKS_MS
-    return recent_rewinds(tables.rows_then(RECENT_REWINDS), tables.rows_now(REWINDS), given.made_to, since_ms)
+    of = tables.rows_now
+    return recent_rewinds(tables.rows_then(RECENT_REWINDS), of(REWINDS), of(LOG_OFFSETS), given.made_to, since_ms)
 
 
 def _lag(tables: Sources, given: Given) -> pa.RecordBatchReader:

@@ -67,13 +67,20 @@ WHERE log_offset >= coalesce(next_offset, 0)
 """
 
 
-def recent_rewinds(then: Rows, rewinds: Rows, made_to: _Offsets, since_ms: int) -> pa.RecordBatchReader:
-    """The moves back since a time, of those of before and of `rewinds`, of which those from `made_to` on are new."""
-    query = f"""
-    SELECT * FROM (SELECT * FROM earlier UNION ALL BY NAME ({_NEW}))
-    WHERE direction = 'back' AND rewind_time >= $since
+def recent_rewinds(
+    then: Rows, rewinds: Rows, log_offsets: Rows, made_to: _Offsets, since_ms: int
+) -> pa.RecordBatchReader:
+    """The moves back since a time, of those of before and of `rewinds`, of which those from `made_to` on are new; none
+    of a topic that was deleted, where `log_offsets` has another one of its name.
     """
-    given = {"earlier": then, "rewinds": rewinds, "made_to": _places(made_to)}
+    query = f"""
+    WITH ids AS (
+        SELECT cluster, topic, any_value(topic_id) AS id_now FROM log_offsets GROUP BY cluster, topic
+    )
+    SELECT * FROM (SELECT * FROM earlier UNION ALL BY NAME ({_NEW})) LEFT JOIN ids USING (cluster, topic)
+    WHERE direction = 'back' AND rewind_time >= $since AND coalesce(topic_id = id_now, true)
+    """
+    given = {"earlier": then, "rewinds": rewinds, "log_offsets": log_offsets, "made_to": _places(made_to)}
     return made(REWINDS, query, given, {"since": datetime(1970, 1, 1) + timedelta(milliseconds=since_ms)})
 
 

@@ -337,6 +337,7 @@ REWINDS = Table(
         Column("direction", pa.string(), "back or ahead"),
         Column("was_empty", pa.bool_(), "whether the group had no members then, as after a reset; null: not known"),
         *_COMMIT_PLACE,
+        Column("topic_id", pa.string(), "id of the topic; null: the commit does not have it"),
     ),
     day_of="rewind_time",
 )

@@ -12,7 +12,9 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.jobs.topics import _created_again, _is_measured, _rows
 from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, Refused
 from groupkeeper.pipeline.present.lag import lag
-from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LAG, LOG_OFFSETS, TOPICS, Table
+from groupkeeper.pipeline.present.moved import recent_rewinds
+from groupkeeper.pipeline.present.sql import empty
+from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LAG, LOG_OFFSETS, REWINDS, TOPICS, Table
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -70,3 +72,20 @@ def test_an_id_stays_known_while_no_log_can_be_queried() -> None:
     before = {("c", "t"): {"topic_id": "one", "measured_time": BEGIN, "measures": []}}
     (row,) = _rows("c", instant(Refused("no leader", is_deleted=False)), {}, before)
     assert row["topic_id"] == "one"
+
+
+@pytest.mark.parametrize("is_carried", [True, False])
+def test_moves_back_in_the_earlier_topic_are_left_out(*, is_carried: bool) -> None:
+    moves = [
+        rows(REWINDS, partition=number, topic_id=topic_id, direction="back", rewind_time=BEGIN, log_offset=number)
+        for number, topic_id in enumerate(("one", "two", None))
+    ]
+    given = pa.concat_tables(moves)
+    there = (given, empty(REWINDS)) if is_carried else (empty(REWINDS), given)
+
+    def found(topic_id: str | None) -> list[int]:
+        logs = rows(LOG_OFFSETS, topic_id=topic_id)
+        return sorted(recent_rewinds(*there, logs, {}, 0).read_all()["partition"].to_pylist())
+
+    assert found("two") == [1, 2]
+    assert found(None) == [0, 1, 2]
