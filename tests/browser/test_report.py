@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ from tests.fleet_tables import EVIL, fleet, write
 
 from groupkeeper.pipeline.report import page as pages
 from groupkeeper.pipeline.report.reading import read_report
+from groupkeeper.pipeline.report.sections import anchor
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -127,10 +129,34 @@ def test_who_looks_sees_the_worst_first_and_what_is_not_known(url: str, browser:
         assert all(abs(line - shade) < 3 for line, shade in widths)
         clipped = page.evaluate(
             "[...document.querySelectorAll('dd, .axis span, h3, .finding span')]"
-            ".filter((each) => each.scrollWidth > each.clientWidth + 1 && each.clientWidth)"
+            ".filter((each) => each.checkVisibility() && each.scrollWidth > each.clientWidth + 1)"
             ".map((each) => each.outerHTML)"
         )
         assert clipped == []
+
+
+def test_a_group_of_a_large_fleet_opens_by_its_name(tmp_path: Path, browser: Browser) -> None:
+    """Its row and its section are packed until they are asked for."""
+    tables = write(tmp_path / "tables", fleet(700))
+    file = tmp_path / "report.html"
+    report = read_report(str(tables), hours=24, top=10)
+    file.write_text(pages.page(report))
+    last = next(each for each in reversed(report.groups) if len(each.group_id) < 30 and each.group_id.isascii())
+    name = anchor(last.cluster, last.group_id)
+    with opened(browser) as (page, complaints, requests):
+        page.goto(file.as_uri())
+        assert page.evaluate("document.querySelectorAll('#table-groups tbody tr').length") < 700
+        assert page.evaluate(f"document.getElementById('{name}')") is None
+        page.locator("#table-groups").locator("xpath=..").locator("xpath=..").locator("input").fill(last.group_id)
+        link = page.locator(f"#table-groups a[href='#{name}']")
+        link.click()
+        section = page.locator(f"#{name}[open]")
+        section.wait_for(timeout=10_000)
+        assert last.group_id in section.inner_text()
+        page.goto(f"{file.as_uri()}?again#{name}")
+        page.locator(f"#{name}[open]").wait_for(timeout=10_000)
+        assert complaints == []
+        assert [each for each in requests if not each.startswith(file.as_uri())] == []
 
 
 def test_it_is_readable_without_javascript(url: str, browser: Browser) -> None:

@@ -49,6 +49,13 @@ font-variant-numeric:tabular-nums}
 .finding code{display:block;font-size:12.5px;background:var(--page);border-radius:4px;padding:3px 7px}
 code{overflow-wrap:anywhere}
 summary{cursor:pointer;color:var(--accent)}
+.group{margin:0 0 10px}
+.group>summary{color:inherit}
+.group>summary h3{display:inline;margin-right:10px}
+.group>p{margin:10px 0}
+.group .wide{max-height:420px;overflow:auto}
+.group .two{margin:14px 0 0}
+h4{font-size:14px;margin:14px 0 6px}
 .fold>summary{margin:40px 0 10px;color:inherit;list-style-position:outside}
 .fold>summary h2{display:inline;margin:0}
 .urgent{margin:14px 0 0;padding:0;list-style:none}
@@ -134,58 +141,99 @@ footer{margin-top:40px;font-size:13px;color:var(--soft);overflow-wrap:anywhere}
 """
 
 _TABLES = """\
-const sortable = (table) => {
-  const body = table.tBodies[0];
-  const heads = [...table.tHead.rows[0].cells];
+(() => {
+  // What is packed: HTML that this page's writer made, compressed. It is inserted where it is asked for.
+  const unpacked = async (pack) => {
+    const bytes = Uint8Array.from(atob(pack.textContent), (each) => each.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const template = document.createElement("template");
+    template.innerHTML = await new Response(stream).text();
+    return template.content;
+  };
+  const all = async (table) => {
+    const pack = table.parentElement.parentElement.querySelector("script[data-pack=rows]");
+    if (!pack) return;
+    const rows = unpacked(pack);
+    pack.remove();
+    table.tBodies[0].append(await rows);
+  };
+
   const key = (row, column) => {
     const cell = row.cells[column];
     return "v" in cell.dataset ? Number(cell.dataset.v) : cell.textContent.toLowerCase();
   };
-  heads.forEach((head, column) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.title = "sort by this column";
-    button.append(...head.childNodes);
-    head.append(button);
-    button.addEventListener("click", () => {
-      const first = head.classList.contains("n") || head.classList.contains("t") ? "descending" : "ascending";
-      const other = first === "ascending" ? "descending" : "ascending";
-      const order = head.getAttribute("aria-sort") === first ? other : first;
-      heads.forEach((each) => each.removeAttribute("aria-sort"));
-      head.setAttribute("aria-sort", order);
-      const sign = order === "ascending" ? 1 : -1;
-      const rows = [...body.rows].map((row) => [key(row, column), row]);
-      rows.sort(([one], [two]) => (one < two ? -sign : one > two ? sign : 0));
-      body.append(...rows.map(([, row]) => row));
+  const sortable = (table) => {
+    const body = table.tBodies[0];
+    const heads = [...table.tHead.rows[0].cells];
+    heads.forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.title = "sort by this column";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", async () => {
+        await all(table);
+        const first = head.classList.contains("n") || head.classList.contains("t") ? "descending" : "ascending";
+        const other = first === "ascending" ? "descending" : "ascending";
+        const order = head.getAttribute("aria-sort") === first ? other : first;
+        heads.forEach((each) => each.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", order);
+        const sign = order === "ascending" ? 1 : -1;
+        const rows = [...body.rows].map((row) => [key(row, column), row]);
+        rows.sort(([one], [two]) => (one < two ? -sign : one > two ? sign : 0));
+        body.append(...rows.map(([, row]) => row));
+      });
     });
+    if (table.dataset.filter) {
+      const field = document.createElement("input");
+      field.type = "search";
+      field.className = "filter";
+      field.placeholder = field.ariaLabel = table.dataset.filter;
+      field.addEventListener("input", async () => {
+        await all(table);
+        const wanted = field.value.toLowerCase();
+        for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+      });
+      table.parentElement.before(field);
+    }
+  };
+
+  // A group's section is opened by its link, and taken out of its pack before.
+  const section = async (id) => {
+    const there = document.getElementById(id);
+    if (there) return there;
+    const pack = [...document.querySelectorAll("script[data-ids]")].find((each) => each.dataset.ids.includes(id));
+    const found = pack && (await unpacked(pack)).getElementById(id);
+    if (!found) return null;
+    document.getElementById(id) ?? document.getElementById("sections").append(found);
+    return document.getElementById(id);
+  };
+  const reveal = async () => {
+    const id = location.hash.slice(1), at = id && (await section(id));
+    if (!at) return;
+    for (const fold of [at.querySelector(":scope>details.fold"), at.closest("details.fold"), at])
+      if (fold?.tagName === "DETAILS") fold.open = true;
+    at.querySelectorAll("table.sortable:not([data-sortable])").forEach(prepare);
+    at.scrollIntoView();
+    at.querySelector("summary")?.focus({ preventScroll: true });
+  };
+  const prepare = (table) => {
+    table.dataset.sortable = "";
+    sortable(table);
+  };
+  document.querySelectorAll("table.sortable").forEach(prepare);
+  if (matchMedia("(max-width:600px)").matches)
+    document.querySelectorAll("details.fold").forEach((each) => { each.open = false; });
+  addEventListener("beforeprint", () => {
+    document.querySelectorAll("details.fold").forEach((each) => { each.open = true; });
   });
-  if (table.dataset.filter) {
-    const field = document.createElement("input");
-    field.type = "search";
-    field.className = "filter";
-    field.placeholder = field.ariaLabel = table.dataset.filter;
-    field.addEventListener("input", () => {
-      const wanted = field.value.toLowerCase();
-      for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
-    });
-    table.parentElement.before(field);
-  }
-};
-document.querySelectorAll("table.sortable").forEach(sortable);
-if (matchMedia("(max-width:600px)").matches)
-  document.querySelectorAll("details.fold").forEach((each) => { each.open = false; });
-addEventListener("beforeprint", () => {
-  document.querySelectorAll("details.fold").forEach((each) => { each.open = true; });
-});
-const reveal = () => {
-  const at = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (!at) return;
-  const fold = at.querySelector("details.fold") || at.closest("details.fold");
-  if (fold) fold.open = true;
-  at.scrollIntoView();
-};
-addEventListener("hashchange", reveal);
-if (location.hash) reveal();
+  addEventListener("hashchange", reveal);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[href^='#']");
+    if (link && link.hash === location.hash) reveal();
+  });
+  if (location.hash) reveal();
+})();
 """
 
 SCRIPT = PLOT_SCRIPT + _TABLES

@@ -5,16 +5,22 @@ what happened, and of the last measurement where they are of what is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import NamedTuple
 
 __all__ = [
     "STATUSES",
     "Activity",
     "Cluster",
+    "Details",
+    "Event",
     "Finding",
     "Group",
     "LagLine",
+    "Member",
+    "Partition",
     "Refresh",
     "Report",
     "Rewind",
@@ -153,6 +159,60 @@ class Stale(NamedTuple):
     lost_records: int | None
 
 
+class Partition(NamedTuple):
+    """A partition that a group has committed an offset of, as tables.LAG and tables.STATUS have it."""
+
+    topic: str
+    partition: int
+    status: str
+    committed_offset: int | None
+    log_end_offset: int | None
+    lag: int | None
+    lag_ms: int | None
+    lag_basis: str | None
+    growth_per_s: float | None
+    catch_up_ms: int | None
+    margin_ms: int | None
+    commit_time: datetime | None
+    problem: str
+
+
+class Member(NamedTuple):
+    """`name`: its instance id, else its member id. `assigned`: topics with their partitions."""
+
+    name: str
+    client_id: str
+    client_host: str
+    state: str
+    assigned: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class Event(NamedTuple):
+    """Something that happened to a group; `times` times, from `time` on until `until`."""
+
+    time: datetime
+    until: datetime
+    what: str
+    about: str
+    times: int = 1
+
+
+class Details(NamedTuple):
+    """More about a group: partitions with the worst first, events with the latest first. `left_out`: how many
+    partitions, members and events there are beside them. `commits`: offsets committed in each bin of `minutes` from
+    `begin` on; empty: none.
+    """
+
+    line: LagLine | None = None
+    partitions: tuple[Partition, ...] = ()
+    members: tuple[Member, ...] = ()
+    events: tuple[Event, ...] = ()
+    left_out: tuple[int, int, int] = (0, 0, 0)
+    begin: datetime | None = None
+    minutes: int = 1
+    commits: tuple[int, ...] = ()
+
+
 class Report(NamedTuple):
     """`measured_time` None: no lag was measured. `missing` are tables that are not there. `groups` are sorted from
     worst to best; `top` is how many of them the plots show. `refresh` None: no run has listed the tables.
@@ -173,6 +233,7 @@ class Report(NamedTuple):
     missing: tuple[str, ...]
     refresh: Refresh | None = None
     findings: tuple[Finding, ...] = ()
+    details: Mapping[tuple[str, str], Details] = MappingProxyType({})
 
     def worst(self, measure: str) -> list[Group]:
         """The groups that lag most by `lag` or `lag_ms`, worst first; those with nothing to read are left out."""

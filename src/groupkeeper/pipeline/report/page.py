@@ -14,10 +14,11 @@ from groupkeeper.pipeline.report.front import verdict
 from groupkeeper.pipeline.report.look import SCRIPT, STYLE
 from groupkeeper.pipeline.report.markup import Cell, ago, named, nothing, number, sentence, status, table, text
 from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report
+from groupkeeper.pipeline.report.sections import anchor, sections
 
 __all__ = ["page", "verdict"]
 
-_MOST_ROWS = 2000
+_MOST_ROWS = 500
 _MOST_EVENTS = 300
 _WITH_DATE_S = 10 * 86400
 _RULES = {
@@ -57,7 +58,7 @@ class _Section(NamedTuple):
 
 def page(report: Report) -> str:
     """The whole page."""
-    sections = [
+    parts = [
         _Section("clusters", "Clusters", _clusters, ("groups",)),
         _Section("worst", "Furthest behind", _worst, ("lag",)),
         _Section("lag", "Lag over time", _lag, ("lag", "commits", "log_offsets")),
@@ -65,9 +66,10 @@ def page(report: Report) -> str:
         _Section("rewinds", "Rewinds", _rewinds, ("rewinds",)),
         _Section("stale", "Stale groups", _stale, ("stale",)),
         _Section("groups", "All groups", _groups, ("groups",)),
+        _Section("details", "Each group", sections, ("groups",)),
     ]
-    links = "".join(f'<a href="#{each.anchor}">{each.title}</a>' for each in sections)
-    body = "".join(each.html(report) for each in sections)
+    links = "".join(f'<a href="#{each.anchor}">{each.title}</a>' for each in parts)
+    body = "".join(each.html(report) for each in parts)
     policy = f"default-src 'none'; style-src {_hash(STYLE)}; script-src {_hash(SCRIPT)}; base-uri 'none'"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
@@ -309,7 +311,7 @@ def _partly(text: str, group: Group) -> str:
 def _group(report: Report, cluster: str, group_id: str) -> str:
     """A group's name, with its cluster's where there are several."""
     where = f' <span class="soft where">{text(cluster)}</span>' if len(report.clusters) > 1 else ""
-    return f"{text(group_id)}{where}"
+    return f'<a href="#{anchor(cluster, group_id)}">{text(group_id)}</a>{where}'
 
 
 def _hash(text: str) -> str:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.report import impact
+from groupkeeper.pipeline.report.details import read_details
 from groupkeeper.pipeline.report.lag_lines import Key, Window, lag_lines, measured_lines
 from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Finding, Group, Report, Rewind, Stale
 from groupkeeper.pipeline.report.opened import Opened
@@ -84,7 +85,7 @@ class _Reader:
             _clusters(groups, rates, rewinds, shown), groups, _activity(rates, window),
             () if window is None else lag_lines(self._opened, chosen, window, lines),
             rewinds, shown, self._opened.missing, self._opened.refresh,
-            self._findings(groups, stale, shown, rebalances),
+            self._findings(groups, stale, shown, rebalances), read_details(self._opened, groups, lines, window),
         )  # fmt: skip
 
     def _findings(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import re
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
@@ -12,8 +14,21 @@ from groupkeeper.cli.pipeline.report import summary_text
 from groupkeeper.pipeline.report import impact, words
 from groupkeeper.pipeline.report.history import Steps, lag_at, log_of
 from groupkeeper.pipeline.report.look import SCRIPT, STYLE
-from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report, Rewind, Stale
+from groupkeeper.pipeline.report.model import (
+    STATUSES,
+    Activity,
+    Cluster,
+    Details,
+    Event,
+    Group,
+    LagLine,
+    Member,
+    Report,
+    Rewind,
+    Stale,
+)
 from groupkeeper.pipeline.report.page import page, verdict
+from groupkeeper.pipeline.report.sections import anchor
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BEGIN = NOW - timedelta(hours=1)
@@ -61,7 +76,7 @@ def test_a_reason_is_shown_whole() -> None:
     )
     group = a_group(rule=rule, status="stopped")
     text = page(a_report([group], findings=tuple(impact.waiting([group], {}))))
-    assert text.count(rule) == 2  # in front, and in the table
+    assert text.count(rule) == 3  # in front, in the table, and in the group's section
     assert "…" not in Reader(text).row(rule)[2]
 
 
@@ -226,3 +241,26 @@ def test_times_that_contradict_each_other_do_not_turn_the_log_back() -> None:
     log = log_of([(50, 500), (10, 400), (30, 300), (60, 550)], [])
     assert log.ends == ((30, 300), (50, 500), (60, 550))
     assert log_of([], [(1, 7)]).end_at(5) == 7
+
+
+def test_each_group_has_a_section_packed_where_there_are_many() -> None:
+    evil = Details(
+        partitions=(),
+        members=(Member(EVIL, EVIL, EVIL, EVIL, ((EVIL, (0, 1, 2, 7)),)),),
+        events=(Event(BEGIN, NOW, EVIL, EVIL, 3),),
+        left_out=(0, 0, 12),
+    )
+    groups = [a_group(f"{EVIL}{number:03}") for number in range(60)]
+    text = page(a_report(groups, details={(each.cluster, each.group_id): evil for each in groups}))
+    packs = re.findall(r'<script type="text/plain" data-pack="sections" data-ids="([^"]+)">([^<]+)</script>', text)
+    ((ids, data),) = packs
+    assert ids.split() == [anchor(each.cluster, each.group_id) for each in groups[50:]]
+    shown = gzip.decompress(base64.b64decode(data)).decode()
+    for html in (text, shown):
+        assert "<img" not in html
+        assert "<script>alert" not in html
+    assert shown.count("<details") == 10
+    sections = list(ElementTree.fromstring(f"<div>{shown}</div>").iter("details"))
+    said = "".join(sections[0].itertext())
+    assert all(each in said for each in ("0–2, 7", "3 times", "12 more events", "alert(1)"))
+    Reader(text)

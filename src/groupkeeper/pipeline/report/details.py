@@ -1,0 +1,178 @@
+"""More about each group: its partitions, members and events, and the history of its lag and commits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupkeeper.pipeline.report import words
+from groupkeeper.pipeline.report.lag_lines import Key, Window
+from groupkeeper.pipeline.report.model import STATUSES, Details, Event, Group, LagLine, Member, Partition
+from groupkeeper.pipeline.report.opened import Opened
+from groupkeeper.pipeline.tables import GROUP_EVENTS, LAG, MEMBERS, RATES, STATUS
+
+__all__ = ["read_details"]
+
+_MOST_PARTITIONS = 200
+_MOST_MEMBERS = 100
+_MOST_EVENTS = 100
+_MOST_ROWS = 300_000
+"""Events of all groups that are looked at: the latest."""
+
+_BINS = 48
+_FOLDED_S = 600
+_LAG_COLUMNS = (
+    "cluster", "group_id", "topic", "partition", "committed_offset", "log_end_offset", "lag", "lag_ms", "lag_basis",
+    "produced_per_s", "consumed_per_s", "catch_up_ms", "retention_margin_ms", "commit_time", "problem",
+)  # fmt: skip
+_MEMBER_COLUMNS = (
+    "cluster", "group_id", "member_id", "instance_id", "client_id", "client_host", "member_state", "assigned",
+)  # fmt: skip
+_COUNTED = {"offset_expirations": "offsets expired", "offset_deletions": "offsets deleted"}
+
+
+def read_details(
+    opened: Opened, groups: Sequence[Group], lines: Mapping[Key, LagLine], window: Window | None
+) -> dict[Key, Details]:
+    """Of all groups."""
+    partitions = _partitions(opened)
+    members = _members(opened)
+    events = _events(opened, window)
+    begin, minutes, commits = _commits(opened, window)
+    found = {}
+    for group in groups:
+        key = (group.cluster, group.group_id)
+        places, people = partitions.get(key, []), members.get(key, [])
+        happened = _folded(events.get(key, []))
+        found[key] = Details(
+            lines.get(key), tuple(places[:_MOST_PARTITIONS]), tuple(people[:_MOST_MEMBERS]),
+            tuple(happened[:_MOST_EVENTS]),
+            (
+                max(0, len(places) - _MOST_PARTITIONS), max(0, len(people) - _MOST_MEMBERS),
+                max(0, len(happened) - _MOST_EVENTS),
+            ),
+            begin, minutes, tuple(commits.get(key, ())),
+        )  # fmt: skip
+    return found
+
+
+def _partitions(opened: Opened) -> dict[Key, list[Partition]]:
+    """The worst first."""
+    columns = ["cluster", "group_id", "topic", "partition", "status"]
+    judged = opened.table(STATUS, columns, pc.field("topic").is_valid()).to_pylist()
+    statuses = {(row["cluster"], row["group_id"], row["topic"], row["partition"]): row["status"] for row in judged}
+    found: dict[Key, list[Partition]] = defaultdict(list)
+    for row in opened.table(LAG, _LAG_COLUMNS).to_pylist():
+        status = statuses.get((row["cluster"], row["group_id"], row["topic"], row["partition"])) or "unknown"
+        rates = (row["produced_per_s"], row["consumed_per_s"])
+        found[row["cluster"], row["group_id"]].append(
+            Partition(
+                row["topic"] or "", row["partition"] or 0, status if status in STATUSES else "unknown",
+                row["committed_offset"], row["log_end_offset"], row["lag"], row["lag_ms"], row["lag_basis"],
+                None if None in rates else rates[0] - rates[1],
+                row["catch_up_ms"], row["retention_margin_ms"], row["commit_time"], row["problem"] or "",
+            )
+        )  # fmt: skip
+    for own in found.values():
+        own.sort(key=lambda each: (STATUSES.index(each.status), -(each.lag_ms or 0), each.topic, each.partition))
+    return found
+
+
+def _members(opened: Opened) -> dict[Key, list[Member]]:
+    found: dict[Key, list[Member]] = defaultdict(list)
+    columns = [
+        "cluster",
+        "group_id",
+        "member_id",
+        "instance_id",
+        "client_id",
+        "client_host",
+        "member_state",
+        "assigned",
+    ]
+    for row in opened.table(MEMBERS, columns).to_pylist():
+        assigned = tuple(
+            (each["topic"] or each.get("topic_id") or "", tuple(sorted(each["partitions"] or ())))
+            for each in row["assigned"] or ()
+            if each["partitions"]
+        )
+        found[row["cluster"], row["group_id"]].append(
+            Member(
+                row["instance_id"] or row["member_id"] or "", row["client_id"] or "", row["client_host"] or "",
+                row["member_state"] or "", assigned,
+            )
+        )  # fmt: skip
+    for own in found.values():
+        own.sort(key=lambda each: each[:3])
+    return found
+
+
+def _events(opened: Opened, window: Window | None) -> dict[Key, list[Event]]:
+    """The latest first."""
+    if window is None:
+        return {}
+    found: dict[Key, list[Event]] = defaultdict(list)
+    columns = ["cluster", "group_id", "event_time", "event", "member_id", "instance_id", "client_id", "members"]
+    wanted = pc.field("event_time") >= pa.scalar(window.since, GROUP_EVENTS.arrow.field("event_time").type)
+    rows = opened.table(GROUP_EVENTS, columns, wanted).sort_by([("event_time", "descending")]).slice(0, _MOST_ROWS)
+    for row in rows.to_pylist():
+        member = row["instance_id"] or row["member_id"]
+        about = words.name(row["client_id"] or member) if member else ""
+        if not member and row["members"] is not None:
+            about = words.counted(row["members"], "member")
+        found[row["cluster"], row["group_id"]].append(
+            Event(row["event_time"], row["event_time"], (row["event"] or "").replace("_", " "), about)
+        )
+    since = pc.field("minute") >= pa.scalar(window.since, RATES.arrow.field("minute").type)
+    gone = (pc.field("offset_expirations") > 0) | (pc.field("offset_deletions") > 0)
+    for row in opened.table(RATES, ["cluster", "group_id", "minute", *_COUNTED],
+                            since & gone & pc.field("group_id").is_valid()).to_pylist():  # fmt: skip
+        for column, what in _COUNTED.items():
+            if row[column]:
+                found[row["cluster"], row["group_id"]].append(
+                    Event(row["minute"], row["minute"], what, "", row[column])
+                )
+    for own in found.values():
+        own.sort(key=lambda each: each.time, reverse=True)
+    return found
+
+
+def _folded(events: Iterable[Event]) -> list[Event]:
+    """What happens again and again within ten minutes is one entry."""
+    found: list[Event] = []
+    for each in events:
+        last = found[-1] if found else None
+        if last is not None and last.what == each.what and (last.time - each.time).total_seconds() <= _FOLDED_S:
+            about = last.about if last.about == each.about else ""
+            found[-1] = Event(each.time, last.until, each.what, about, last.times + each.times)
+        else:
+            found.append(each)
+    return found
+
+
+def _commits(opened: Opened, window: Window | None) -> tuple[datetime | None, int, dict[Key, list[int]]]:
+    """Offsets committed by bins: when the first begins, the minutes of a bin, and how many of each group."""
+    if window is None:
+        return None, 1, {}
+    first = int(window.since.timestamp()) // 60
+    minutes = max(1, -(-(int(window.until.timestamp()) // 60 + 1 - first) // _BINS))
+    wanted = (
+        (pc.field("minute") >= pa.scalar(datetime.fromtimestamp(first * 60, UTC), RATES.arrow.field("minute").type))
+        & pc.field("group_id").is_valid()
+        & (pc.field("offset_commits") > 0)
+    )
+    rows = opened.table(RATES, ["cluster", "group_id", "minute", "offset_commits"], wanted)
+    minute = pc.divide(pc.cast(rows["minute"], pa.int64()), 60_000_000)
+    bins = pc.divide(pc.subtract(minute, first), minutes)
+    summed = rows.append_column("bin", bins).group_by(["cluster", "group_id", "bin"]).aggregate(
+        [("offset_commits", "sum")]
+    )  # fmt: skip
+    found: dict[Key, list[int]] = defaultdict(lambda: [0] * _BINS)
+    for row in summed.to_pylist():
+        if 0 <= row["bin"] < _BINS:
+            found[row["cluster"], row["group_id"]][row["bin"]] = row["offset_commits_sum"]
+    return datetime.fromtimestamp(first * 60, UTC), minutes, found

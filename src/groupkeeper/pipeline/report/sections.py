@@ -1,0 +1,202 @@
+"""A section for each group. The first ones are in the page as they are; of a large fleet the others are packed, and
+unpacked by the page's script when they are asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+from groupkeeper.pipeline.report import plots, words
+from groupkeeper.pipeline.report.markup import (
+    Cell,
+    ago,
+    named,
+    nothing,
+    number,
+    numbers,
+    packed,
+    sentence,
+    status,
+    table,
+    text,
+)
+from groupkeeper.pipeline.report.markup import time as time_cell
+from groupkeeper.pipeline.report.model import STATUSES, Activity, Details, Event, Group, Member, Partition, Report
+
+__all__ = ["anchor", "sections"]
+
+_PLAIN = 50
+_IN_A_PACK = 64
+_MOST = 20_000
+_MOST_TOPICS = 8
+_NOTHING = Details()
+
+
+def anchor(cluster: str, group_id: str) -> str:
+    """What the section of a group is called: the same in each report, whatever is in the names."""
+    name = f"{cluster}\0{group_id}".encode("utf-8", "surrogatepass")
+    return f"g-{hashlib.sha256(name).hexdigest()[:12]}"
+
+
+def sections(report: Report) -> str:
+    """All of them."""
+    plain = "".join(_section(report, each) for each in report.groups[:_PLAIN])
+    packs = ""
+    for begin in range(_PLAIN, min(_MOST, len(report.groups)), _IN_A_PACK):
+        some = report.groups[begin : min(_MOST, begin + _IN_A_PACK)]
+        ids = " ".join(anchor(each.cluster, each.group_id) for each in some)
+        packs += packed("".join(_section(report, each) for each in some), "sections", ids)
+    left = len(report.groups) - _PLAIN
+    note = ""
+    if left > 0:
+        note = (
+            f'<p class="note">The {_PLAIN} that need attention most; a click on a name in the list above opens any '
+            "other one here.</p>"
+        )
+    if len(report.groups) > _MOST:
+        note += f'<p class="note">Those after the first {_MOST:,} are in the tables only.</p>'
+    return f'{note}<div id="sections">{plain}</div>{packs}'
+
+
+def _section(report: Report, group: Group) -> str:
+    key = (group.cluster, group.group_id)
+    details = report.details.get(key, _NOTHING)
+    where = f' <span class="soft where">{text(group.cluster)}</span>' if len(report.clusters) > 1 else ""
+    more = [f"{count:,} more {what}" for count, what in
+            zip(details.left_out, ("partitions", "members", "events"), strict=True) if count]  # fmt: skip
+    left = f'<p class="note">In the tables: {", ".join(more)}.</p>' if more else ""
+    return (
+        f'<details class="card group" id="{anchor(*key)}"><summary><h3 class="name">{text(group.group_id)}{where}</h3> '
+        f"{status(group.status)}</summary><p>{sentence(group.rule)}</p>{numbers(_facts(report, group, details))}"
+        f"{_history(group, details)}<h4>Partitions</h4>{_partitions(details.partitions)}"
+        f"<h4>Members</h4>{_members(group, details.members)}<h4>Events</h4>{_events(details.events)}{left}</details>"
+    )
+
+
+def _facts(report: Report, group: Group, details: Details) -> Iterator[tuple[str, str]]:
+    at_least = "≥ " if group.unknown and group.lag is not None else ""
+    yield "lag", f"{at_least}{words.number(group.lag)}"
+    yield "time lag", words.duration(group.lag_ms)
+    known = [each for each in details.partitions if each.growth_per_s is not None]
+    if known:
+        growth = sum(each.growth_per_s or 0 for each in known)
+        yield "grows by", f"{'+' * (growth > 0)}{words.rate(growth)}".replace("-", "−")
+        caught = max((each.catch_up_ms for each in known if each.catch_up_ms is not None), default=None)
+        never = any(each.lag and each.catch_up_ms is None for each in known)
+        yield "caught up in", "never" if never else words.duration(caught)
+    margins = [each.margin_ms for each in details.partitions if each.margin_ms is not None]
+    if margins:
+        yield "retention margin", "overdue" if min(margins) <= 0 else words.duration(min(margins))
+    yield "type and state", text(f"{group.group_type} {group.group_state}".strip() or "—")
+    yield "members", words.number(group.members)
+    yield "partitions", words.number(group.partitions)
+    yield "rebalances", words.number(group.rebalances)
+    yield "last commit", ago(group.last_commit_time, report.until)
+
+
+def _history(group: Group, details: Details) -> str:
+    drawn = []
+    if details.line is not None and len(details.line.points) > 1:
+        drawn.append(f"<figure><h4>Lag</h4>{plots.lag_plot(details.line)}</figure>")
+    elif details.line is not None:
+        time, lag = details.line.points[0]
+        drawn.append(f"<figure><h4>Lag</h4>{nothing(f'Measured once: {words.number(lag)} at {words.moment(time)}.')}"
+                     "</figure>")  # fmt: skip
+    else:
+        drawn.append(
+            f"<figure><h4>Lag</h4>{nothing('Not measured: nothing is committed, or not to be seen.')}</figure>"
+        )
+    if details.begin is not None and any(details.commits):
+        activity = Activity(group.cluster, details.begin, details.minutes, details.commits, (), ())
+        unit = f"offsets committed in {words.counted(details.minutes, 'minute')}"
+        bars = plots.bars_over_time(activity, details.commits, unit, is_rate=False)
+        drawn.append(f"<figure><h4>Commits</h4>{bars}</figure>")
+    return f'<div class="two">{"".join(drawn)}</div>'
+
+
+def _partitions(partitions: Sequence[Partition]) -> str:
+    if not partitions:
+        return nothing("No offset is committed.")
+    heads = [
+        ("status", ""), ("partition", ""), ("committed", "n"), ("log end", "n"), ("lag", "n"), ("time lag", "n"),
+        ("grows by", "n"), ("caught up in", "n"), ("retention margin", "n"), ("last commit", "t"),
+    ]  # fmt: skip
+    has_problems = any(each.problem for each in partitions)
+    rows = [
+        [
+            Cell(status(each.status), "", STATUSES.index(each.status)),
+            named(f"{text(each.topic)}-{each.partition}"),
+            number(each.committed_offset),
+            number(each.log_end_offset),
+            number(each.lag),
+            Cell(_estimated(each), "n", -1 if each.lag_ms is None else each.lag_ms),
+            Cell("—" if each.growth_per_s is None else words.rate(each.growth_per_s), "n", each.growth_per_s or 0),
+            Cell(_caught_up(each), "n", -1 if each.catch_up_ms is None else each.catch_up_ms),
+            Cell(_margin(each.margin_ms), "n", -1 if each.margin_ms is None else each.margin_ms),
+            time_cell(each.commit_time),
+            *([Cell(sentence(each.problem) or " ", "why")] if has_problems else []),
+        ]
+        for each in partitions
+    ]
+    return table([*heads, *([("problem", "")] if has_problems else [])], rows, len(rows), "partitions")
+
+
+def _estimated(each: Partition) -> str:
+    return ("~ " if each.lag_basis == "interpolated" else "") + words.duration(each.lag_ms)
+
+
+def _caught_up(each: Partition) -> str:
+    if each.catch_up_ms is None and each.growth_per_s is not None and each.lag:
+        return "never"
+    return words.duration(each.catch_up_ms)
+
+
+def _margin(ms: int | None) -> str:
+    return "overdue" if ms is not None and ms <= 0 else words.duration(ms)
+
+
+def _members(group: Group, members: Sequence[Member]) -> str:
+    if not members:
+        return nothing("It has none." if not group.members else "Not known.")
+    heads = [("member", ""), ("client", ""), ("host", ""), ("state", "t"), ("partitions", "")]
+    rows = [
+        [
+            named(text(each.name)), named(text(each.client_id)), named(text(each.client_host)),
+            Cell(text(each.state) if each.state else "—", "t"), named(_assigned(each)),
+        ]
+        for each in members
+    ]  # fmt: skip
+    return table(heads, rows, len(rows), "members")
+
+
+def _assigned(member: Member) -> str:
+    shown = [f"{text(topic)}: {_ranges(partitions)}" for topic, partitions in member.assigned[:_MOST_TOPICS]]
+    left = len(member.assigned) - _MOST_TOPICS
+    return ("; ".join(shown) or "none") + (f"; {words.counted(left, 'more topic')}" if left > 0 else "")
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """0–3, 7"""
+    found: list[list[int]] = []
+    for each in numbers:
+        if found and each == found[-1][-1] + 1:
+            found[-1][1:] = [each]
+        else:
+            found.append([each])
+    return ", ".join("–".join(map(str, each)) for each in found)
+
+
+def _events(events: Sequence[Event]) -> str:
+    if not events:
+        return nothing("Nothing happened in the time shown.")
+    rows = [
+        [
+            time_cell(each.until),
+            Cell(sentence(each.what) + (f" <b>{each.times:,} times</b>" if each.times > 1 else "")),
+            named(sentence(each.about) if each.about else "—"),
+            time_cell(each.time if each.time != each.until else None),
+        ]
+        for each in events
+    ]
+    return table([("when", "t"), ("what", ""), ("about", ""), ("from", "t")], rows, len(rows), "events")
