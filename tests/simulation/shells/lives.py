@@ -501,6 +501,12 @@ def _require(holds: bool, trouble: str) -> None:
         raise Violation(trouble)
 
 
+def _first_offset_of(broker: SimulatedBroker, name: str) -> int:
+    topic = broker.topics.get(name)
+    assert topic is not None
+    return topic.partitions[0].log_start_offset
+
+
 async def _live(
     directory: Path, disk: Disk, truth: Truth, chance: random.Random, *, is_first: bool, is_last: bool
 ) -> None:
@@ -527,6 +533,7 @@ async def _live(
             await life.peer.stable_member("sleeper")
         if is_first or truth.is_after_power_failure:
             await life.begin_shares()
+            truth.records.begin_at(_first_offset_of(broker, TOPIC))
             truth.is_after_power_failure = False
         with patch("groupkeeper.broker.coordination.transaction_shard._log", life.said):
             await life.go_on(chance.uniform(5, 60))

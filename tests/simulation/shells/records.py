@@ -48,6 +48,7 @@ class Records:
         self._seen: dict[int, bytes | None] = {}
         self._positions = {UNCOMMITTED: 0, COMMITTED: 0}
         self._epochs_repeat = False
+        self._first = 0
 
     def lose_power(self) -> None:
         """Records may be gone, and so may the ends of transactions: those of any may be visible or not.
@@ -58,7 +59,11 @@ class Records:
         self._epochs_repeat = True
         for known in (self.acknowledged, self.committed, self.hidden, self._seen):
             known.clear()
-        self._positions = dict.fromkeys(self._positions, 0)
+
+    def begin_at(self, offset: int) -> None:
+        """Where the log begins after that, as the first segments may be gone, too."""
+        self._first = offset
+        self._positions = dict.fromkeys(self._positions, offset)
 
     # --- producers
 
@@ -120,7 +125,7 @@ class Records:
         """One Fetch of a reader that continues where it was, or at times begins anew before; returns the error code."""
         position = self._positions[isolation]
         if chance.random() < 0.2:
-            position = chance.randint(0, position)
+            position = chance.randint(self._first, position)
         code, position, _ = await self._fetch(peer, isolation, position)
         self._positions[isolation] = position
         return code
@@ -138,7 +143,7 @@ class Records:
             raise Violation("committed records are there twice")
 
     async def _read_all(self, peer: Peer, isolation: int) -> list[tuple[int, bytes]]:
-        position = 0
+        position = self._first
         found: list[tuple[int, bytes]] = []
         while True:
             code, end, some = await self._fetch(peer, isolation, position)
