@@ -117,6 +117,32 @@ def test_a_copy_that_is_behind(two: Two) -> None:
     assert (change.after.offset, change.skipped, change.replayed, change.certainty) == (61, 0, 5, "bounded")
 
 
+@pytest.mark.parametrize(("searched", "certainty", "meant"), [("1000", "content", 250), ("20", "time", 0)])
+def test_a_target_that_stamps_records_is_searched(
+    clusters: tuple[str, str], tmp_path: Path, searched: str, certainty: str, meant: int
+) -> None:
+    here, there = clusters
+    topic = f"t{time.time_ns()}"
+    make_topic(here, topic)
+    make_topic(there, topic, **{"message.timestamp.type": "LogAppendTime"})
+    records = items(200)
+    write(here, topic, records)
+    write(there, topic, [Item(-1, None, b"another's", FIRST_MS)] * 100)
+    write(there, topic, records)
+
+    async def commit() -> None:
+        async with Admin(here) as admin:
+            wanted = {TopicPartition(topic, 0): OffsetAndMetadata(150)}
+            (await admin.alter_consumer_group_offsets(topic, wanted)).all()
+
+    asyncio.run(commit())
+    plan, where = str(tmp_path / "one.json"), ["--from-bootstrap-server", here, "--bootstrap-server", there]
+    assert main(["plan", "clone", topic, "--search-records", searched, "--save", plan, *where]) == 0
+    ((change,),) = [group.changes.values() for group in read((tmp_path / "one.json").read_text()).groups]
+    assert change.after is not None
+    assert (change.after.offset, change.certainty) == (meant, certainty)
+
+
 def test_all_groups_at_once(two: Two, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each to the group of its name; groups at the same place are one question."""
     records = items(300)

@@ -25,6 +25,7 @@ from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.shapes import CHANGES
 from groupkeeper.cli.plans.writing import add_policies, add_saving, add_scope, is_plain, policies_of, shown, topics_of
 from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
+from groupkeeper.operations.plans.clones.settling import Hints
 from groupkeeper.operations.plans.making import ALL_COMMITTED
 from groupkeeper.operations.plans.recording import without_secrets
 from groupkeeper.operations.plans.telling import counted
@@ -51,6 +52,14 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_scope(command)
     command.add_argument(
         "--regex", action="store_true", help="--topic is a regular expression that matches the whole name"
+    )
+    command.add_argument(
+        "--search-records",
+        type=values.count,
+        metavar="N",
+        default=Hints().searched,
+        help="compare at most so many records of a partition, where this cluster stamps records when they arrive; "
+        f"default: {Hints().searched}",
     )
     add_policies(command, "the other cluster's records have no counterpart")
     add_saving(command)
@@ -125,6 +134,7 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
             policies_of(options),
             time.time_ns() // 10**6,
             without_secrets(words_of(options)),
+            Hints(options.search_records),
             are_named=not options.all_groups,
         )
         source = Source(other, options.topic_prefix)
