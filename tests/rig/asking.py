@@ -77,9 +77,11 @@ class Desk:
 
     Attributes:
         exporter: where `groupkeeper serve` answers that watches them.
+        token: what one logs in with there to change something.
     """
 
     exporter = ""
+    token = ""
 
     def __init__(self, servers: Mapping[str, str], folder: Path) -> None:
         self.servers = servers

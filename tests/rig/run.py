@@ -30,6 +30,7 @@ from tests.rig.judges import describe as judge_describe
 from tests.rig.judges import exporter as judge_exporter
 from tests.rig.judges import members as judge_members
 from tests.rig.judges import offsets as judge_offsets
+from tests.rig.judges import page_changes as judge_page_changes
 from tests.rig.judges import pages as judge_pages
 from tests.rig.judges import pipeline as judge_pipeline
 from tests.rig.judges import plans as judge_plans
@@ -151,7 +152,7 @@ class Run:
                 stack.callback(one.kill)
             serving = Serving(servers, self.folder, self.desk.environment)
             stack.callback(serving.kill)
-            self.desk.exporter = serving.address
+            self.desk.exporter, self.desk.token = serving.address, serving.token
             began = time.monotonic()
             until = began + self.story.minutes * 60
             while time.monotonic() < until and not self.has_failed:
@@ -306,7 +307,9 @@ class Run:
 
     def _change_and_clone(self) -> None:
         for cluster in self.story.clusters:
-            judge = self.rng.choice((judge_plans, judge_deletes))  # one of them, as commands cost time
+            judge = self.rng.choice(
+                (judge_plans, judge_deletes, judge_page_changes)
+            )  # one of them, as commands cost time
             self._take(judge.NAME, judge.act(self.desk, cluster, self.rng, self.truth, self.notebook))
             self.learn()
         sweeps = [judge_sweep.ask(self.desk, cluster, self.rng) for cluster in self.story.clusters]

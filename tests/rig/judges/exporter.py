@@ -57,23 +57,23 @@ Series = dict[str, dict[Names, float]]
 
 
 class Serving:
-    """The command, as it runs. ``address``: where it answers."""
+    """The command, as it runs. ``address``: where it answers; ``token``: what one logs in with there."""
 
     def __init__(self, servers: Mapping[str, str], folder: Path, environment: Mapping[str, str]) -> None:
         named = (word for name, one in servers.items() for word in ("--bootstrap-server", f"{name}={one}"))
         self._said = folder / "serve.log"
         with self._said.open("w") as said:
             self._child = subprocess.Popen(
-                [str(BIN / "groupkeeper"), "serve", *named, "--port", "0", "--interval", INTERVAL,
+                [str(BIN / "groupkeeper"), "serve", *named, "--port", "0", "--interval", INTERVAL, "--allow-changes",
                  "--series", "partitions,members", "--history", str(folder / "watched.sqlite")],
                 stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, env=dict(environment),
             )  # fmt: skip
         deadline = time.monotonic() + PATIENCE_S
-        while (found := re.search(r"at http://([^/]+)/", self._said.read_text())) is None:
+        while (found := re.search(r"at http://([^/]+)/login with (\S+)\n", self._said.read_text())) is None:
             assert self._child.poll() is None, self._said.read_text()
             assert time.monotonic() < deadline, self._said.read_text()
             time.sleep(0.05)
-        self.address = found[1]
+        self.address, self.token = found.groups()
 
     def end(self) -> Iterator[Difference]:
         """SIGTERM, and what is wrong with how it ends."""

@@ -235,7 +235,7 @@ def judge_reset(truth: Truth, answer: Answer, group: str, before: Mapping[Place,
             continue
         verdict.comparisons += 7
         row = rows.get(place)
-        wanted = _row(log, answer, words, commit[0])
+        wanted = plan_row(log, answer, words, commit[0])
         if truth.is_compacted_topic(answer.cluster, place[0]):
             verdict.leave(f"{NAME}: times of a compacted topic")
             wanted = {name: value for name, value in wanted.items() if not name.endswith("_time")}
@@ -269,7 +269,8 @@ def untold_times(answer: Answer) -> int:
     return sum(map(int, re.findall(r"times of records that are not known: (\d+), as", said)))
 
 
-def _row(log: Log, answer: Answer, words: list[str], before: int) -> dict[str, int | None]:
+def plan_row(log: Log, answer: Answer, words: list[str], before: int) -> dict[str, int | None]:
+    """What a plan must say of a partition, by the words of the command and the offset before."""
     start, end = log.start(answer.asked, answer.answered).high, log.end(answer.asked, answer.answered).low
     after = min(max(_asked_for(log, words, before, start, end), start), end)
     moved = after - min(max(before, start), end)
