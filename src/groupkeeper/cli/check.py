@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_output
+from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_output
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, names_of
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape, problem_of
@@ -124,10 +124,10 @@ class _Check:
         names_of(options, "groups")
         names_of(options, "topic")
 
-    async def pages(self, asking: Asking) -> AsyncIterator[Page]:
-        options = asking.options
+    async def pages(self, session: ClusterSession) -> AsyncIterator[Page]:
+        options = session.options
         names = names_of(options, "groups")
-        snapshot = await self._look(asking, names)
+        snapshot = await self._look(session, names)
         missing = [group_id for group_id in names.exact if group_id not in snapshot.groups]
         problems = [*snapshot.problems]
         problems += (problem_of(GroupIdNotFound(f"Group {each} not found."), group=each) for each in missing)
@@ -140,21 +140,21 @@ class _Check:
         remarks.append(f"{len(snapshot.groups) - len(bad)} of {len(snapshot.groups)} groups keep their limits")
         yield Page([_row(each) for each in shown], list(dict.fromkeys(problems)), remarks)
 
-    async def _look(self, asking: Asking, names: Names) -> ClusterSnapshot:
+    async def _look(self, session: ClusterSession, names: Names) -> ClusterSnapshot:
         """The groups now; where rebalances are limited, after they were followed for that long."""
-        limits, options = self._limits, asking.options
+        limits, options = self._limits, session.options
         reads = limits.max_time_lag_ms is not None or limits.min_margin_ms is not None
         wanted = Wanted(Choice(names, Names(())), Choice(names_of(options, "topic"), Names(())), reads_records=reads)
         following, waits = Following(), Waits(reads_records=reads)
         until = time.monotonic() + (0 if limits.max_rebalances is None else options.within / 1000)
         while True:
-            asking.progress.say("looking at groups")
+            session.progress.say("looking at groups")
             within_s = options.timeout / 1000
-            found = await poll(asking.admin, "", wanted, following, waits, Polls(), within_s=within_s)
+            found = await poll(session.admin, "", wanted, following, waits, Polls(), within_s=within_s)
             left_s = until - time.monotonic()
             if left_s <= 0:
                 return found.snapshot
-            asking.progress.say(f"following groups for {left_s:.0f} s")
+            session.progress.say(f"following groups for {left_s:.0f} s")
             await asyncio.sleep(min(_LOOK_S, left_s))
 
 

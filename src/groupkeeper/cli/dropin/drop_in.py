@@ -72,10 +72,10 @@ def states_of(text: str, valid: Sequence[GroupState]) -> list[GroupState]:
     return states
 
 
-async def answers(asking: Awaitable[Batch[K, V]], keys: Iterable[K]) -> Batch[K, V]:
+async def answers(session: Awaitable[Batch[K, V]], keys: Iterable[K]) -> Batch[K, V]:
     """What a question about several things brings; when no broker could be asked, that failure for each of them."""
     try:
-        return await asking
+        return await session
     except (KafkaError, ClientError) as failure:
         return Batch({}, dict.fromkeys(keys, failure))
 

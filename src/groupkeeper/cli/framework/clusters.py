@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 1.0
 """After this time without a connection, the state of each broker address is shown."""
 
-Pages = Callable[["Asking"], AsyncIterator[Page]]
+Pages = Callable[["ClusterSession"], AsyncIterator[Page]]
 """The body of a command: it sends requests, and gives its report page by page. What it raises is the report's last
 problem."""
 
@@ -58,7 +58,7 @@ class Cluster(NamedTuple):
     protected: str | None = None
 
 
-class Asking(NamedTuple):
+class ClusterSession(NamedTuple):
     """The client of a command. ``is_secured``: it authenticates, so that the brokers may hide some things from it.
     ``cluster``: its name, with several clusters. ``context``: the name of the context in use, None: none;
     ``protected``: the name of the context that protects this cluster.
@@ -276,7 +276,7 @@ def print_report(options: Namespace, shape: Shape, page: Page) -> int:
     return _tell(options, page.remarks, page.problems)
 
 
-async def _nothing(asking: Asking) -> AsyncIterator[Page]:
+async def _nothing(session: ClusterSession) -> AsyncIterator[Page]:
     return
     yield
 
@@ -316,23 +316,23 @@ async def pages_of(
     if protected is None and hasattr(options, "execute"):
         protected = context_files.protecting(cluster.bootstrap_server)
     admin = admin_of(cluster, options.timeout)
-    asking = Asking(admin, options, progress, is_secured, name, cluster.context, protected)
+    session = ClusterSession(admin, options, progress, is_secured, name, cluster.context, protected)
     try:
         async with AsyncExitStack() as stack:
-            asking.progress.say(f"connecting to {cluster.bootstrap_server}")
-            async with beside(_tell_of_refusals(cluster, asking)):
-                await stack.enter_async_context(asking.admin)
-            async for page in report.pages(asking):
+            session.progress.say(f"connecting to {cluster.bootstrap_server}")
+            async with beside(_tell_of_refusals(cluster, session)):
+                await stack.enter_async_context(session.admin)
+            async for page in report.pages(session):
                 yield page
     except (KafkaError, ClientError) as problem:
         yield Page(problems=[problem_of(problem)])
 
 
-async def _tell_of_refusals(cluster: Cluster, asking: Asking) -> None:
+async def _tell_of_refusals(cluster: Cluster, session: ClusterSession) -> None:
     """Show why broker addresses refuse connections when none has been made for a while; the client keeps trying."""
     await asyncio.sleep(PATIENCE_S)
     if (refusals := await refusals_of(cluster.bootstrap_server)) is not None:
-        asking.note(f"{refusals}; trying until {asking.options.timeout / 1000:g} s have passed")
+        session.note(f"{refusals}; trying until {session.options.timeout / 1000:g} s have passed")
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.plans.telling import counted
 
 if TYPE_CHECKING:
-    from groupkeeper.cli.framework.clusters import Asking
+    from groupkeeper.cli.framework.clusters import ClusterSession
     from groupkeeper.cli.framework.commands import ArgumentParser
 
 WOULD_BE = "would be "
@@ -66,7 +66,7 @@ def add_creating(command: ArgumentParser, deed: str) -> None:
 
 
 async def check_confirmed(
-    asking: Asking, count: int, *, are_named: bool = False, show: Callable[[], None] | None = None
+    session: ClusterSession, count: int, *, are_named: bool = False, show: Callable[[], None] | None = None
 ) -> bool:
     """Raise NotConfirmed unless the number of groups and the context are confirmed, by option or at a terminal prompt.
 
@@ -76,8 +76,8 @@ async def check_confirmed(
     """
     if not count:
         return False
-    is_shown = await _check_count(asking.options, count, are_named, show)
-    return await check_context(asking, None if is_shown else show) or is_shown
+    is_shown = await _check_count(session.options, count, are_named, show)
+    return await check_context(session, None if is_shown else show) or is_shown
 
 
 async def _check_count(options: Namespace, count: int, are_named: bool, show: Callable[[], None] | None) -> bool:
@@ -98,15 +98,15 @@ async def _check_count(options: Namespace, count: int, are_named: bool, show: Ca
     return True
 
 
-async def check_context(asking: Asking, show: Callable[[], None] | None = None) -> bool:
+async def check_context(session: ClusterSession, show: Callable[[], None] | None = None) -> bool:
     """Raise NotConfirmed unless a protected context is confirmed before anything is changed. True: there was a prompt.
 
     There is at most one prompt. ``show`` is called before it.
     """
-    options = asking.options
-    confirmed, name = options.confirm_context, asking.protected
-    if confirmed is not None and confirmed != (name or asking.context):
-        where = f"the context is {name or asking.context}" if name or asking.context else "no context is used"
+    options = session.options
+    confirmed, name = options.confirm_context, session.protected
+    if confirmed is not None and confirmed != (name or session.context):
+        where = f"the context is {name or session.context}" if name or session.context else "no context is used"
         raise NotConfirmed(f"argument --confirm-context: {confirmed} is not it: {where}; nothing was changed")
     if not options.execute or name is None or confirmed == name:
         return False
@@ -146,9 +146,9 @@ async def _typed() -> str:
     return sys.stdin.readline()
 
 
-def show_first(asking: Asking, shape: Shape, rows: Sequence[Row], remarks: Iterable[str] = ()) -> None:
+def show_first(session: ClusterSession, shape: Shape, rows: Sequence[Row], remarks: Iterable[str] = ()) -> None:
     """Show the rows to confirm at the terminal as a table, whatever the report's format is."""
-    asking.progress.clear()
+    session.progress.clear()
     writer = TableWriter(shape)
     complain(writer.begin() + writer.page(Page(rows[:_MOST_ROWS])) + writer.end())
     if len(rows) > _MOST_ROWS:

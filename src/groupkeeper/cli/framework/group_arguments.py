@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, M
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import Asking, UsageMistake
+from groupkeeper.cli.framework.clusters import ClusterSession, UsageMistake
 from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
 from groupkeeper.client.admin.types import Failure
 from groupkeeper.client.errors import ClientError
@@ -97,16 +97,18 @@ def are_typed(options: Namespace) -> bool:
     return bool(names.exact) and not names.patterns and not any(filters)
 
 
-async def selected(asking: Asking, *, with_share: bool = False, with_streams: bool = False) -> tuple[Selection, Page]:
+async def selected(
+    session: ClusterSession, *, with_share: bool = False, with_streams: bool = False
+) -> tuple[Selection, Page]:
     """The groups that the options select, and the problems and remarks about the selection. ``with_share``,
     ``with_streams``: also groups of these types.
     """
-    options = asking.options
-    asking.progress.say("listing groups")
+    options = session.options
+    session.progress.say("listing groups")
     names = names_of(options, "groups")
     filters = (getattr(options, "state", []), getattr(options, "type", []))
-    selection = await select_groups(asking.admin, names, *filters, with_share=with_share, with_streams=with_streams)
-    page = await said_about(asking, selection)
+    selection = await select_groups(session.admin, names, *filters, with_share=with_share, with_streams=with_streams)
+    page = await said_about(session, selection)
     if not selection.group_ids and not selection.unmatched and not selection.failed:
         page = page._replace(remarks=[*page.remarks, f"no groups{' in these states or of these types' * any(filters)}"])
     return selection, page
@@ -121,7 +123,7 @@ def passed_over(file: values.PlanFile | None, in_file: Iterable[str], meant: Ite
     return [f"{file.path}: lines of other groups are skipped: {', '.join(others[:_FEW_NAMES])}{more}"]
 
 
-async def said_about(asking: Asking, selection: Selection) -> Page:
+async def said_about(session: ClusterSession, selection: Selection) -> Page:
     """Brokers that could not be listed, patterns without a group, and that there may be groups that are hidden."""
     problems = [problem_of(failure, broker=node.id) for node, failure in selection.failed.items()]
     remarks = []
@@ -129,8 +131,8 @@ async def said_about(asking: Asking, selection: Selection) -> Page:
         typed = selection.namesakes.get(pattern)
         hint = "" if typed is None else f"; type {typed!r} for the group of that name"
         remarks.append(f"no group matches {pattern!r}{hint}")
-    names = names_of(asking.options, "groups")
-    if asking.is_secured and (names.patterns or not names) and await _hides_groups(asking):
+    names = names_of(session.options, "groups")
+    if session.is_secured and (names.patterns or not names) and await _hides_groups(session):
         remarks.append(
             "groups that you may not describe are not listed; to see all of them the ACL DESCRIBE on the cluster "
             "is missing"
@@ -138,10 +140,10 @@ async def said_about(asking: Asking, selection: Selection) -> Page:
     return Page(problems=problems, remarks=remarks)
 
 
-async def _hides_groups(asking: Asking) -> bool:
+async def _hides_groups(session: ClusterSession) -> bool:
     """Whether brokers leave out the groups that the client may not describe."""
     try:
-        cluster = await asking.admin.describe_cluster(include_authorized_operations=True)
+        cluster = await session.admin.describe_cluster(include_authorized_operations=True)
     except (KafkaError, ClientError):
         return False
     return cluster.authorized_operations is not None and "DESCRIBE" not in cluster.authorized_operations
@@ -160,25 +162,25 @@ def problems_of(options: Namespace, failed: Mapping[str, Failure], deed: Deed = 
     ]
 
 
-async def with_suggestions(asking: Asking, failed: Mapping[str, Failure]) -> list[Problem]:
+async def with_suggestions(session: ClusterSession, failed: Mapping[str, Failure]) -> list[Problem]:
     """The same; for groups that don't exist, with a similar name of an existing one."""
-    problems = problems_of(asking.options, failed)
+    problems = problems_of(session.options, failed)
     unknown = [one.group for one in problems if one.group and isinstance(failed[one.group], GroupIdNotFound)]
-    meant = await suggested(asking, unknown)
+    meant = await suggested(session, unknown)
     return [
         one._replace(message=one.message.removesuffix(".") + meant[one.group]) if one.group in meant else one
         for one in problems
     ]
 
 
-async def suggested(asking: Asking, unknown: Sequence[str]) -> dict[str, str]:
+async def suggested(session: ClusterSession, unknown: Sequence[str]) -> dict[str, str]:
     """Suggestions for groups that don't exist: a text with the similar name of an existing one, if there is one."""
     if not 0 < len(unknown) <= _FEW_NAMES:
         return {}
     from groupkeeper.cli.framework.commands import similar
 
     try:
-        listed, _ = await list_selected(asking.admin, Names(()))
+        listed, _ = await list_selected(session.admin, Names(()))
     except (KafkaError, ClientError):
         return {}
     ids = [group.group_id for group in listed[:_MANY_NAMES]]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.executing import add_executing, check_confirmed, not_yet, show_first
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, are_typed, problems_of, selected
@@ -45,20 +45,20 @@ def _offset_report(options: Namespace) -> Report:
     return Report(DELETED_OFFSETS, _offset_pages, more={"executed": False})
 
 
-async def _offset_pages(asking: Asking) -> AsyncIterator[Page]:
+async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     """Committed offsets that go; partitions without one are a problem."""
-    options = asking.options
-    made = await make_deletion(asking.admin, [options.group], topics_of(options), time.time_ns() // 10**6)
-    problems, _ = await told_of_absent(asking, made, suggests=False)
+    options = session.options
+    made = await make_deletion(session.admin, [options.group], topics_of(options), time.time_ns() // 10**6)
+    problems, _ = await told_of_absent(session, made, suggests=False)
     if not problems:
         problems = [trouble_problem(trouble, Deed.DELETE_OFFSETS) for trouble in made.troubles]
-    verdict = await check(asking.admin, made.plan)
+    verdict = await check(session.admin, made.plan)
     applied = Applied(verdict.ready, verdict.already, verdict.troubles)
-    await check_confirmed(asking, len(made.plan.groups))
+    await check_confirmed(session, len(made.plan.groups))
     remarks = consequences(verdict.ready)
     if options.execute and verdict.ready:
         recorder = own_recorder(options, remarks)
-        applied = await apply_plan(asking.admin, made.plan, recorder, verdict=verdict)
+        applied = await apply_plan(session.admin, made.plan, recorder, verdict=verdict)
         if recorder is not None and recorder.id and applied.done:
             remarks.append(way_back(recorder, options))
     elif verdict.ready:
@@ -87,20 +87,20 @@ def _add_delete(command: ArgumentParser) -> None:
     add_cluster(command)
 
 
-async def _group_pages(asking: Asking) -> AsyncIterator[Page]:
+async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
     """Groups that go. Only consumer groups are deleted."""
-    options = asking.options
-    selection, said = await selected(asking)
+    options = session.options
+    selection, said = await selected(session)
     remarks = list(said.remarks)
-    asking.progress.say("looking at the groups")
-    found = await look_at_deletion(asking.admin, selection.group_ids)
+    session.progress.say("looking at the groups")
+    found = await look_at_deletion(session.admin, selection.group_ids)
     yield Page(problems=problems_of(options, found.failed, Deed.DELETE))
     would_be = [{"group": key, "offsets": count, "result": _WOULD_BE} for key, count in sorted(found.done.items())]
     await check_confirmed(
-        asking,
+        session,
         len(would_be),
         are_named=are_typed(options),
-        show=lambda: show_first(asking, DELETED_GROUPS, would_be),
+        show=lambda: show_first(session, DELETED_GROUPS, would_be),
     )
     recorder = own_recorder(options, remarks) if options.execute else None
     if not options.execute:
@@ -110,8 +110,8 @@ async def _group_pages(asking: Asking) -> AsyncIterator[Page]:
     has_deleted = False
     for start in range(0, len(group_ids), _GROUPS_AT_A_TIME):
         some = group_ids[start : start + _GROUPS_AT_A_TIME]
-        asking.progress.say(f"deleting groups: {start} of {len(group_ids)}")
-        batch = await delete_any_groups(asking.admin, some, recorder)
+        session.progress.say(f"deleting groups: {start} of {len(group_ids)}")
+        batch = await delete_any_groups(session.admin, some, recorder)
         has_deleted = has_deleted or bool(batch.done)
         rows = [{"group": key, "offsets": found.done[key], "result": "deleted"} for key in sorted(batch.done)]
         yield Page(rows, problems_of(options, batch.failed, Deed.DELETE))

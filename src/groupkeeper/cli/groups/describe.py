@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster
+from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster
 from groupkeeper.cli.framework.commands import Command, similar
 from groupkeeper.cli.framework.group_arguments import (
     add_filters,
@@ -169,26 +169,26 @@ def _refuse_lag(options: Namespace, view: str) -> None:
         raise UsageMistake("argument --topic: not allowed with --view state, which has no topics")
 
 
-async def _offset_pages(asking: Asking) -> AsyncIterator[Page]:
+async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     """Offsets of groups, page by page. A group that cannot be described is a problem beside the others."""
-    options = asking.options
+    options = session.options
     topics = names_of(options, "topic")
-    selection, said = await selected(asking, with_share=True, with_streams=True)
+    selection, said = await selected(session, with_share=True, with_streams=True)
     notes = _Notes()
     total = len(selection.group_ids)
-    earlier = await _first_look(asking, selection.group_ids) if options.trend is not None else None
-    asking.progress.say(f"describing {_groups(total)}")
+    earlier = await _first_look(session, selection.group_ids) if options.trend is not None else None
+    session.progress.say(f"describing {_groups(total)}")
     done = 0
-    parts = describe_lag(asking.admin, selection.group_ids, topics=topics, to_last_stable=options.lag_to == "lso")
+    parts = describe_lag(session.admin, selection.group_ids, topics=topics, to_last_stable=options.lag_to == "lso")
     async for part in parts:
         rows = [
             row for group_id in sorted(part.rows) for row in _lag_rows(part.rows[group_id], group_id, options, earlier)
         ]
         done += len(set(part.rows) | set(part.failed))
-        asking.progress.say(f"describing groups: {done} of {total}")
-        yield Page(rows, await with_suggestions(asking, part.failed) + notes.of(part))
-    problems = await _topic_problems(asking, topics.exact, notes)
-    hidden = [HIDDEN] if notes.has_empty and await hides_topics(asking.admin) else []
+        session.progress.say(f"describing groups: {done} of {total}")
+        yield Page(rows, await with_suggestions(session, part.failed) + notes.of(part))
+    problems = await _topic_problems(session, topics.exact, notes)
+    hidden = [HIDDEN] if notes.has_empty and await hides_topics(session.admin) else []
     remarks = [*said.remarks, *notes.remarks(bool(topics), may_hide=bool(hidden)), *hidden]
     yield Page(problems=[*said.problems, *problems], remarks=remarks)
 
@@ -252,17 +252,17 @@ def _counted(group_ids: Sequence[str], one: str, many: str) -> list[str]:
     return [f"group {group_id} {one}" for group_id in group_ids]
 
 
-async def _topic_problems(asking: Asking, wanted: Sequence[str], notes: _Notes) -> list[Problem]:
+async def _topic_problems(session: ClusterSession, wanted: Sequence[str], notes: _Notes) -> list[Problem]:
     """Why topics that were named are not there: brokers leave out what one may not see without a word."""
     missing = [topic for topic in wanted if topic not in notes.topics]
     if not missing:
         return []
-    described = await describe_topics(asking.admin, missing)
+    described = await describe_topics(session.admin, missing)
     problems = []
     for topic, failure in described.failed.items():
         problem = problem_of(failure, topic=topic)
         if problem.acl is None:
-            known = await asking.admin.list_topics()
+            known = await session.admin.list_topics()
             meant = similar(topic, [each.name for each in known])
             if meant:
                 problem = problem._replace(message=problem.message.removesuffix(".") + meant)
@@ -270,17 +270,17 @@ async def _topic_problems(asking: Asking, wanted: Sequence[str], notes: _Notes) 
     return problems
 
 
-async def _first_look(asking: Asking, group_ids: Sequence[str]) -> FirstLook:
+async def _first_look(session: ClusterSession, group_ids: Sequence[str]) -> FirstLook:
     """The first of two measurements, taken --trend before the second one."""
-    options = asking.options
+    options = session.options
     look = FirstLook()
-    asking.progress.say("looking a first time")
+    session.progress.say("looking a first time")
     async for part in describe_lag(
-        asking.admin, group_ids, topics=names_of(options, "topic"), to_last_stable=options.lag_to == "lso"
+        session.admin, group_ids, topics=names_of(options, "topic"), to_last_stable=options.lag_to == "lso"
     ):
         for rows in part.rows.values():
             look.see(rows)
-    asking.progress.say(f"looking again {options.trend / 1000:g} s later")
+    session.progress.say(f"looking again {options.trend / 1000:g} s later")
     await asyncio.sleep(options.trend / 1000)
     return look
 
@@ -350,17 +350,17 @@ def _sum_row(sums: LagSum) -> Row:
     }
 
 
-async def _descriptions(asking: Asking) -> AsyncIterator[tuple[list[AnyGroup], Page]]:
+async def _descriptions(session: ClusterSession) -> AsyncIterator[tuple[list[AnyGroup], Page]]:
     """The groups in parts by id, each with what failed; then what is to be said about all."""
-    selection, said = await selected(asking, with_share=True, with_streams=True)
+    selection, said = await selected(session, with_share=True, with_streams=True)
     total = len(selection.group_ids)
     done = 0
-    asking.progress.say(f"describing {_groups(total)}")
+    session.progress.say(f"describing {_groups(total)}")
     for part in in_parts(selection.group_ids):
-        described = await asking.admin.describe_consumer_groups(part)
-        shares = await share_groups_among(asking.admin, described.failed)
+        described = await session.admin.describe_consumer_groups(part)
+        shares = await share_groups_among(session.admin, described.failed)
         others = {key: failure for key, failure in described.failed.items() if key not in shares.done}
-        streams = await streams_groups_among(asking.admin, others)
+        streams = await streams_groups_among(session.admin, others)
         failed: dict[str, Failure] = {
             group_id: shares.failed.get(group_id) or streams.failed.get(group_id) or failure
             for group_id, failure in others.items()
@@ -372,20 +372,20 @@ async def _descriptions(asking: Asking) -> AsyncIterator[tuple[list[AnyGroup], P
         known: dict[str, AnyGroup] = {**described.done, **shares.done, **streams.done}
         groups = [known[group_id] for group_id in sorted(known) if group_id not in failed]
         done += len(part)
-        asking.progress.say(f"describing groups: {done} of {total}")
-        yield groups, Page(problems=await with_suggestions(asking, failed))
+        session.progress.say(f"describing groups: {done} of {total}")
+        yield groups, Page(problems=await with_suggestions(session, failed))
     yield [], said
 
 
-async def _state_pages(asking: Asking) -> AsyncIterator[Page]:
-    async for groups, page in _descriptions(asking):
+async def _state_pages(session: ClusterSession) -> AsyncIterator[Page]:
+    async for groups, page in _descriptions(session):
         yield page._replace(rows=[_state_row(group) for group in groups])
 
 
-async def _member_pages(asking: Asking) -> AsyncIterator[Page]:
-    topics = names_of(asking.options, "topic")
+async def _member_pages(session: ClusterSession) -> AsyncIterator[Page]:
+    topics = names_of(session.options, "topic")
     idle: list[str] = []
-    async for groups, page in _descriptions(asking):
+    async for groups, page in _descriptions(session):
         idle += [group.group_id for group in groups if not group.members]
         rows = [
             _member_row(group.group_id, member)

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster
+from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.group_arguments import (
     add_filters,
@@ -40,21 +40,21 @@ def _report(options: Namespace) -> Report:
     return Report(GROUPS, _pages, in_order=lambda pages: arranged(pages, options), may_lack=True)
 
 
-async def _pages(asking: Asking) -> AsyncIterator[Page]:
+async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     """Groups by id. A broker that cannot be reached is a problem; the groups of the others are shown."""
-    options = asking.options
+    options = session.options
     names = names_of(options, "groups")
-    asking.progress.say("listing groups")
+    session.progress.say("listing groups")
     groups, selection = await list_selected(
-        asking.admin, names, options.state, options.type, with_share=True, with_streams=True
+        session.admin, names, options.state, options.type, with_share=True, with_streams=True
     )
     yield Page([_row(group) for group in groups])
-    page = await said_about(asking, selection)
+    page = await said_about(session, selection)
     is_filtered = bool(options.state or options.type)
     if names.exact and not is_filtered and not selection.failed:
         missing = set(names.exact).difference(selection.group_ids)
         unknown = {group_id: GroupIdNotFound(f"Group {group_id} not found.") for group_id in missing}
-        page = page._replace(problems=[*page.problems, *await with_suggestions(asking, dict(unknown))])
+        page = page._replace(problems=[*page.problems, *await with_suggestions(session, dict(unknown))])
     elif not groups and not selection.failed and not selection.unmatched:
         said = f"no groups{' in these states or of these types' if is_filtered else ''}"
         page = page._replace(remarks=[said, *page.remarks])

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.executing import (
     add_creating,
@@ -69,33 +69,33 @@ def _report(options: Namespace) -> Report:
     return Report(NEW_OFFSETS, _pages, more={"executed": False}, is_plain=options.export)
 
 
-async def _pages(asking: Asking) -> AsyncIterator[Page]:
+async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     """New offsets of groups, committed with --execute. What is refused for one group doesn't keep the others."""
-    options = asking.options
-    selection, said = await selected(asking)
+    options = session.options
+    selection, said = await selected(session)
     remarks = [*said.remarks, *passed_over(options.from_file, plans_of(options) or (), selection.group_ids)]
-    asking.progress.say(f"planning {len(selection.group_ids)} groups")
-    made, problems = await _made(asking, selection.group_ids, remarks)
+    session.progress.say(f"planning {len(selection.group_ids)} groups")
+    made, problems = await _made(session, selection.group_ids, remarks)
     plan = made.plan
-    verdict = await check(asking.admin, plan, creates=options.create)
+    verdict = await check(session.admin, plan, creates=options.create)
     applied = Applied(verdict.ready, verdict.already, verdict.troubles)
     meaning = consequences(verdict.ready)
     remarks += meaning
 
     def show() -> None:
         rows = [row for page in _rows(plan.groups, applied, "would be applied", has_group=True) for row in page.rows]
-        show_first(asking, NEW_OFFSETS, rows, meaning)
+        show_first(session, NEW_OFFSETS, rows, meaning)
 
-    if await check_confirmed(asking, len(verdict.ready), are_named=are_typed(options), show=show):
-        verdict = await check(asking.admin, plan, creates=options.create)
+    if await check_confirmed(session, len(verdict.ready), are_named=are_typed(options), show=show):
+        verdict = await check(session.admin, plan, creates=options.create)
         applied = Applied(verdict.ready, verdict.already, verdict.troubles)
     if options.execute and verdict.ready:
 
         def tell(done: int) -> None:
-            asking.progress.count("resetting groups", done, len(plan.groups))
+            session.progress.count("resetting groups", done, len(plan.groups))
 
         recorder = own_recorder(options, remarks)
-        applied = await apply_plan(asking.admin, plan, recorder, verdict=verdict, skips_refused=True, tell=tell)
+        applied = await apply_plan(session.admin, plan, recorder, verdict=verdict, skips_refused=True, tell=tell)
         if recorder is not None and recorder.id and applied.done:
             remarks.append(way_back(recorder, options))
     elif verdict.ready:
@@ -115,9 +115,9 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
     yield Page(problems=said.problems, remarks=remarks, more={"executed": options.execute})
 
 
-async def _made(asking: Asking, group_ids: Sequence[str], remarks: list[str]) -> tuple[Made, list[Problem]]:
+async def _made(session: ClusterSession, group_ids: Sequence[str], remarks: list[str]) -> tuple[Made, list[Problem]]:
     """The plan of the groups of which all can be planned, and what is in the way of the others."""
-    options = asking.options
+    options = session.options
     scenario = None if options.from_file is not None else scenario_of(options)
     request = Request(
         group_ids,
@@ -127,8 +127,8 @@ async def _made(asking: Asking, group_ids: Sequence[str], remarks: list[str]) ->
         file_name="" if options.from_file is None else options.from_file.path,
         creates=options.create,
     )
-    made = await make_reset(asking.admin, request)
-    problems, said = await told_of_absent(asking, made, suggests=True)
+    made = await make_reset(session.admin, request)
+    problems, said = await told_of_absent(session, made, suggests=True)
     remarks += [*said, *made.remarks]
     if isinstance(scenario, resets.ToTime):
         remarks.append(f"to {aim(scenario)}")
@@ -138,7 +138,7 @@ async def _made(asking: Asking, group_ids: Sequence[str], remarks: list[str]) ->
         problems += (_problem_of(trouble._replace(group_id=group_id)) for group_id in concerned)
     refused = {one.group for one in problems}
     kept = tuple(group for group in made.plan.groups if group.group_id not in refused)
-    return made._replace(plan=made.plan._replace(groups=kept)), await with_topics(asking, problems)
+    return made._replace(plan=made.plan._replace(groups=kept)), await with_topics(session, problems)
 
 
 def _problem_of(trouble: Trouble) -> Problem:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster
+from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.group_arguments import add_groups, names_of
 from groupkeeper.cli.framework.output import dismiss, flush
@@ -56,21 +56,21 @@ def _report(options: Namespace) -> Report:
     return Report(CHANGES, _pages, has_lines=True)
 
 
-async def _pages(asking: Asking) -> AsyncIterator[Page]:
-    options = asking.options
+async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
+    options = session.options
     names = names_of(options, "groups")
     awaited = set(names.exact)
-    followed = follow(asking.admin, names, interval_s=options.interval / 1000, timeout_ms=options.timeout)
+    followed = follow(session.admin, names, interval_s=options.interval / 1000, timeout_ms=options.timeout)
     is_failing = False
     async for found, failure in followed:
         awaited -= {change.group_id for change in found}
         if is_failing != (failure is not None):
             is_failing = failure is not None
             again = "the groups can be described again"
-            asking.note(f"no group can be described: {failure}; retrying" if is_failing else again)
+            session.note(f"no group can be described: {failure}; retrying" if is_failing else again)
         if awaited:
             for group_id in sorted(awaited):
-                asking.note(f"waiting for group {group_id}")
+                session.note(f"waiting for group {group_id}")
             awaited = set()
         if not found:
             continue

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.executing import add_creating, can_ask, check_confirmed, show_first
 from groupkeeper.cli.framework.reports import Page
@@ -57,24 +57,24 @@ def _report(options: Namespace) -> Report:
     return Report(OUTCOMES, _pages, more={"executed": False})
 
 
-async def _commands(asking: Asking) -> AsyncIterator[Page]:
-    lines = official.commands(asking.options.plan, connection_of(asking.options))
+async def _commands(session: ClusterSession) -> AsyncIterator[Page]:
+    lines = official.commands(session.options.plan, connection_of(session.options))
     yield Page(plain="".join(f"{line}\n" for line in lines))
 
 
-async def _pages(asking: Asking) -> AsyncIterator[Page]:
-    options, plan = asking.options, asking.options.plan
+async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
+    options, plan = session.options, session.options.plan
     if options.confirm is not None or not can_ask():
-        await check_confirmed(asking, len(plan.groups))  # before it waits for members
-    verdict = await compared(asking, plan)
+        await check_confirmed(session, len(plan.groups))  # before it waits for members
+    verdict = await compared(session, plan)
     would_be = foreseen(options, verdict)
     remarks = consequences(would_be.done)
     if would_be.done:
         rows = rows_of(plan, would_be, is_done=False)
-        if await check_confirmed(asking, len(plan.groups), show=lambda: show_first(asking, OUTCOMES, rows, remarks)):
-            verdict = await compared(asking, plan)
+        if await check_confirmed(session, len(plan.groups), show=lambda: show_first(session, OUTCOMES, rows, remarks)):
+            verdict = await compared(session, plan)
     yield Page(remarks=remarks)
-    async for page in apply_pages(asking, plan, verdict):
+    async for page in apply_pages(session, plan, verdict):
         yield page
 
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import Asking
+from groupkeeper.cli.framework.clusters import ClusterSession
 from groupkeeper.cli.framework.executing import WOULD_BE, add_executing, not_yet
 from groupkeeper.cli.framework.journalling import VARIABLE, journal, way_back
 from groupkeeper.cli.framework.output import complain
@@ -55,14 +55,14 @@ def add_applying(command: ArgumentParser, deed: str) -> None:
     )
 
 
-async def compared(asking: Asking, plan: Plan) -> Verdict:
+async def compared(session: ClusterSession, plan: Plan) -> Verdict:
     """Compares a plan with the cluster, after waiting for groups to become empty if --wait is given."""
-    options = asking.options
+    options = session.options
     if options.wait is not None:
-        await wait_until_inactive(asking.admin, plan, options.wait, _Waiting(asking).tell)
-    asking.progress.say(f"comparing {counted(len(plan.groups), 'group')} with the cluster")
+        await wait_until_inactive(session.admin, plan, options.wait, _Waiting(session).tell)
+    session.progress.say(f"comparing {counted(len(plan.groups), 'group')} with the cluster")
     is_exact = getattr(options, "if_out_of_range", None) == "exact"
-    return await check(asking.admin, plan, creates=getattr(options, "create", True), takes_any=is_exact)
+    return await check(session.admin, plan, creates=getattr(options, "create", True), takes_any=is_exact)
 
 
 def foreseen(options: Namespace, verdict: Verdict) -> Applied:
@@ -79,9 +79,9 @@ def rows_of(plan: Plan, applied: Applied, *, is_done: bool) -> list[Row]:
     return [*rows, *already_rows(plan.groups, applied.already)]
 
 
-async def apply_pages(asking: Asking, plan: Plan, verdict: Verdict) -> AsyncIterator[Page]:
+async def apply_pages(session: ClusterSession, plan: Plan, verdict: Verdict) -> AsyncIterator[Page]:
     """Apply a plan with --execute, and report what was applied and what was not; without it, what would be applied."""
-    options = asking.options
+    options = session.options
     applied = foreseen(options, verdict)
     if options.execute:
         recorder = _recorder(options)
@@ -89,11 +89,11 @@ async def apply_pages(asking: Asking, plan: Plan, verdict: Verdict) -> AsyncIter
             options.interrupted = ": some of it may be done; 'groupkeeper history' shows what was under way"
 
         def tell(done: int) -> None:
-            asking.progress.count("applying to groups", done, len(plan.groups))
+            session.progress.count("applying to groups", done, len(plan.groups))
 
         try:
             applied = await apply_plan(
-                asking.admin, plan, recorder, verdict=verdict, skips_refused=options.skip_refused, tell=tell
+                session.admin, plan, recorder, verdict=verdict, skips_refused=options.skip_refused, tell=tell
             )
         except JournalUnwritable as problem:
             raise NotJournalled(
@@ -152,8 +152,8 @@ def _way_out(options: Namespace, plan: Plan) -> str:
 class _Waiting:
     """Shows which groups are waited for: in the progress line of a terminal, elsewhere in a new line at each change."""
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
+    def __init__(self, session: ClusterSession) -> None:
+        self._asking = session
         self._told = ""
 
     def tell(self, active: Sequence[GroupIsActive], left_s: float) -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import (
-    Asking,
     Cluster,
+    ClusterSession,
     Report,
     UsageMistake,
     add_cluster,
@@ -112,22 +112,22 @@ def _source_of(options: Namespace) -> Cluster | None:
     return cluster._replace(source=cluster.source.replace("--", "--from-", 1))
 
 
-async def _pages(asking: Asking) -> AsyncIterator[Page]:
-    options = asking.options
+async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
+    options = session.options
     where: Cluster | None = options.other_cluster
     async with AsyncExitStack() as stack:
         other = None
         if where is not None:
-            asking.progress.say(f"connecting to {where.bootstrap_server}")
+            session.progress.say(f"connecting to {where.bootstrap_server}")
             other = admin_of(where, options.timeout)
             await stack.enter_async_context(other)
         groups = {options.source: options.target}
         if options.all_groups and other is not None:
-            asking.progress.say("listing groups")
+            session.progress.say("listing groups")
             selection = await select_groups(other, Names([]))
             groups = dict(zip(selection.group_ids, selection.group_ids, strict=True))
             yield Page(problems=[problem_of(failure, broker=node.id) for node, failure in selection.failed.items()])
-        asking.progress.say(f"planning {counted(len(groups), 'group')}")
+        session.progress.say(f"planning {counted(len(groups), 'group')}")
         wanted = Wanted(
             groups,
             topics_of(options) if options.topic else ALL_COMMITTED,
@@ -138,8 +138,8 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
             are_named=not options.all_groups,
         )
         source = Source(other, options.topic_prefix)
-        made = await make_clone(asking.admin, source, wanted, say=asking.progress.say)
-    for page in await shown(asking, made):
+        made = await make_clone(session.admin, source, wanted, say=session.progress.say)
+    for page in await shown(session, made):
         yield page
 
 

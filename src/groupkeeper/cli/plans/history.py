@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework.clusters import (
-    Asking,
+    ClusterSession,
     Report,
     UsageMistake,
     add_cluster,
@@ -80,13 +80,13 @@ def _history(options: Namespace) -> int:
         return print_report(options, HISTORY, Page(problems=[problem_of(problem)]))
 
 
-async def _pages_of_cluster(asking: Asking) -> AsyncIterator[Page]:
+async def _pages_of_cluster(session: ClusterSession) -> AsyncIterator[Page]:
     """The changes of one cluster, selected by the cluster id that its brokers report."""
-    cluster_id = await cluster_id_of(asking.admin)
+    cluster_id = await cluster_id_of(session.admin)
     where = _opened()
-    summaries, broken = where.summaries(asking.options.group)
+    summaries, broken = where.summaries(session.options.group)
     own = [one for one in summaries if cluster_id is not None and one.head.cluster_id == cluster_id]
-    yield _page(asking.options, where, own, broken)
+    yield _page(session.options, where, own, broken)
 
 
 def _list(options: Namespace, where: Journal) -> int:
@@ -142,35 +142,35 @@ def _report(options: Namespace) -> Report:
     return Report(OUTCOMES, _pages, more={"executed": False})
 
 
-async def _pages(asking: Asking) -> AsyncIterator[Page]:
-    options = asking.options
-    recorded = _chosen(options.id, await cluster_id_of(asking.admin))
-    asking.progress.say(f"comparing {counted(len(recorded.groups), 'group')}")
+async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
+    options = session.options
+    recorded = _chosen(options.id, await cluster_id_of(session.admin))
+    session.progress.say(f"comparing {counted(len(recorded.groups), 'group')}")
     is_share = is_of_share_groups(_opened(), recorded)
     if is_share:
-        asking = asking._replace(admin=ShareAdmin(asking.admin))
+        session = session._replace(admin=ShareAdmin(session.admin))
     plan, verdict = await make_undo(
-        asking.admin,
+        session.admin,
         recorded,
         without_secrets(words_of(options)),
         time.time_ns() // 10**6,
         if_out_of_range=Otherwise(options.if_out_of_range),
     )
     if options.wait is not None:
-        verdict = await compared(asking, plan)
+        verdict = await compared(session, plan)
     remarks = [*_told_of(recorded, is_share=is_share), *consequences(plan.groups)]
-    await check_confirmed(asking, len(plan.groups), are_named=can_ask())
+    await check_confirmed(session, len(plan.groups), are_named=can_ask())
     would_be = foreseen(options, verdict)
     is_decided = options.dry_run or (options.execute and options.confirm is not None) or not would_be.done
     if not is_decided and can_ask():
-        show_first(asking, OUTCOMES, rows_of(plan, would_be, is_done=False), remarks)
+        show_first(session, OUTCOMES, rows_of(plan, would_be, is_done=False), remarks)
         await ask(len(plan.groups))
         options.execute = True
-        await check_context(asking)
-        verdict = await compared(asking, plan)
+        await check_context(session)
+        verdict = await compared(session, plan)
     if is_decided or not can_ask() or options.output == "json":
         yield Page(remarks=remarks)
-    async for page in apply_pages(asking, plan, verdict):
+    async for page in apply_pages(session, plan, verdict):
         yield page
 
 

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.executing import add_creating
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, names_of, passed_over, selected
@@ -52,12 +52,12 @@ def _report(options: Namespace) -> Report:
     return Report(CHANGES, _pages, is_plain=is_plain(options))
 
 
-async def _pages(asking: Asking) -> AsyncIterator[Page]:
-    options = asking.options
-    selection, said = await selected(asking)
+async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
+    options = session.options
+    selection, said = await selected(session)
     plans = plans_of(options)
     yield said._replace(remarks=[*said.remarks, *passed_over(options.from_file, plans or (), selection.group_ids)])
-    asking.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
+    session.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
     scenario = None if options.from_file is not None else scenario_of(options)
     request = Request(
         selection.group_ids,
@@ -70,9 +70,9 @@ async def _pages(asking: Asking) -> AsyncIterator[Page]:
         "" if options.from_file is None else options.from_file.path,
         options.create,
     )
-    made = await make_reset(asking.admin, request)
+    made = await make_reset(session.admin, request)
     has_notes = any(group.notes for group in made.plan.groups) or options.if_no_record == "skip"
-    for page in await shown(asking, made, None if has_notes else scenario):
+    for page in await shown(session, made, None if has_notes else scenario):
         yield page
 
 

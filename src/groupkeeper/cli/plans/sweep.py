@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, names_of, selected
 from groupkeeper.cli.framework.reports import Page
@@ -49,14 +49,14 @@ def _deletion_report(options: Namespace) -> Report:
     return Report(CHANGES, _deletion_pages, is_plain=is_plain(options))
 
 
-async def _deletion_pages(asking: Asking) -> AsyncIterator[Page]:
-    options = asking.options
-    selection, said = await selected(asking)
+async def _deletion_pages(session: ClusterSession) -> AsyncIterator[Page]:
+    options = session.options
+    selection, said = await selected(session)
     yield said
-    asking.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
+    session.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
     command = without_secrets(words_of(options))
-    made = await make_deletion(asking.admin, selection.group_ids, topics_of(options), _now_ms(), command)
-    for page in await shown(asking, made):
+    made = await make_deletion(session.admin, selection.group_ids, topics_of(options), _now_ms(), command)
+    for page in await shown(session, made):
         yield page
 
 
@@ -109,18 +109,18 @@ def _sweep_report(options: Namespace) -> Report:
     return Report(CHANGES, _sweep_pages, is_plain=is_plain(options))
 
 
-async def _sweep_pages(asking: Asking) -> AsyncIterator[Page]:
-    options = asking.options
-    selection, said = await selected(asking)
+async def _sweep_pages(session: ClusterSession) -> AsyncIterator[Page]:
+    options = session.options
+    selection, said = await selected(session)
     yield said
-    asking.progress.say(f"looking at {counted(len(selection.group_ids), 'group')}, and at the times of their commits")
+    session.progress.say(f"looking at {counted(len(selection.group_ids), 'group')}, and at the times of their commits")
     criteria = Criteria(
         options.idle, options.missing_topics, options.expiring, options.retention, options.age_of == "records"
     )
     topics = topics_of(options) if options.topic else ALL_COMMITTED
     command = without_secrets(words_of(options))
-    made = await make_sweep(asking.admin, selection.group_ids, topics, criteria, _now_ms(), command)
-    for page in await shown(asking, made):
+    made = await make_sweep(session.admin, selection.group_ids, topics, criteria, _now_ms(), command)
+    for page in await shown(session, made):
         yield page
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import Asking, UsageMistake, cluster_of
+from groupkeeper.cli.framework.clusters import ClusterSession, UsageMistake, cluster_of
 from groupkeeper.cli.framework.commands import similar
 from groupkeeper.cli.framework.executing import words_to_apply
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
@@ -111,12 +111,12 @@ def refuse_unwritable(name: str, path: str | None) -> None:
         raise UsageMistake(f"argument {name}: {problem}") from None
 
 
-async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) -> list[Page]:
+async def shown(session: ClusterSession, made: Made, scenario: Scenario | None = None) -> list[Page]:
     """The report of a plan; writes the plan to the file of --save. ``scenario``: the one that all its groups share."""
-    options = asking.options
+    options = session.options
     rows = list(change_rows(made.plan.groups))
-    absent, said = await told_of_absent(asking, made, suggests=made.plan.kind in _NAMING)
-    problems = [*absent, *await with_topics(asking, [trouble_problem(trouble) for trouble in made.troubles])]
+    absent, said = await told_of_absent(session, made, suggests=made.plan.kind in _NAMING)
+    problems = [*absent, *await with_topics(session, [trouble_problem(trouble) for trouble in made.troubles])]
     remarks = [*said, *made.remarks, *consequences(made.plan.groups)]
     plain = ""
     if options.show_command and not made.is_refused:
@@ -143,21 +143,21 @@ async def shown(asking: Asking, made: Made, scenario: Scenario | None = None) ->
     return [*pages, Page(problems=problems, remarks=remarks, plain=plain)]
 
 
-async def told_of_absent(asking: Asking, made: Made, *, suggests: bool) -> tuple[list[Problem], list[str]]:
+async def told_of_absent(session: ClusterSession, made: Made, *, suggests: bool) -> tuple[list[Problem], list[str]]:
     """Problems for groups that don't exist (``suggests``: with a similar existing name), and remarks for those that
     --create plans for. A group matched by a pattern that was deleted meanwhile is no problem.
     """
     planned = {group.group_id for group in made.plan.groups}
-    typed = names_of(asking.options, "groups").exact if hasattr(asking.options, "groups") else made.absent
-    is_meant = getattr(asking.options, "create", False)
+    typed = names_of(session.options, "groups").exact if hasattr(session.options, "groups") else made.absent
+    is_meant = getattr(session.options, "create", False)
     unknown = [] if is_meant else [key for key in made.absent if key not in planned and key in typed]
-    meant = await suggested(asking, unknown) if suggests else {}
-    does = "makes it" if hasattr(asking.options, "execute") else "plans for it"
-    hint = f" (--create {does})" if hasattr(asking.options, "create") else ""
+    meant = await suggested(session, unknown) if suggests else {}
+    does = "makes it" if hasattr(session.options, "execute") else "plans for it"
+    hint = f" (--create {does})" if hasattr(session.options, "create") else ""
     problems = [
         problem_of(GroupIdNotFound(f"there is no group {key}{hint}{meant.get(key, '')}"), group=key) for key in unknown
     ]
-    return problems, [_making(asking.options, key) for key in made.absent if key in planned]
+    return problems, [_making(session.options, key) for key in made.absent if key in planned]
 
 
 def _making(options: Namespace, group_id: str) -> str:
@@ -167,13 +167,13 @@ def _making(options: Namespace, group_id: str) -> str:
     return f"there is no group {group_id}: it {'is' if options.execute else 'would be'} made"
 
 
-async def with_topics(asking: Asking, problems: Sequence[Problem]) -> list[Problem]:
+async def with_topics(session: ClusterSession, problems: Sequence[Problem]) -> list[Problem]:
     """The problems, those of topics that don't exist with the name of one that does where that is similar."""
     unknown = {one.topic for one in problems if one.topic and one.error == UnknownTopicOrPartition.name}
     if not unknown:
         return list(problems)
     try:
-        known = [each.name for each in await asking.admin.list_topics()]
+        known = [each.name for each in await session.admin.list_topics()]
     except (KafkaError, ClientError):
         return list(problems)
     return [

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.framework.clusters import Asking, Report, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.group_arguments import add_order, add_topics, arranged, names_of
 from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
@@ -43,17 +43,17 @@ def _add_arguments(command: ArgumentParser) -> None:
 
 def _report(options: Namespace) -> Report:
     names_of(options, "topic")
-    return Report(QUERIES_LAG, lambda asking: arranged(_pages(asking), options))
+    return Report(QUERIES_LAG, lambda session: arranged(_pages(session), options))
 
 
-async def _pages(asking: Asking) -> AsyncIterator[Page]:
-    options = asking.options
-    asking.progress.say("reading checkpoints")
+async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
+    options = session.options
+    session.progress.say("reading checkpoints")
     queries, failed = read_queries(options.checkpoints)  # before the logs are asked: so no lag is below what it was
     by_name = {query.name: query for query in queries}
-    asking.progress.say("asking for the ends of logs")
+    session.progress.say("asking for the ends of logs")
     found = await lag_of_offsets(
-        asking.admin,
+        session.admin,
         {query.name: query.offsets for query in queries},
         topics=names_of(options, "topic"),
         to_last_stable=options.lag_to == "lso",

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import Asking, Report, UsageMistake, add_cluster, run_report
+from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.group_arguments import add_topics, names_of
 from groupkeeper.cli.framework.reports import Page, Problem, problem_of
@@ -50,28 +50,28 @@ def _report(options: Namespace) -> Report:
     return Report(SHAPE, _pages, is_plain=options.output == "table")
 
 
-async def _pages(asking: Asking) -> AsyncIterator[Page]:
-    options = asking.options
+async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
+    options = session.options
     topics = names_of(options, "topic")
     if options.time is not None:
         names = [*topics.exact]
         if topics.patterns:
-            names += [each.name for each in await asking.admin.list_topics() if topics.matches(each.name)]
-        starts = await start_at_time(asking.admin, dict.fromkeys(names), options.time)
+            names += [each.name for each in await session.admin.list_topics() if topics.matches(each.name)]
+        starts = await start_at_time(session.admin, dict.fromkeys(names), options.time)
         yield _page(starts, [], topics)
         return
-    offsets, problems = await (_of_group(asking) if options.group is not None else _of_checkpoint(asking))
+    offsets, problems = await (_of_group(session) if options.group is not None else _of_checkpoint(session))
     wanted = {place: offset for place, offset in offsets.items() if not topics or topics.matches(place.topic)}
     if not wanted and not problems:
         where = f"group {options.group}" if options.group is not None else options.checkpoint.path
         problems = [Problem("NO_OFFSETS", f"{where} has no offsets{' of these topics' * bool(offsets)}")]
-    starts = await start_at_offsets(asking.admin, wanted, otherwise=_OTHERWISE[options.without_commit])
+    starts = await start_at_offsets(session.admin, wanted, otherwise=_OTHERWISE[options.without_commit])
     yield _page(starts, problems, topics)
 
 
-async def _of_group(asking: Asking) -> tuple[Mapping[TopicPartition, int], list[Problem]]:
-    group = asking.options.group
-    fetched = await asking.admin.list_consumer_group_offsets({group: None})
+async def _of_group(session: ClusterSession) -> tuple[Mapping[TopicPartition, int], list[Problem]]:
+    group = session.options.group
+    fetched = await session.admin.list_consumer_group_offsets({group: None})
     failure: Failure | None = fetched.failed.get(group)
     if failure is not None:
         return {}, [problem_of(failure, group=group)]
@@ -83,10 +83,10 @@ async def _of_group(asking: Asking) -> tuple[Mapping[TopicPartition, int], list[
     return {place: commit.offset for place, commit in batch.done.items() if commit is not None}, problems
 
 
-async def _of_checkpoint(asking: Asking) -> tuple[Mapping[TopicPartition, int], list[Problem]]:
-    queries, failed = read_queries([asking.options.checkpoint])
+async def _of_checkpoint(session: ClusterSession) -> tuple[Mapping[TopicPartition, int], list[Problem]]:
+    queries, failed = read_queries([session.options.checkpoint])
     if len(queries) > 1:
-        failed, queries = [f"{asking.options.checkpoint.path}: {len(queries)} checkpoints match: name one"], []
+        failed, queries = [f"{session.options.checkpoint.path}: {len(queries)} checkpoints match: name one"], []
     problems = [Problem("BAD_CHECKPOINT", text) for text in failed]
     problems += [Problem("NO_OFFSETS", f"{query.name}: {note}") for query in queries for note in query.notes]
     return (queries[0].offsets if queries else {}), problems

@@ -14,7 +14,7 @@ from groupkeeper.live.status import Judged, Status, judge_status
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.listing import Order, ordered
-from groupkeeper.web.pages.parts import NOBODY, Cell, Column, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, Cell, Column, Viewer
 
 _WORST = list(Status)
 
@@ -122,7 +122,7 @@ def chosen(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> list[Row]:
     return rows
 
 
-def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Viewer = NOBODY) -> str:
+def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Viewer = ANONYMOUS) -> str:
     """A page of the list."""
     crumbs = [("Consumer groups", "/")]
     when = parts.when(snapshot, now_ms)

@@ -9,13 +9,13 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.status import Status, judge_status
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.parts import NOBODY, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, Viewer
 
 _MOST_URGENT = 12
 _WORST = list(Status)
 
 
-def fleet_page(snapshots: Sequence[ClusterSnapshot], now_ms: int, viewer: Viewer = NOBODY, note: str = "") -> str:
+def fleet_page(snapshots: Sequence[ClusterSnapshot], now_ms: int, viewer: Viewer = ANONYMOUS, note: str = "") -> str:
     """All clusters. ``note``: about the server itself."""
     cards = "".join(_cluster(each, now_ms) for each in snapshots)
     return parts.page(

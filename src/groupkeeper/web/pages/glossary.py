@@ -8,12 +8,12 @@ from html import escape
 from importlib import resources
 
 from groupkeeper.web.pages import parts
-from groupkeeper.web.pages.parts import NOBODY, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, Viewer
 
 NAME = "glossary.md"
 
 
-def glossary_page(viewer: Viewer = NOBODY) -> str:
+def glossary_page(viewer: Viewer = ANONYMOUS) -> str:
     """The whole page."""
     return parts.page("What the words mean", _body(), [("Consumer groups", "/")], viewer)
 

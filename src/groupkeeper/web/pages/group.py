@@ -14,7 +14,7 @@ from groupkeeper.operations.lag import AnyMember, LagStatus
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import Activity, LagLine
 from groupkeeper.web.pages import parts, streams
-from groupkeeper.web.pages.parts import NOBODY, Cell, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, Cell, Viewer
 
 _MOST_ROWS = 2000
 _MOST_EVENTS = 200
@@ -30,7 +30,7 @@ def group_page(
     samples: Sequence[Sample],
     changes: Sequence[Noted],
     now_ms: int,
-    viewer: Viewer = NOBODY,
+    viewer: Viewer = ANONYMOUS,
     *,
     made: str = "",
     note: str = "",

@@ -16,8 +16,8 @@ from groupkeeper.pipeline.report.markup import class_of, numbers, sentence, stat
 from groupkeeper.web.access.people import Person
 
 __all__ = [
+    "ANONYMOUS",
     "EVERY",
-    "NOBODY",
     "STYLE",
     "Cell",
     "Column",
@@ -150,7 +150,7 @@ class Viewer(NamedTuple):
         return f'<nav class="who" aria-label="elsewhere">{links}{who}</nav>'
 
 
-NOBODY = Viewer()
+ANONYMOUS = Viewer()
 
 
 def way_to(cluster: str) -> list[tuple[str, str]]:
@@ -158,7 +158,7 @@ def way_to(cluster: str) -> list[tuple[str, str]]:
     return [("Consumer groups", "/"), (cluster, url("/cluster", cluster=cluster))]
 
 
-def refusal_page(said: str, viewer: Viewer = NOBODY) -> str:
+def refusal_page(said: str, viewer: Viewer = ANONYMOUS) -> str:
     """Why something is not done, or not there."""
     return page("Not done", f'<p class="verdict bad">{sentence(said)}</p>', [("Consumer groups", "/")], viewer)
 
@@ -191,7 +191,7 @@ def page(
     title: str,
     body: str,
     crumbs: Sequence[tuple[str, str]] = (),
-    viewer: Viewer = NOBODY,
+    viewer: Viewer = ANONYMOUS,
     *,
     follows: str | None = None,
 ) -> str:

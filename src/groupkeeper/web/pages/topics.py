@@ -11,7 +11,7 @@ from groupkeeper.live.status import judge_status
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.listing import Order, ordered
-from groupkeeper.web.pages.parts import NOBODY, Cell, Column, Viewer
+from groupkeeper.web.pages.parts import ANONYMOUS, Cell, Column, Viewer
 
 
 class Topic(NamedTuple):
@@ -85,7 +85,9 @@ def topics_of(snapshot: ClusterSnapshot, wanted: str = "") -> list[Topic]:
     return [Topic(name, readers[name]) for name in sorted(readers)]
 
 
-def topics_page(snapshot: ClusterSnapshot, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = NOBODY) -> str:
+def topics_page(
+    snapshot: ClusterSnapshot, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = ANONYMOUS
+) -> str:
     """The list. ``parameters``: of the address; anything may be in them."""
     title = f"Topics of {snapshot.cluster}"
     when = parts.when(snapshot, now_ms)
@@ -151,7 +153,7 @@ _READER_COLUMNS = (
 
 
 def topic_page(
-    snapshot: ClusterSnapshot, topic: Topic, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = NOBODY
+    snapshot: ClusterSnapshot, topic: Topic, parameters: Mapping[str, str], now_ms: int, viewer: Viewer = ANONYMOUS
 ) -> str:
     """The groups that read a topic, with the lag of each."""
     order = Order.of(parameters, _READERS, "time_lag", _ASCENDING_FIRST)
