@@ -220,8 +220,8 @@ BUGS = (
     Bug(
         "a commit is acknowledged without being in the log",
         "offsets.commit",
-        "        OffsetCommitResponse(topics=topics),\n        records=tuple(records),\n",
-        "        OffsetCommitResponse(topics=topics),\n",
+        "        OffsetCommitResponse(0, topics),\n        records=tuple(records),\n",
+        "        OffsetCommitResponse(0, topics),\n",
         ("Offsets",),
     ),
     Bug(

@@ -85,7 +85,7 @@ class Past:
         self.lines = {each["group_id"]: each for each in found["lag_lines"]}
         style = re.sub(r"<(style|script)>.*?</\1>", "", page.removeprefix("<!DOCTYPE html>"), flags=re.DOTALL)
         figures = ElementTree.fromstring(style).findall(".//section[@id='lag']//figure")
-        self.figures = {(each.findtext("h3") or "").strip(): each for each in figures}
+        self.figures = {next(filter(str.strip, each.find("h3").itertext())).strip(): each for each in figures}  # type: ignore[union-attr]
 
     def minute(self, text: str) -> float:
         return (datetime.fromisoformat(text).timestamp() * 1000 - self._begin_ms) / MINUTE_MS
