@@ -314,7 +314,7 @@ def test_what_a_clone_cannot_translate_is_left_out_and_said(run: Run, servers: s
         )
         status, report = run("plan", "clone", "late", *words[3:], "--if-no-record", "skip", at=at)
         assert (status, len(report["changes"])) == (0, 1)
-        assert "east.emptied-0 is skipped: the source's log is empty up to its end at offset 3" in report["notes"]
+        assert "copy east.emptied-0 is skipped: the source's log is empty up to its end at offset 3" in report["notes"]
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ class _Maker:
             elif one is not None:
                 found[tp] = one
             if why is not None and policy is Otherwise.SKIP and isinstance(why, NoSuchTime | TimeUnknown):
-                self.remarks.append(f"{to} is skipped: {why}")
+                self.remarks.append(f"{target} {to} is skipped: {why}")
             elif isinstance(why, TimeUnknown) and policy is Otherwise.FAIL:
                 self.troubles.append(Trouble(target, to, NoSuchTime(str(why))))
             elif why is not None:

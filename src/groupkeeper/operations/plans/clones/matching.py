@@ -38,13 +38,15 @@ class Trace(NamedTuple):
 
 class Match(NamedTuple):
     """The offset to read on from. ``equal``: how many records around it are the same. ``replays``: the most records
-    from there on that the group has read; None: how many is not known, as there is no later place to be compared.
+    from there on that the group has read. ``has_times``: whether the times were compared, too; without them a place
+    far from the right one may look the same.
     """
 
     offset: int
     equal: int
     replays: int
     why: str
+    has_times: bool = True
 
     @property
     def is_exact(self) -> bool:
@@ -68,7 +70,7 @@ def match(source: Trace, committed: int, target: Trace, *, has_other_times: bool
     copies = [one for one in target.records if one.is_aborted is not True]
     target = target._replace(records=copies)
     kept = [one for one in source.records if one.is_aborted is not True]
-    stamps = any(one.is_append_time for one in (*kept, *copies))
+    stamps = any(one.is_append_time for one in copies)  # times of the source's, whose ever they are, can be copied
     ways = [(kept, True), (source.records, True)] if len(kept) < len(source.records) else [(kept, True)]
     stretches = [_stretch(records, committed, target, has_times) for records, has_times in ways]
     for stretch in stretches:
@@ -80,7 +82,9 @@ def match(source: Trace, committed: int, target: Trace, *, has_other_times: bool
         return None
     untimed = _stretch(kept, committed, target, has_times=False)
     found = _in_one_run(untimed)
-    return found if found is not None and (stamps or _is_later(untimed, found, kept)) else None
+    if found is None or not _can_be_copies(untimed, found, kept, are_later=not stamps):
+        return None
+    return found._replace(has_times=False)
 
 
 def _stretch(records: Sequence[Kept], committed: int, target: Trace, has_times: bool) -> _Stretch:
@@ -149,8 +153,10 @@ def _by_copies(stretch: _Stretch) -> Match | None:
     return Match(target.offset(begin), equal, again, f"{equal} of the {len(ours)} records around it are here")
 
 
-def _is_later(stretch: _Stretch, found: Match, records: Sequence[Kept]) -> bool:
-    """Whether these can be copies that got the time of copying: enough different records, none of them older."""
+def _can_be_copies(stretch: _Stretch, found: Match, records: Sequence[Kept], *, are_later: bool) -> bool:
+    """Whether these can be copies that got the time of copying: enough different records, or all that there are, and
+    none of them older (``are_later``) than what they are copies of.
+    """
     ours, at, _, target, _ = stretch
     place = sum(one.offset < found.offset for one in target.records)
     pairs = [
@@ -158,9 +164,8 @@ def _is_later(stretch: _Stretch, found: Match, records: Sequence[Kept]) -> bool:
         for step in range(-min(at, place), min(len(ours) - at, len(target.records) - place))
     ]
     same = [(one, other) for one, other in pairs if one.digest == other.digest]
-    return len({one.digest for one, _ in same}) >= _ENOUGH and all(
-        one.timestamp < other.timestamp for one, other in same
-    )
+    is_enough = len({one.digest for one, _ in same}) >= min(_ENOUGH, len(records))
+    return is_enough and (not are_later or all(one.timestamp < other.timestamp for one, other in same))
 
 
 def _common(some: Sequence[Hashable], others: Sequence[Hashable]) -> int:

@@ -78,6 +78,10 @@ class Reader:
             }
         return {place: self._cut(place, *each) for place, each in wanted.items() if self._has(place, *each)}
 
+    def forget(self) -> None:
+        """Keep nothing of what was read."""
+        self._kept.clear()
+
     def _clipped(self, place: TopicPartition, begin: int, end: int) -> tuple[int, int]:
         oldest, latest = self._ends[place]
         begin = min(max(begin, oldest), latest)

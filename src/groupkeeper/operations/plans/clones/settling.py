@@ -20,7 +20,7 @@ class Hints(NamedTuple):
 
 
 _AT_ONCE = 1_000
-"""So many partitions are looked at together; each keeps a few dozen records meanwhile."""
+"""So many partitions are looked at together; what was read of them is forgotten after their last offset."""
 
 _SAMPLES = 4
 """How many places all over a log are compared before its offsets count as the same as the other's."""
@@ -42,15 +42,17 @@ async def settle(
         offsets.setdefault(TopicPartition(topic, partition), []).append(offset)
     total, done = sum(map(len, offsets.values())), 0
     settler, settled = _Settler(sides, hints), Settled({}, {})
-    for turn in range(max(map(len, offsets.values()), default=0)):
-        places = [place for place, each in offsets.items() if turn < len(each)]
-        for start in range(0, len(places), _AT_ONCE):
+    places = list(offsets)
+    for start in range(0, len(places), _AT_ONCE):
+        some = places[start : start + _AT_ONCE]
+        for turn in range(max(len(offsets[place]) for place in some)):
             say(f"comparing records: {done:,} of {total:,} places")
-            some = {place: offsets[place][turn] for place in places[start : start + _AT_ONCE]}
-            found, failed = await settler.settle(some)
-            settled.found.update((Position(*place, some[place]), one) for place, one in found.items())
-            settled.failed.update((Position(*place, some[place]), why) for place, why in failed.items())
-            done += len(some)
+            now = {place: offsets[place][turn] for place in some if turn < len(offsets[place])}
+            found, failed = await settler.settle(now)
+            settled.found.update((Position(*place, now[place]), one) for place, one in found.items())
+            settled.failed.update((Position(*place, now[place]), why) for place, why in failed.items())
+            done += len(now)
+        settler.forget()
     return settled
 
 
@@ -79,6 +81,11 @@ class _Settler:
         by_time, why_not = await self._by_time(left, ours)
         return found | by_time, failed | why_not
 
+    def forget(self) -> None:
+        """What was read is of no use for other partitions."""
+        self._ours.forget()
+        self._theirs.forget()
+
     def _here(self, tp: TopicPartition) -> Ends:
         return self._sides.here[tp]
 
@@ -98,7 +105,7 @@ class _Settler:
             if there.oldest == there.latest and committed >= here.latest:
                 why = "all is read, and both logs are empty: the end of the log"
                 found[tp] = Found(there.latest, why, 0, 0, certainty=Certainty.CONTENT)
-            elif here.latest == 0:
+            elif here.latest == 0 == committed:
                 why = "the source has never had a record: the start of the log"
                 found[tp] = Found(there.oldest, why, 0, 0, certainty=Certainty.CONTENT)
             else:
@@ -116,37 +123,43 @@ class _Settler:
         for distances in ({}, self._distances):
             guesses = {tp: inside[tp] + distances.get(tp, 0) for tp in ours if tp not in found}
             matches = await self._matched(inside, ours, {tp: (at, at) for tp, at in guesses.items()})
-            matches = {tp: one for tp, one in matches.items() if one.is_exact}
+            # Without times any place with the same records would do: the lookup by time begins before the right one.
+            matches = {tp: one for tp, one in matches.items() if one.is_exact and one.has_times}
             same = [tp for tp, one in matches.items() if one.offset == inside[tp]]
             await self._compare_samples([tp for tp in same if tp not in self._is_same])
             for tp, one in matches.items():
                 lost = self._here(tp).oldest - offsets[tp]
                 if one.offset == inside[tp] and self._is_same[tp]:
-                    found[tp] = self._same(tp, offsets[tp], one)
+                    found[tp] = self._same(tp, offsets[tp], one, ours[tp])
                 elif lost <= 0:
                     found[tp] = self._said(tp, one, ours[tp], inside[tp])
         return found
 
-    def _same(self, tp: TopicPartition, committed: int, one: Match) -> Found:
+    def _same(self, tp: TopicPartition, committed: int, one: Match, ours: Trace) -> Found:
         there = self._there(tp)
         offset = min(committed, one.offset)
         why = f"the same offset: samples all over both logs are the same, as are {one.equal} records around it: exact"
         skips = max(0, there.oldest - max(offset, self._here(tp).oldest))
         if offset < there.oldest:
             why += f"; the target's log has lost the {there.oldest - offset} records before"
-        return Found(max(offset, there.oldest), why, skips, 0, certainty=Certainty.IDENTITY)
+        to_come = self._to_come(tp, one.offset, ours, one.offset)
+        return Found(max(offset, there.oldest), why, skips, 0, certainty=Certainty.IDENTITY, to_come=to_come)
 
     def _said(self, tp: TopicPartition, one: Match, ours: Trace, inside: int) -> Found:
         """What a match says, and how far from the source's offset it is."""
-        to_come = None
-        if one.offset >= self._there(tp).latest:
-            unread = (each.timestamp for each in ours.records if each.offset >= inside and each.is_aborted is not True)
-            to_come = next(unread, None)
+        to_come = self._to_come(tp, one.offset, ours, inside)
         if one.is_exact:
             self._distances[tp] = one.offset - inside
             return Found(one.offset, f"{one.why}: exact", 0, 0, certainty=Certainty.CONTENT, to_come=to_come)
         why = f"{one.why}: up to {one.replays} records are read again"
         return Found(one.offset, why, 0, one.replays, certainty=Certainty.BOUNDED, to_come=to_come)
+
+    def _to_come(self, tp: TopicPartition, offset: int, ours: Trace, inside: int) -> int | None:
+        """The time of the next record, where it is not copied yet."""
+        if offset < self._there(tp).latest:
+            return None
+        unread = (each.timestamp for each in ours.records if each.offset >= inside and each.is_aborted is not True)
+        return next(unread, None)
 
     async def _matched(
         self,
@@ -198,6 +211,10 @@ class _Settler:
             if tp in ours
         }
         for tp, one in (await self._matched(inside, ours, guesses)).items():
+            at_most = found[tp].replays or 0
+            if at_most > self._searched:  # what is behind was not looked at: the same records may be there, too
+                why = f"{one.why}, in the {self._searched:,} that were compared"
+                one = one._replace(replays=max(one.replays, at_most), why=why)
             said = self._said(tp, one, ours[tp], inside[tp])
             is_further = said.offset >= found[tp].offset  # times alone do not tell what is there twice
             if one.is_exact or is_further or (found[tp].replays or 0) >= one.replays:
@@ -206,5 +223,5 @@ class _Settler:
 
 
 def _is_equal(here: Trace, there: Trace) -> bool:
-    pairs = [[(one.offset, one.digest) for one in trace.records] for trace in (here, there)]
+    pairs = [[(one.offset, one.digest, one.timestamp) for one in trace.records] for trace in (here, there)]
     return pairs[0] == pairs[1]
