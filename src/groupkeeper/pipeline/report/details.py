@@ -20,8 +20,10 @@ __all__ = ["read_details"]
 _MOST_PARTITIONS = 200
 _MOST_MEMBERS = 100
 _MOST_EVENTS = 100
-_MOST_ROWS = 300_000
-"""Events of all groups that are looked at: the latest."""
+_MOST_EVENTS_READ = 3_000
+"""Of a group, the latest: what happens again and again is folded."""
+_MOST_IN_ALL = 200_000
+"""Partitions in the sections of all groups."""
 
 _BINS = 48
 _FOLDED_S = 600
@@ -29,9 +31,9 @@ _LAG_COLUMNS = (
     "cluster", "group_id", "topic", "partition", "committed_offset", "log_end_offset", "lag", "lag_ms", "lag_basis",
     "produced_per_s", "consumed_per_s", "catch_up_ms", "retention_margin_ms", "commit_time", "problem",
 )  # fmt: skip
-_MEMBER_COLUMNS = (
+_MEMBER_COLUMNS = [
     "cluster", "group_id", "member_id", "instance_id", "client_id", "client_host", "member_state", "assigned",
-)  # fmt: skip
+]  # fmt: skip
 _COUNTED = {"offset_expirations": "offsets expired", "offset_deletions": "offsets deleted"}
 
 
@@ -43,16 +45,18 @@ def read_details(
     members = _members(opened)
     events = _events(opened, window)
     begin, minutes, commits = _commits(opened, window)
-    found = {}
+    found, left = {}, _MOST_IN_ALL
     for group in groups:
         key = (group.cluster, group.group_id)
-        places, people = partitions.get(key, []), members.get(key, [])
+        places, people = partitions.pop(key, []), members.get(key, [])
+        most = min(_MOST_PARTITIONS, left)
+        left -= min(most, len(places))
         happened = _folded(events.get(key, []))
         found[key] = Details(
-            lines.get(key), tuple(places[:_MOST_PARTITIONS]), tuple(people[:_MOST_MEMBERS]),
+            lines.get(key), tuple(places[:most]), tuple(people[:_MOST_MEMBERS]),
             tuple(happened[:_MOST_EVENTS]),
             (
-                max(0, len(places) - _MOST_PARTITIONS), max(0, len(people) - _MOST_MEMBERS),
+                max(0, len(places) - most), max(0, len(people) - _MOST_MEMBERS),
                 max(0, len(happened) - _MOST_EVENTS),
             ),
             begin, minutes, tuple(commits.get(key, ())),
@@ -84,17 +88,7 @@ def _partitions(opened: Opened) -> dict[Key, list[Partition]]:
 
 def _members(opened: Opened) -> dict[Key, list[Member]]:
     found: dict[Key, list[Member]] = defaultdict(list)
-    columns = [
-        "cluster",
-        "group_id",
-        "member_id",
-        "instance_id",
-        "client_id",
-        "client_host",
-        "member_state",
-        "assigned",
-    ]
-    for row in opened.table(MEMBERS, columns).to_pylist():
+    for row in opened.table(MEMBERS, _MEMBER_COLUMNS).to_pylist():
         assigned = tuple(
             (each["topic"] or each.get("topic_id") or "", tuple(sorted(each["partitions"] or ())))
             for each in row["assigned"] or ()
@@ -118,8 +112,13 @@ def _events(opened: Opened, window: Window | None) -> dict[Key, list[Event]]:
     found: dict[Key, list[Event]] = defaultdict(list)
     columns = ["cluster", "group_id", "event_time", "event", "member_id", "instance_id", "client_id", "members"]
     wanted = pc.field("event_time") >= pa.scalar(window.since, GROUP_EVENTS.arrow.field("event_time").type)
-    rows = opened.table(GROUP_EVENTS, columns, wanted).sort_by([("event_time", "descending")]).slice(0, _MOST_ROWS)
-    for row in rows.to_pylist():
+    rows = opened.table(GROUP_EVENTS, columns, wanted).sort_by([("event_time", "descending")])
+    read: dict[Key, int] = defaultdict(int)
+    for row in (row for batch in rows.to_batches() for row in batch.to_pylist()):
+        key = row["cluster"], row["group_id"]
+        read[key] += 1
+        if read[key] > _MOST_EVENTS_READ:
+            continue
         member = row["instance_id"] or row["member_id"]
         about = words.name(row["client_id"] or member) if member else ""
         if not member and row["members"] is not None:

@@ -153,9 +153,10 @@ _TABLES = """\
   const all = async (table) => {
     const pack = table.parentElement.parentElement.querySelector("script[data-pack=rows]");
     if (!pack) return;
-    const rows = unpacked(pack);
+    const rows = await unpacked(pack);
+    if (!pack.isConnected) return;
     pack.remove();
-    table.tBodies[0].append(await rows);
+    table.tBodies[0].append(rows);
   };
 
   const key = (row, column) => {
