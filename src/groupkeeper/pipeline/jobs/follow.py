@@ -153,6 +153,8 @@ class _Following:
         self._retry_at = dict.fromkeys(range(len(options.clusters)), 0.0)
         self._pauses = dict.fromkeys(self._retry_at, _FIRST_PAUSE_S)
         self._said: dict[int, str] = {}
+        self._folders: dict[str, str] = {}
+        """Where tasks of queries write, by cluster."""
         self._asking: dict[int, Future[_Answer]] = {}
         self._pool = ThreadPoolExecutor(max(1, len(options.clusters)))
         self._counting = threading.Lock()  # each query appends in a thread of its own
@@ -271,7 +273,9 @@ class _Following:
         reader = reader.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", str(_RECORDS_PER_BATCH))
         directory: str | None = None
         if self._output.is_here:
+            self._discard(name)
             directory, path = self._output.folder_aside(DECODED)
+            self._folders[name] = directory
             reader = reader.option("historyFolder", str(path))
 
         def appended(batch: DataFrame, number: int) -> None:
@@ -285,6 +289,13 @@ class _Following:
             .queryName(f"groupkeeper {name}")
             .start()
         )
+
+    def _discard(self, name: str) -> None:
+        """Remove what tasks of the cluster's last query have left: it has ended."""
+        if (folder := self._folders.pop(name, None)) is not None:
+            with self._output.lock:
+                if self._output.ledger.is_settled:  # else there may be files that are to be moved
+                    self._output.files.remove(folder)
 
     def _append(self, batch: DataFrame | Aside) -> None:
         appended = append(self._output, batch, self.retentions, identities=self._identities)

@@ -105,6 +105,9 @@ def write(batches: Iterable[pa.RecordBatch], directory: Path) -> Written:
     return Written(commits.names, rest.names, counts, spans.all)
 
 
+# What follows says of Arrow what transforms.history says of Spark's DataFrames; a test compares both.
+
+
 def _is_commit(batch: pa.RecordBatch) -> pa.BooleanArray:
     """Never null."""
     return pc.and_(pc.is_in(batch["record_type"], _TYPES), pc.is_null(batch["problem"]))
@@ -197,3 +200,5 @@ class _File:
             self._flush()
         if self._writer is not None:
             self._writer.close()
+            if kind is not None:
+                self._path.unlink(missing_ok=True)
