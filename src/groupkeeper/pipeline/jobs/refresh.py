@@ -29,7 +29,7 @@ from groupkeeper.pipeline.transforms.thinning import hourly_ends, hourly_lag
 
 __all__ = ["make_tables", "update_lake"]
 
-_FAILURES = (PySparkException, Py4JError, duckdb.Error, pa.ArrowException)
+_FAILURES = (PySparkException, Py4JError, duckdb.Error, pa.ArrowException, SourceError)
 
 _HISTORY = (COMMITS, GROUP_RECORDS)
 _ADDED = tuple(step.table for step in STEPS if step.adds)
@@ -121,19 +121,12 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
     it stay unchanged. `from_start`: of the whole history.
     """
     run.watch.making(len(STEPS))
-    for table in (*_HISTORY, *_ADDED):
-        try:
-            output.merge(table)
-        except _FAILURES as error:
-            run.fail(Problem(None, f"table {table.name}: its small files stay as they are: {_said(error)}"))
-    for table, hourly in ((LAG_HISTORY, hourly_lag), (LOG_ENDS, hourly_ends)):
-        try:
-            output.thin(table, hourly, time.time_ns() // 1_000_000)
-        except _FAILURES as error:
-            run.fail(Problem(None, f"table {table.name}: its old rows stay as they are: {_said(error)}"))
+    _make_fewer(output, run)
     for table in _HISTORY:
         run.watch.table(table.name, run.summary.new_rows.setdefault(table.name, 0), is_appended=True)
-    frames = Frames(output, given.clusters.instants, from_start=from_start)
+    frames = _frames(output, given, run, from_start=from_start)
+    if frames is None:
+        return
     given = given._replace(made_to=frames.made_to, read_to=frames.read_to, note=run.note)
     pool = ThreadPoolExecutor(max(2, os.cpu_count() or 1))
     try:
@@ -165,6 +158,30 @@ def _tell_quality(quality: Rows, run: Run) -> None:
         run.fail(Problem(row["cluster"], f"quality: table {row['table_name'] or 'commits'}: {row['detail']}"))
 
 
+def _make_fewer(output: Output, run: Run) -> None:
+    """Fewer small files, and fewer old measurements."""
+    for table in (*_HISTORY, *_ADDED):
+        try:
+            output.merge(table)
+        except _FAILURES as error:
+            run.fail(Problem(None, f"table {table.name}: its small files stay as they are: {_said(error)}"))
+    for table, hourly in ((LAG_HISTORY, hourly_lag), (LOG_ENDS, hourly_ends)):
+        try:
+            output.thin(table, hourly, time.time_ns() // 1_000_000)
+        except _FAILURES as error:
+            run.fail(Problem(None, f"table {table.name}: its old rows stay as they are: {_said(error)}"))
+
+
+def _frames(output: Output, given: Given, run: Run, *, from_start: bool) -> Frames | None:
+    """None: the history is in a lake, whose tables are others or lack rows. The run is told, once."""
+    try:
+        return Frames(output, given.clusters.instants, from_start=from_start)
+    except SourceError as error:
+        if str(error) not in {each.message for each in run.summary.problems}:
+            run.fail(Problem(None, str(error)))
+        return None
+
+
 def update_lake(output: Output, run: Run) -> None:
     """Tables of a lake that follow get what is new."""
     if output.mirror is None:
@@ -172,7 +189,7 @@ def update_lake(output: Output, run: Run) -> None:
     run.watch.following()
     try:
         output.mirror.update()
-    except (*_FAILURES, SourceError) as error:
+    except _FAILURES as error:
         run.fail(Problem(None, f"the lake's tables stay as they were: {_said(error)}"))
 
 
