@@ -107,6 +107,19 @@ def test_what_is_read_again_is_appended_once(spark: SparkSession, tmp_path: Path
     assert sorted(found) == list(range(300))
 
 
+def test_rows_of_a_ledger_that_is_gone_are_not_taken_for_the_past(spark: SparkSession, tmp_path: Path) -> None:
+    """Their tombstones would be appended once more."""
+    rows = batches(4, 120)
+    for _ in range(2):
+        with open_output(spark, str(tmp_path)) as output:
+            directory, path = output.folder_aside(DECODED)
+            appended = append(output, Aside(directory, write(rows, path)), {})
+            assert sum(appended.rows.values()) == 120
+            assert sum(map(len, (output.ledger.files(table.name) for table in (COMMITS, GROUP_RECORDS)))) > 0
+        for entry in (tmp_path / "_groupkeeper" / "ledger").iterdir():
+            entry.unlink()
+
+
 def test_nothing_is_nothing(tmp_path: Path) -> None:
     assert write([], tmp_path / "folder") == Written()
     assert Written.together([]) == Written()

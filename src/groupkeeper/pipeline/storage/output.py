@@ -136,9 +136,10 @@ class Output:
 
     def read(self, table: Table) -> DataFrame:
         """A table as it is now; a table that is not there has no rows. Of a history table all rows."""
-        if self.mirror is not None and table in _HISTORY and self.ledger.has(table.name):
+        is_unknown = table in _HISTORY and not self.ledger.has(table.name)  # files there are of a ledger that is gone
+        if self.mirror is not None and table in _HISTORY and not is_unknown:
             return self.mirror.rows(table)
-        if not self.files.names(table.name):
+        if is_unknown or not self.files.names(table.name):
             return self.spark.createDataFrame([], table.ddl)
         return self.spark.read.schema(table.ddl).parquet(self.url(table.name))
 
