@@ -103,9 +103,12 @@ def test_pages(served: Served) -> None:
         "/group?cluster=prod&group=nobody",
         "/group",
         "/groups.csv",
-        "/group?cluster=dr",
     ):
         assert served.get(path).status == 404
+    for path in ("/group?cluster=dr&group=g", "/topic?cluster=dr&topic=t", "/groups.csv?cluster=dr"):
+        away = served.get(path)
+        assert away.status == 503
+        assert "dr cannot be reached now: " in away.text
 
 
 def test_only_names_of_this_machine_are_answered_to(served: Served, broker: BackgroundBroker) -> None:

@@ -267,14 +267,16 @@ def duration(ms: int) -> str:
 
 
 def helpful(key: Key, findings: Sequence[Finding]) -> str:
-    """The command that shows more, or would help."""
+    """The command that shows more, or would help. Of lost records none can be read again: the group is put where its
+    logs begin, and stays where it is in others.
+    """
     if not key.group:
         return "groupkeeper groups list --context {cluster}"
     measures = (
         {each.measure for each in findings if each.verdict is Verdict.BROKEN} if isinstance(findings, list) else ()
     )
     if Measure.LOST in measures:
-        return "groupkeeper plan reset --context {cluster} --all-topics --to-earliest {group}"
+        return "groupkeeper plan reset --context {cluster} --all-topics --to-current {group}"
     if Measure.REBALANCES in measures:
         return "groupkeeper groups watch --context {cluster} {group}"
     if Measure.MEMBERS in measures or Measure.STATE in measures:

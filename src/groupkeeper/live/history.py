@@ -95,6 +95,25 @@ def _steady_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
+def _locked(path: Path) -> int:
+    """A file beside the history that one program at a time has; −1 where the platform has no such lock. Raises
+    HistoryFailed.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return -1
+    beside = os.open(path.with_name(f"{path.name}.lock"), os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(beside)
+        raise HistoryFailed(
+            f"{path}: another program writes it, and both would send the same alerts: give one another --history"
+        ) from None
+    return beside
+
+
 class History:
     """The file. Not for several threads at once; each call is one transaction. Everything raises HistoryFailed."""
 
@@ -115,14 +134,16 @@ class History:
         self._ids: dict[tuple[str, str], int] = {}
         self._last: dict[int, Sample] = {}
         self._writes = 0
+        self._lock = -1
         with self._telling():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))  # SQLite would let others read it
+            self._lock = _locked(self.path)
             self._file = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
             try:
                 self._open()
             except BaseException:
-                self._file.close()
+                self.close()
                 raise
 
     def _open(self) -> None:
@@ -153,6 +174,9 @@ class History:
     def close(self) -> None:
         """Leave the file alone. Closing twice is harmless."""
         self._file.close()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def add(self, snapshot: ClusterSnapshot, changes: Iterable[Change], at_ms: int) -> None:
         """Store the result of a poll that began or measured then, and prune rows beyond the bounds."""

@@ -245,6 +245,8 @@ class Site:
         snapshot = self._asked_for(request)
         if snapshot is None:
             return self._nowhere(request, "There is no such cluster here.")
+        if not snapshot.is_up:  # a table without rows would say that there are no groups
+            return PlainTextResponse(f"{_why_down(snapshot)}\n", 503, HEADERS)
         text = groups_csv(snapshot, Wish.of(request.query_params), _now_ms())
         headers = {**HEADERS, "Content-Type": "text/csv; charset=utf-8"}
         headers["Content-Disposition"] = 'attachment; filename="groups.csv"'
@@ -254,7 +256,7 @@ class Site:
         snapshot = self._asked_for(request)
         group = None if snapshot is None else snapshot.groups.get(request.query_params.get("group", ""))
         if snapshot is None or group is None:
-            return self._nowhere(request, "There is no such group now, or its cluster cannot be reached.")
+            return self._nowhere(request, "There is no such group now.", snapshot)
         now_ms = _now_ms()
         note, viewer = self._note(), self._viewer(request)
         try:
@@ -276,7 +278,8 @@ class Site:
         snapshot, name = self._asked_for(request), request.query_params.get("topic", "")
         found = [] if snapshot is None else [each for each in topics_of(snapshot, name.lower()) if each.name == name]
         if snapshot is None or not found:
-            return self._nowhere(request, "No group that you may see has offsets of such a topic, or a member on it.")
+            said = "No group that you may see has offsets of such a topic, or a member on it."
+            return self._nowhere(request, said, snapshot)
         return html_answer(topic_page(snapshot, found[0], request.query_params, _now_ms(), self._viewer(request)))
 
     def _viewer(self, request: Request) -> Viewer:
@@ -287,8 +290,16 @@ class Site:
         seen = self._viewer(request).seen([each for each in self._snapshots() if each.cluster == name])
         return seen[0] if seen else None
 
-    def _nowhere(self, request: Request, said: str) -> Response:
-        return html_answer(parts.refusal_page(said, self._viewer(request)), 404)
+    def _nowhere(self, request: Request, said: str, snapshot: ClusterSnapshot | None = None) -> Response:
+        """What is not there; ``snapshot``: of the cluster that would tell, which may be away."""
+        is_down = snapshot is not None and not snapshot.is_up
+        text = _why_down(snapshot) if snapshot is not None and is_down else said
+        return html_answer(parts.refusal_page(text, self._viewer(request)), 503 if is_down else 404)
+
+
+def _why_down(snapshot: ClusterSnapshot) -> str:
+    reasons = "; ".join(dict.fromkeys(each.message for each in snapshot.problems))
+    return f"{snapshot.cluster} cannot be reached now{': ' * bool(reasons)}{reasons}"
 
 
 def application(site: Site, hosts: frozenset[str] | None = None) -> ASGIApp:

@@ -177,6 +177,8 @@ class Changes:
         self._may_change(person, entry.cluster, entry.group_ids)
         if len(entry.group_ids) > 1 and first(form, "confirm").strip() != str(len(entry.group_ids)):
             raise Refused(400, f"Nothing was changed: type the number of groups, {len(entry.group_ids)}, to confirm.")
+        if entry.made.is_refused or not (entry.plan.groups or entry.is_deletion_of_group):
+            raise Refused(409, "Nothing was changed: the plan has nothing that can be done.")
         await desk.apply(entry, person)
         return _seen_at("/plan", id=entry.id)
 

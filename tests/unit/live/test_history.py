@@ -232,3 +232,11 @@ def test_files_that_are_no_history_are_left_alone(tmp_path: Path) -> None:
         file.execute("PRAGMA user_version = 99")
     with pytest.raises(HistoryFailed, match="version 99"):
         History(newer)
+
+
+def test_one_program_at_a_time(path: Path) -> None:
+    first = History(path)
+    with pytest.raises(HistoryFailed, match=r"another program writes it.*another --history"):
+        History(path)
+    first.close()
+    History(path).close()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groupkeeper.web.changes.asked import BadForm, Deed, asked_of
+from groupkeeper.web.changes.asked import BadForm, Deed, asked_of, swept_of
+from groupkeeper.web.changes.desk import _of_groups
 
 RESET = {"deed": ["reset"], "scope": ["all"]}
 
@@ -47,3 +48,12 @@ def test_the_command_names_the_group_and_no_pattern() -> None:
 def test_a_whole_topic_makes_its_partitions_needless() -> None:
     asked = asked_of({**RESET, "to": ["latest"], "scope": ["some"], "topic": ["a"], "more": ["a:1 b:2"]}, "prod", "g")
     assert (asked.topics.names, [tuple(place) for place in asked.topics.partitions]) == (["a"], [("b", 2)])
+
+
+def test_a_sweep_of_some_groups_names_them() -> None:
+    """What a page leaves out by a pattern or a role the command must not take."""
+    command = swept_of({"idle": ["30d"]}, "prod").command
+    assert _of_groups(command, ("a", "b*")) == (
+        "groupkeeper", "plan", "sweep", "--idle", "30d", "--context", "prod", "--", "a", "b[*]",
+    )  # fmt: skip
+    assert _of_groups(command, tuple(map(str, range(101)))) == ()

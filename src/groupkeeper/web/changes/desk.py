@@ -7,6 +7,7 @@ applied one after the other. The plans are lost when the program ends; the journ
 from __future__ import annotations
 
 import asyncio
+import glob
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -98,6 +99,20 @@ class Entry:
         return self.stage is Stage.PLANNED and has_work and not self.troubles and not self.made.is_refused
 
 
+_NAMED = 100
+"""So many groups are named in a command."""
+
+
+def _of_groups(command: tuple[str, ...], group_ids: Sequence[str]) -> tuple[str, ...]:
+    """A command of `plan sweep` for these groups: pages leave out groups that its pattern, or --all-groups, would take.
+    Nothing where they are too many to be named.
+    """
+    if len(group_ids) > _NAMED:
+        return ()
+    options = command[4:]
+    return (*command[:3], *options, "--", *(glob.escape(group_id) for group_id in group_ids))
+
+
 class Desk:
     """``open_admins`` make clients that aren't connected yet, by cluster. ``tell`` is called with the cluster of each
     plan that was applied.
@@ -160,6 +175,8 @@ class Desk:
         async def work(admin: Admin) -> Entry:
             made = await make_sweep(admin, group_ids, ALL_COMMITTED, swept.criteria, _now_ms(), swept.command)
             concerned = tuple(group.group_id for group in made.plan.groups)
+            command = _of_groups(swept.command, concerned)
+            made = made._replace(plan=made.plan._replace(command=command))
             verdict = await _compared(admin, made.plan, concerned)
             return Entry(cluster, person.name, made, verdict, concerned)
 
