@@ -292,9 +292,10 @@ class Site:
 
     def _nowhere(self, request: Request, said: str, snapshot: ClusterSnapshot | None = None) -> Response:
         """What is not there; ``snapshot``: of the cluster that would tell, which may be away."""
-        is_down = snapshot is not None and not snapshot.is_up
-        text = _why_down(snapshot) if snapshot is not None and is_down else said
-        return html_answer(parts.refusal_page(text, self._viewer(request)), 503 if is_down else 404)
+        status = 404
+        if snapshot is not None and not snapshot.is_up:
+            said, status = _why_down(snapshot), 503
+        return html_answer(parts.refusal_page(said, self._viewer(request)), status)
 
 
 def _why_down(snapshot: ClusterSnapshot) -> str:

@@ -30,13 +30,9 @@ _PIECE_BYTES = 64 * 1024
 class Reader:
     """Of one cluster. What was read last of each partition is kept: places are looked at in their order."""
 
-    def __init__(
-        self, admin: Admin, ends: Mapping[TopicPartition, Ends], *, without: str = "", timeout_ms: int | None = None
-    ) -> None:
-        """``without``: a header that only the copies have."""
+    def __init__(self, admin: Admin, ends: Mapping[TopicPartition, Ends], *, timeout_ms: int | None = None) -> None:
         self._admin = admin
         self._ends = ends
-        self._without = without
         self._timeout_ms = timeout_ms
         self._kept: dict[TopicPartition, Trace] = {}
 
@@ -60,7 +56,7 @@ class Reader:
         wanted = {place: self._clipped(place, *each) for place, each in ranges.items()}
         missing = {place: each for place, each in wanted.items() if not self._has(place, *each)}
         tours = {
-            place: Tour(*self._in_blocks(place, *each), self._ends[place].latest, self._digest)
+            place: Tour(*self._in_blocks(place, *each), self._ends[place].latest, digest_of)
             for place, each in missing.items()
         }
         try:
@@ -102,17 +98,13 @@ class Reader:
         oldest, latest = self._ends[place]
         return Trace(begin, end, records, begin <= oldest, end >= latest)
 
-    def _digest(self, record: Record) -> bytes:
-        return digest_of(record, self._without)
 
-
-def digest_of(record: Record, without: str = "") -> bytes:
-    """Of key, value and headers; ``without`` one of these."""
+def digest_of(record: Record) -> bytes:
+    """Of key, value and headers."""
     found = hashlib.blake2b(digest_size=16)
     parts = [record.key, record.value]
     for name, value in record.headers:
-        if name != without:
-            parts += [name.encode(), value]
+        parts += [name.encode(), value]
     for part in parts:
         found.update(pack(">i", -1) if part is None else pack(">i", len(part)) + part)
     return found.digest()
