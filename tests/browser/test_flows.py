@@ -15,11 +15,12 @@ from urllib.parse import quote
 
 import pytest
 from confluent_kafka import Consumer
+from tests.apache_kafka import require as require_apache_kafka
 from tests.browser.opened import WHY_NOT, aside, expect, opened
 from tests.cli.stages import SETTINGS
 from tests.live.stage import arrange
 from tests.web.serving import Served, serving
-from tools.apache_kafka import ApacheKafka, fetch, why_unavailable
+from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
@@ -61,9 +62,7 @@ class Stage(NamedTuple):
 @pytest.fixture(scope="module", params=["groupkeeper", pytest.param("apache", marks=pytest.mark.conformance)])
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     if request.param == "apache":
-        if reason := why_unavailable():
-            pytest.skip(reason)
-        fetch()
+        require_apache_kafka()
     folder = tmp_path_factory.mktemp("stage")
     (folder / "tokens").write_text(f"alice {TOKEN}\n")
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.live.stage import arrange
 from tests.web.serving import Served, serving
 
 from groupkeeper.testing.background import BackgroundBroker
@@ -22,13 +21,6 @@ PATHS = (
     "/topic?cluster=prod&topic=orders", "/groups.csv?cluster=prod", "/prometheus-rules.yaml", "/metrics", "/nowhere",
     "/change?cluster=prod&group=search", "/readyz", "/style.css",
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[BackgroundBroker]:
-    with BackgroundBroker() as broker:
-        arrange(broker.bootstrap_servers)
-        yield broker
 
 
 @pytest.fixture(scope="module")

@@ -24,13 +24,6 @@ from groupkeeper.testing.background import BackgroundBroker
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[BackgroundBroker]:
-    with BackgroundBroker() as broker:
-        arrange(broker.bootstrap_servers)
-        yield broker
-
-
-@pytest.fixture(scope="module")
 def served(broker: BackgroundBroker) -> Iterator[Served]:
     where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--bootstrap-server", "dr=127.0.0.1:1")
     with serving(*where, "--interval", "1h", "--timeout", "300ms") as served:

@@ -125,7 +125,7 @@ class History:
         steady_ms: Callable[[], int] = _steady_ms,
     ) -> None:
         """Opens or creates the file. A file that isn't a history, or is damaged, is not changed. ``steady_ms``: a clock
-        that nobody sets.
+        that is never set.
         """
         self.path = Path(path)
         self._bounds = bounds

@@ -173,7 +173,7 @@ def _make_fewer(output: Output, run: Run) -> None:
 
 
 def _frames(output: Output, given: Given, run: Run, *, from_start: bool) -> Frames | None:
-    """None: the history is in a lake, whose tables are others or lack rows. The run is told, once."""
+    """None: the history is in a lake whose tables belong to another directory or lack rows; the run reports it."""
     try:
         return Frames(output, given.clusters.instants, from_start=from_start)
     except SourceError as error:

@@ -1,0 +1,18 @@
+"""What several files about pages share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.live.stage import arrange
+
+from groupkeeper.testing.background import BackgroundBroker
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[BackgroundBroker]:
+    """With topics and groups to look at."""
+    with BackgroundBroker() as broker:
+        arrange(broker.bootstrap_servers)
+        yield broker
