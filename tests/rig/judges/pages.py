@@ -322,11 +322,13 @@ def _csv(answer: Answer, seen: Seen) -> Iterator[str]:
         for (group, _), value in seen.series.get(name, {}).items():
             sums.setdefault(group, {}).setdefault(name, []).append(value)
     infos = {labels[0]: labels[1:3] for labels in seen.series.get(INFO, {})}
+    unsure = {group for group, _ in seen.series.get(UNKNOWN, {})}
     for row in seen.rows:
         group, of = row["group"], sums.get(row["group"], {})
         wanted = {
             "lag": sum(of[LAG]) if LAG in of else None,
-            "time_lag_s": max(of[SECONDS]) if SECONDS in of else None,
+            # Where the times of some partitions are unknown and nothing waits in the others, nothing is known.
+            "time_lag_s": (max(of[SECONDS]) or (None if group in unsure else 0.0)) if SECONDS in of else None,
             "retention_margin_s": min(of[MARGIN]) if MARGIN in of else None,
             "members": seen.series.get(MEMBERS, {}).get((group,)),
             "rebalances": seen.series.get(REBALANCES, {}).get((group,)),

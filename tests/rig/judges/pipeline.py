@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -248,20 +249,25 @@ def _compare_commits(truth: Truth, tables: Tables, verdict: Verdict) -> None:
 
 def _sequence(commits: list[Committed], rows: list[Row]) -> str:
     """What is wrong with the rows. A commit that took long may be there more than once, and a request that its client
-    has given up may be carried out later.
+    has given up may be carried out later. Acknowledged commits come in order; of the others, whose outcome is unknown,
+    each may be anywhere in its time, and takes no row that an acknowledged one may need.
     """
+    sure = [number for number, commit in enumerate(commits) if commit.outcome == DONE]
+    unsure = [number for number, commit in enumerate(commits) if commit.outcome != DONE]
     found: Counter[int] = Counter()
     late: list[Row] = []
     first = 0
     for row in rows:
-        fitting = [number for number in _near(commits, first, row) if _is_of(row, commits[number])]
+        fitting = [number for number in _begun(commits, sure[first:], row) if _is_of(row, commits[number])]
+        fitting += [number for number in _begun(commits, unsure, row) if _is_of(row, commits[number])]
         free = [number for number in fitting if not found[number]]
         free += [number for number in fitting if found[number] < tries(commits[number])]
-        if free:
-            first = free[0]
-            found[first] += 1
-        else:
+        if not free:
             late.append(row)
+            continue
+        found[free[0]] += 1
+        if commits[free[0]].outcome == DONE:
+            first = bisect_left(sure, free[0])
     for number, commit in enumerate(commits):
         if commit.outcome == DONE and not found[number]:
             return f"truth {commit.offset} between {commit.began} and {commit.ended} ns, which is not there"
@@ -274,10 +280,10 @@ def _sequence(commits: list[Committed], rows: list[Row]) -> str:
     return ""
 
 
-def _near(commits: list[Committed], first: int, row: Row) -> Iterable[int]:
-    """The commits, from one on, that had begun when the row was written."""
+def _begun(commits: list[Committed], numbers: Iterable[int], row: Row) -> Iterable[int]:
+    """The numbers of commits that had begun when the row was written."""
     at = ns_of(row["commit_time"] or row["log_time"]) // MS
-    return takewhile(lambda number: commits[number].times[0] // MS <= at, range(first, len(commits)))
+    return takewhile(lambda number: commits[number].times[0] // MS <= at, numbers)
 
 
 def _is_of(row: Row, commit: Committed) -> bool:
