@@ -36,7 +36,7 @@ from tests.rig.judges import pages as judge_pages
 from tests.rig.judges import pipeline as judge_pipeline
 from tests.rig.judges import sweep as judge_sweep
 from tests.rig.judges import times as judge_times
-from tests.rig.judges.exporter import BY_STATUS, MEMBER_PARTITIONS, agrees
+from tests.rig.judges.exporter import BY_STATUS, MEMBER_PARTITIONS, Series, agrees
 from tests.rig.run import Run
 from tests.rig.shrink import shrink
 from tests.rig.story import Committer, Consumer, Cutter, Producer, Sharer, Story, Topic
@@ -358,7 +358,7 @@ def test_a_page_is_read_by_the_names_of_its_tables() -> None:
     assert page.tables["partitions"][1]["committed"] == "—"
     assert page.numbers[0][1]["type"] == "Classic"
     assert len(page.instants) == 1
-    series: judge_pages.Series = {}
+    series: Series = {}
     judge_pages.group_series(series, "late", page)
     (topic,) = topics_of(snapshot(made))
     judge_pages.topic_series(series, "orders", judge_pages.Page(topic_page(snapshot(made), topic, {}, 1)))

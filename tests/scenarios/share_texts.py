@@ -125,12 +125,12 @@ def _group_lines(group: DescribedGroup, error_name: Any) -> list[str]:
 def _outcomes(
     response: AlterShareGroupOffsetsResponse | DeleteShareGroupOffsetsResponse, error_name: Any
 ) -> Iterable[str]:
-    for topic in response.responses:
-        if isinstance(response, DeleteShareGroupOffsetsResponse):
-            yield f"{topic.topic_name} {error_name(topic.error_code)}"
-        else:
-            for one in topic.partitions:
-                yield f"{topic.topic_name}/{one.partition_index} {error_name(one.error_code)}"
+    if isinstance(response, DeleteShareGroupOffsetsResponse):
+        yield from (f"{topic.topic_name} {error_name(topic.error_code)}" for topic in response.responses)
+        return
+    for altered in response.responses:
+        for one in altered.partitions:
+            yield f"{altered.topic_name}/{one.partition_index} {error_name(one.error_code)}"
 
 
 def work_text(work: Work) -> str:

@@ -186,7 +186,8 @@ def record_text(record: Record, start_ms: int) -> str:
     """One line for one record; times are relative to the scenario's start."""
     key = record.key
     sign = "-" if isinstance(record, Tombstone) else "+"
-    for text in [module.record_text(record) for module in (consumer_texts, share_texts, streams_texts)]:
+    for of in (consumer_texts.record_text, share_texts.record_text, streams_texts.record_text):
+        text = of(record)
         if text is not None:
             return text
     if isinstance(key, OffsetCommitKey):
@@ -284,9 +285,9 @@ def answer_lines(who: str, response: Message) -> list[str]:
             lines = [consumer_texts.group_lines(one, error_text(one.error_code)) for one in response.groups]
             return [line for group in lines for line in group]
         case _:
-            lines = share_texts.answer_lines(who, response, error_text)
-            lines = lines or streams_texts.answer_lines(who, response, error_text)
-            return lines or [_other_text(who, response)]
+            told = share_texts.answer_lines(who, response, error_text)
+            told = told or streams_texts.answer_lines(who, response, error_text)
+            return told or [_other_text(who, response)]
 
 
 def _join_text(response: JoinGroupResponse) -> str:

@@ -84,7 +84,7 @@ class StreamsMember:
         self._beat(LEAVES)
 
     def _beat(self, epoch: int, **told: Any) -> StreamsGroupHeartbeatResponse:
-        joining = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []} if epoch == 0 else {}
+        joining: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []} if epoch == 0 else {}
         if "active_tasks" in told:
             joining = {"standby_tasks": [], "warmup_tasks": []}
         request = StreamsGroupHeartbeatRequest(self._group_id, self.member_id, epoch, **{**joining, **told})

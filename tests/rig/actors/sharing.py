@@ -49,7 +49,7 @@ class SharerThread(Performer):
         for message in self._client.poll(0.3):
             if message.error() is not None:
                 continue
-            is_done = message.delivery_count() > RELEASES or self.rng.random() >= self.actor.releases
+            is_done = (message.delivery_count() or 0) > RELEASES or self.rng.random() >= self.actor.releases
             self._client.acknowledge(message, AcknowledgeType.ACCEPT if is_done else AcknowledgeType.RELEASE)
             if is_done:
                 accepted.append(message)

@@ -6,6 +6,7 @@ import copy
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from tests.rig.asking import Answer, Desk, Difference, Verdict
 from tests.rig.facts import Notebook
@@ -75,6 +76,8 @@ def judge(answer: Answer, going: Mapping[Place, Commit]) -> Verdict:
     """What the command shows before anything is deleted."""
     verdict = Verdict()
     way, group = answer.about["way"], answer.about["group"]
+    found: dict[Any, Any]
+    wanted: dict[Any, Any]
     if way == WHOLE:
         found = {row["group"]: (row["offsets"], row["result"]) for row in answer.content["deleted"]}
         wanted = {group: (len(going), "would be deleted")}

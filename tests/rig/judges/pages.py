@@ -112,7 +112,7 @@ class Page(HTMLParser):
     def _take(self, text: str) -> None:
         self._texts.append(text)
 
-    handle_data = _take  # what the library calls it
+    handle_data = _take  # type: ignore[assignment]  # what the library calls it, with a name that isn't ours
 
     def handle_endtag(self, tag: str) -> None:
         text = "".join(self._texts[self._begun :])
@@ -319,13 +319,13 @@ def _csv(answer: Answer, seen: Seen) -> Iterator[str]:
     """The CSV beside the pages of groups and topics, whose times are rounded."""
     sums: dict[str, dict[str, list[float]]] = {}
     for name in (LAG, SECONDS, MARGIN):
-        for (group, _), value in seen.series.get(name, {}).items():
-            sums.setdefault(group, {}).setdefault(name, []).append(value)
+        for (group, _), figure in seen.series.get(name, {}).items():
+            sums.setdefault(group, {}).setdefault(name, []).append(figure)
     infos = {labels[0]: labels[1:3] for labels in seen.series.get(INFO, {})}
     unsure = {group for group, _ in seen.series.get(UNKNOWN, {})}
     for row in seen.rows:
         group, of = row["group"], sums.get(row["group"], {})
-        wanted = {
+        wanted: dict[str, float | None] = {
             "lag": sum(of[LAG]) if LAG in of else None,
             # Where the times of some partitions are unknown and nothing waits in the others, nothing is known.
             "time_lag_s": (max(of[SECONDS]) or (None if group in unsure else 0.0)) if SECONDS in of else None,

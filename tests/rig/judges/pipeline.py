@@ -273,10 +273,10 @@ def _sequence(commits: list[Committed], rows: list[Row]) -> str:
             return f"truth {commit.offset} between {commit.began} and {commit.ended} ns, which is not there"
     for row in late:
         given_up = (number for number, commit in enumerate(commits) if _is_late(row, commit, found[number]))
-        number = next(given_up, None)
-        if number is None:
+        which = next(given_up, None)
+        if which is None:
             return f"{row['committed_offset']} at {row['commit_time']}, truth none"
-        found[number] += 1
+        found[which] += 1
     return ""
 
 

@@ -171,7 +171,7 @@ class Scenario:
             left = {place: one for place, one in before.items() if place not in outside} | {
                 place: applied[place] for place in outside if place in applied
             }
-            wanted = before | clamped if otherwise == "clamp" else left
+            wanted = {**before, **clamped} if otherwise == "clamp" else left
         self.change("undo", last, "--execute", "--confirm", "1", "--if-out-of-range", otherwise)
         undone = read_commits(self.desk.servers[self.cluster], self.group)
         self.same("undone", undone, wanted)

@@ -43,8 +43,8 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
         if parts is None:
             continue
         wanted: dict[str | None, list[Part]] = {} if by == "topic" else {None: []}
-        for (topic, _), part in parts.items():
-            wanted.setdefault(topic if by == "topic" else None, []).append(part)
+        for (name, _), part in parts.items():
+            wanted.setdefault(name if by == "topic" else None, []).append(part)
         found = rows.get(group, {})
         if not parts and not found:
             continue  # all of its offsets were deleted, and it with them, perhaps

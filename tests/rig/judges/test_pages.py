@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.rig.asking import Answer
-from tests.rig.judges.exporter import INFO, SECONDS, UNKNOWN
+from tests.rig.judges.exporter import INFO, SECONDS, UNKNOWN, Series
 from tests.rig.judges.pages import Seen, _csv
 
 NONE = dict.fromkeys(("lag", "retention_margin_s", "members", "rebalances"), "")
@@ -28,7 +28,7 @@ NONE = dict.fromkeys(("lag", "retention_margin_s", "members", "rebalances"), "")
     ],
 )
 def test_time_lag_of_a_group(seconds: dict[str, float], unknown: int, shown: str, is_same: bool) -> None:
-    series = {
+    series: Series = {
         INFO: {("g", "Classic", "Stable", ""): 1.0},
         SECONDS: {("g", topic): value for topic, value in seconds.items()},
         UNKNOWN: {("g", "u"): float(unknown)} if unknown else {},

@@ -14,7 +14,7 @@ class Bug:
     old: str
     new: str
     found_by: tuple[str, ...]
-    plan: tuple[tuple[str, float], ...] = ()
+    plan: tuple[tuple[str, float | str], ...] = ()
     """What a plan must be like for the bug to show before long."""
 
 

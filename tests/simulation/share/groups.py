@@ -20,7 +20,7 @@ from groupkeeper.coordinator.kernel.result import Call, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
 from groupkeeper.coordinator.share.group import ShareGroup
-from groupkeeper.coordinator.share.work import InitializeShares
+from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol.errors import (
     CoordinatorNotAvailable,
@@ -249,6 +249,7 @@ class World:
             return
         self.shell.advance_to(self.events.now_ms)
         work = self.shell.share_work[0]
+        assert isinstance(work, InitializeShares | DeleteShares)
         errors: dict[SharePartitionKey, KafkaError] = {}
         for key in work.share_partitions():
             place = (key.group_id, (key.topic_id, key.partition))
