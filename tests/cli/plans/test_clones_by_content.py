@@ -13,8 +13,13 @@ from tests.copies import FIRST_MS, Item, Writer, checked, cloned, cut, end_of, i
 
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, Position, TopicPartition
+from groupkeeper.operations.plans.clones import reading
+from groupkeeper.operations.plans.clones.settling import Hints, settle
+from groupkeeper.operations.plans.clones.timing import Sides
+from groupkeeper.operations.plans.clones.translating import Ends, Found
 from groupkeeper.operations.plans.document import read
+from groupkeeper.operations.plans.walking import walk
 from groupkeeper.testing.background import BackgroundBroker
 
 
@@ -166,6 +171,35 @@ def test_all_groups_at_once(two: Two, tmp_path: Path, capsys: pytest.CaptureFixt
         assert change.after is not None
         assert (change.after.offset, change.certainty) == (offset + 1, "content")
     capsys.readouterr()
+
+
+def test_many_places_of_a_partition_are_few_reads(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near one another and far apart, in batches that are larger than what is compared."""
+    records = items(12_000)
+    write(two.here, two.topic, records, **{"linger.ms": "200"})
+    write(two.there, two.topic, [Item(-1, None, b"another's", FIRST_MS - 5), *records])
+    calls = []
+
+    async def counted(*args: object, **more: object) -> object:
+        calls.append(args)
+        return await walk(*args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(reading, "walk", counted)
+    offsets = [*range(3, 3_000, 7), *range(3_000, 12_000, 300), 12_000]
+    here, there = asyncio.run(found_at(two, offsets))
+    assert {at: one.offset for at, one in here.items()} == {at: at + 1 for at in offsets}
+    assert {one.certainty for one in here.values()} == {"content"}
+    assert there == {}
+    assert len(calls) < 150
+
+
+async def found_at(two: Two, offsets: list[int]) -> tuple[dict[int, Found], dict[int, Failure]]:
+    tp = TopicPartition(two.topic, 0)
+    ends = [{tp: Ends(0, end_of(servers, two.topic))} for servers in (two.here, two.there)]
+    async with Admin(two.here) as here, Admin(two.there) as there:
+        settled = await settle(Sides(here, there, {tp: tp}, *ends), [Position(*tp, at) for at in offsets], Hints())
+    found = {at.offset: one for at, one in settled.found.items()}
+    return found, {at.offset: why for at, why in settled.failed.items()}
 
 
 @pytest.mark.parametrize(

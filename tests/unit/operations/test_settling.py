@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.operations.plans.clones.matching import Trace
 from groupkeeper.operations.plans.clones.reading import CONTEXT
 from groupkeeper.operations.plans.clones.settling import Hints, _Settler
@@ -30,13 +30,13 @@ class Log:
     def __init__(self, records: list[Kept], end: int) -> None:
         self._records, self.end = records, end
 
-    async def around(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Trace]:
-        return {place: self._trace(at - CONTEXT, at + CONTEXT) for place, at in offsets.items()}
+    async def around(self, offsets: Mapping[Position, int]) -> dict[Position, Trace]:
+        return {key: self._trace(at - CONTEXT, at + CONTEXT) for key, at in offsets.items()}
 
     async def between(
-        self, ranges: Mapping[TopicPartition, tuple[int, int]], *, is_whole: bool = True
-    ) -> dict[TopicPartition, Trace]:
-        return {place: self._trace(*each) for place, each in ranges.items()}
+        self, ranges: Mapping[Position, tuple[int, int]], *, is_whole: bool = True
+    ) -> dict[Position, Trace]:
+        return {key: self._trace(*each) for key, each in ranges.items()}
 
     def _trace(self, begin: int, end: int) -> Trace:
         begin = min(max(begin, 0), self.end)
@@ -50,11 +50,11 @@ def guessed(source: Log, target: Log, offset: int) -> Found | None:
     here, there = {PLACE: Ends(0, source.end)}, {PLACE: Ends(0, target.end)}
     settler = _Settler(Sides(None, None, {PLACE: PLACE}, here, there), Hints())  # type: ignore[arg-type]
     settler._ours, settler._theirs = source, target  # type: ignore[assignment]
-    offsets = {PLACE: offset}
+    inside = {Position(*PLACE, offset): offset}
 
     async def work() -> Found | None:
-        ours = await source.around(offsets)
-        return (await settler._guessed(offsets, offsets, ours)).get(PLACE)
+        ours = await source.around(inside)
+        return (await settler._guessed(inside, ours, {})).get(Position(*PLACE, offset))
 
     return asyncio.run(work())
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Mapping, Sequence
 from struct import pack
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.clones.matching import Trace
 from groupkeeper.operations.plans.clones.translating import Ends
@@ -24,59 +26,110 @@ _WIDER = (CONTEXT, 1_000, 20_000)
 _BLOCK = 128
 """What is read begins and ends at multiples of it, so that groups at places nearby share a read."""
 
-_PIECE_BYTES = 64 * 1024
+_TOGETHER = 2_048
+"""At most so many offsets of a partition are read as one stretch for places that are near one another."""
+
+_PIECE_BYTES = (64 * 1024, 512 * 1024)
+"""Of a fetch: for a stretch around one place, and for a longer one."""
+
+_WALKS = 16
+"""So many stretches of one partition are read at the same time."""
 
 
 class Reader:
-    """Of one cluster. What was read last of each partition is kept: places are looked at in their order."""
+    """Of one cluster. What was read is kept until it is forgotten.
 
-    def __init__(self, admin: Admin, ends: Mapping[TopicPartition, Ends], *, timeout_ms: int | None = None) -> None:
+    Places are asked for by positions of the source. ``named``: what its partitions are called in this cluster.
+    """
+
+    def __init__(
+        self,
+        admin: Admin,
+        ends: Mapping[TopicPartition, Ends],
+        named: Mapping[TopicPartition, TopicPartition] | None = None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> None:
         self._admin = admin
         self._ends = ends
+        self._named = named
         self._timeout_ms = timeout_ms
-        self._kept: dict[TopicPartition, Trace] = {}
+        self._kept: dict[TopicPartition, list[Trace]] = {}
 
-    async def around(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Trace]:
+    async def around(self, offsets: Mapping[Position, int]) -> dict[Position, Trace]:
         """The records on both sides of an offset, more of them where there are holes; of what can be read."""
-        found: dict[TopicPartition, Trace] = {}
+        found: dict[Position, Trace] = {}
         left = dict(offsets)
         for width in _WIDER:
-            read = await self.between({place: (at - width, at + width) for place, at in left.items()})
+            read = await self.between({key: (at - width, at + width) for key, at in left.items()})
             found |= read
-            left = {place: left[place] for place, trace in read.items() if _lacks_a_side(trace, left[place])}
+            left = {key: left[key] for key, trace in read.items() if _lacks_a_side(trace, left[key])}
         return found
 
     async def between(
-        self, ranges: Mapping[TopicPartition, tuple[int, int]], *, is_whole: bool = True
-    ) -> dict[TopicPartition, Trace]:
+        self, ranges: Mapping[Position, tuple[int, int]], *, is_whole: bool = True
+    ) -> dict[Position, Trace]:
         """The records from an offset up to another, as far as the log has them, where that can be read.
 
         ``is_whole`` False: or a part of them, where that would be too much.
         """
-        wanted = {place: self._clipped(place, *each) for place, each in ranges.items()}
-        missing = {place: each for place, each in wanted.items() if not self._has(place, *each)}
-        tours = {
-            place: Tour(*self._in_blocks(place, *each), self._ends[place].latest, digest_of)
-            for place, each in missing.items()
-        }
+        places = {key: self._place(key) for key in ranges}
+        wanted = {key: self._clipped(places[key], *each) for key, each in ranges.items()}
+        missing = self._missing(places, wanted)
         try:
-            failed = await walk(self._admin, tours, max_bytes=_PIECE_BYTES, timeout_ms=self._timeout_ms)
+            await self._read(_merged(missing))
+            await self._read(_apart(self._missing(places, wanted), missing))  # what was too much together
         except (KafkaError, ClientError):
             return {}
-        for place, tour in tours.items():
-            if place not in failed:
-                self._kept[place] = self._trace(place, tour.start, min(tour.reached, tour.until), tour.records)
-        if not is_whole:
-            wanted = {
-                place: (begin, min(end, self._kept[place].end))
-                for place, (begin, end) in wanted.items()
-                if self._has(place, begin, begin)
-            }
-        return {place: self._cut(place, *each) for place, each in wanted.items() if self._has(place, *each)}
+        found: dict[Position, Trace] = {}
+        for key, (begin, end) in wanted.items():
+            kept = self._having(places[key], begin, end)
+            if kept is None and not is_whole and (kept := self._having(places[key], begin, begin)) is not None:
+                end = kept.end
+            if kept is not None:
+                found[key] = self._cut(places[key], kept, begin, end)
+        return found
 
     def forget(self) -> None:
+        """Keep of each partition what was read last: the next place may be near. The others are told to go."""
+        self._kept = {place: kept[-1:] for place, kept in self._kept.items()}
+
+    def forget_all(self) -> None:
         """Keep nothing of what was read."""
         self._kept.clear()
+
+    def _place(self, key: Position) -> TopicPartition:
+        place = TopicPartition(key.topic, key.partition)
+        return place if self._named is None else self._named[place]
+
+    def _missing(
+        self, places: Mapping[Position, TopicPartition], wanted: Mapping[Position, tuple[int, int]]
+    ) -> dict[TopicPartition, list[tuple[int, int]]]:
+        """What wasn't read yet, in blocks and in order."""
+        missing: dict[TopicPartition, set[tuple[int, int]]] = {}
+        for key, (begin, end) in wanted.items():
+            if self._having(places[key], begin, end) is None:
+                missing.setdefault(places[key], set()).add(self._in_blocks(places[key], begin, end))
+        return {place: sorted(each) for place, each in missing.items()}
+
+    async def _read(self, stretches: Mapping[TopicPartition, Sequence[tuple[int, int]]]) -> None:
+        rounds = max(map(len, stretches.values()), default=0)
+        for start in range(0, rounds, _WALKS):
+            some = [
+                {place: each[number] for place, each in stretches.items() if number < len(each)}
+                for number in range(start, min(start + _WALKS, rounds))
+            ]
+            await asyncio.gather(*map(self._walk, some))
+
+    async def _walk(self, stretches: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        tours = {place: Tour(*each, self._ends[place].latest, digest_of) for place, each in stretches.items()}
+        longest = max(end - begin for begin, end in stretches.values())
+        max_bytes = _PIECE_BYTES[longest > 4 * _BLOCK]
+        failed = await walk(self._admin, tours, max_bytes=max_bytes, timeout_ms=self._timeout_ms)
+        for place, tour in tours.items():
+            if place not in failed:
+                trace = self._trace(place, tour.start, min(tour.reached, tour.until), tour.records)
+                insort(self._kept.setdefault(place, []), trace, key=_begin)
 
     def _clipped(self, place: TopicPartition, begin: int, end: int) -> tuple[int, int]:
         oldest, latest = self._ends[place]
@@ -86,17 +139,49 @@ class Reader:
     def _in_blocks(self, place: TopicPartition, begin: int, end: int) -> tuple[int, int]:
         return self._clipped(place, begin - begin % _BLOCK, end + -end % _BLOCK)
 
-    def _has(self, place: TopicPartition, begin: int, end: int) -> bool:
-        kept = self._kept.get(place)
-        return kept is not None and kept.begin <= begin and end <= kept.end
+    def _having(self, place: TopicPartition, begin: int, end: int) -> Trace | None:
+        """What was read that has all of it."""
+        kept = self._kept.get(place, [])
+        for one in reversed(kept[: bisect_right(kept, begin, key=_begin)]):
+            if end <= one.end and begin <= one.end:
+                return one
+        return None
 
-    def _cut(self, place: TopicPartition, begin: int, end: int) -> Trace:
-        records = [one for one in self._kept[place].records if begin <= one.offset < end]
-        return self._trace(place, begin, end, records)
+    def _cut(self, place: TopicPartition, kept: Trace, begin: int, end: int) -> Trace:
+        first, last = (bisect_left(kept.records, at, key=_offset) for at in (begin, end))
+        return self._trace(place, begin, end, kept.records[first:last])
 
-    def _trace(self, place: TopicPartition, begin: int, end: int, records: list[Kept]) -> Trace:
+    def _trace(self, place: TopicPartition, begin: int, end: int, records: Sequence[Kept]) -> Trace:
         oldest, latest = self._ends[place]
         return Trace(begin, end, records, begin <= oldest, end >= latest)
+
+
+def _merged(ranges: Mapping[TopicPartition, Sequence[tuple[int, int]]]) -> dict[TopicPartition, list[tuple[int, int]]]:
+    """Ranges that touch one another as one, where that isn't too long."""
+    found: dict[TopicPartition, list[tuple[int, int]]] = {}
+    for place, each in ranges.items():
+        stretches: list[tuple[int, int]] = []
+        for begin, end in each:
+            if stretches and begin <= stretches[-1][1] and max(end, stretches[-1][1]) - stretches[-1][0] <= _TOGETHER:
+                begin, end = stretches[-1][0], max(end, stretches.pop()[1])
+            stretches.append((begin, end))
+        found[place] = stretches
+    return found
+
+
+def _apart(
+    left: Mapping[TopicPartition, Sequence[tuple[int, int]]], before: Mapping[TopicPartition, Sequence[tuple[int, int]]]
+) -> dict[TopicPartition, Sequence[tuple[int, int]]]:
+    """What is left of several ranges; what alone was too much is so again."""
+    return {place: each for place, each in left.items() if len(before[place]) > 1}
+
+
+def _begin(trace: Trace) -> int:
+    return trace.begin
+
+
+def _offset(record: Kept) -> int:
+    return record.offset
 
 
 def digest_of(record: Record) -> bytes:
