@@ -19,7 +19,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.live import collector as live_collector
 from groupkeeper.live.history import BOUNDS, History
-from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.model import ClusterSnapshot, GroupView, Scope
 from groupkeeper.live.polling import Wanted
 from groupkeeper.operations import lag
 from groupkeeper.operations.selection import Choice, Names
@@ -104,6 +104,11 @@ async def test_only_what_is_chosen_is_asked_for(servers: str) -> None:
     snapshot = await found(servers, wanted)
     assert {name: list(group.topics) for name, group in snapshot.groups.items()} == {"billing": ["orders"]}
     assert snapshot.listed == 3
+    assert snapshot.scope == Scope(("audit", "search"), (), are_topics_chosen=True)
+    wanted = Wanted(Choice(Names(["no-*", "nobody", "bill*"]), Names([])), Choice(Names(["orders", "none"]), Names([])))
+    snapshot = await found(servers, wanted)
+    nothing = ("--group 'nobody'", "--group 'no-*'", "--topic 'none'")
+    assert snapshot.scope == Scope(("audit", "search"), nothing, are_topics_chosen=True)
 
 
 async def test_a_group_that_may_not_be_seen_is_a_reason_in_its_row(servers: str, authorizer: RuleAuthorizer) -> None:

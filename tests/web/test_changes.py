@@ -21,7 +21,9 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.live.polling import Wanted
 from groupkeeper.operations.plans.journal import Journal, Result
+from groupkeeper.operations.selection import ALL, Choice, Names
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.access.people import Access, Proxy, Tokens, networks_of
 from groupkeeper.web.access.roles import Roles, grants_of
@@ -51,13 +53,15 @@ def broker() -> Iterator[BackgroundBroker]:
 class Site:
     """The application on the cluster prod and others, each polled once."""
 
-    def __init__(self, clusters: Mapping[str, str], access: Access, journal: Journal, *, changes: bool) -> None:
+    def __init__(
+        self, clusters: Mapping[str, str], access: Access, journal: Journal, *, changes: bool, watched: Choice
+    ) -> None:
         self.servers = clusters["prod"]
         self.journal = journal
-        self.watched = {name: collector(servers) for name, servers in clusters.items()}
+        self.watched = {name: collector(servers, Wanted(watched)) for name, servers in clusters.items()}
         self.told: list[str] = []
         openers = {name: partial(Admin, servers, default_timeout_ms=TIMEOUT_MS) for name, servers in clusters.items()}
-        desk = Desk(openers, journal, self.told.append) if changes else None
+        desk = Desk(openers, journal, self.told.append, watched) if changes else None
         self.exporter = Exporter(Choices(), lambda: iter(()))
         self.app = application(Served(self.exporter, self.snapshots, Archive(None), access, desk, Record(journal)))
 
@@ -91,16 +95,39 @@ async def site_of(
     *,
     changes: bool = True,
     more: Mapping[str, BackgroundBroker] = {},
+    watched: Choice = ALL,
 ) -> Site:
     access = access or Access(Roles(None, changes=changes), TOKENS, None, is_open=False)
     servers = {name: each.bootstrap_servers for name, each in {"prod": broker, **more}.items()}
-    site = Site(servers, access, Journal(folder / "journal.jsonl"), changes=changes)
+    site = Site(servers, access, Journal(folder / "journal.jsonl"), changes=changes, watched=watched)
     await site.poll()
     return site
 
 
 async def apply(browser: Browser, page: Answer) -> Answer:
     return await browser.post("/plan/apply", {"seal": page.field("seal"), "id": page.parameter("id")})
+
+
+async def test_a_group_that_is_left_out_is_not_changed(broker: BackgroundBroker, tmp_path: Path) -> None:
+    first = await site_of(broker, tmp_path)
+    alice = await first.of(ALICE)
+    done = await apply(alice, await first.plan(alice, deed="reset", to="latest", scope="all"))
+
+    site = await site_of(broker, tmp_path, watched=Choice(Names(["billing", "bill-*"]), Names([])))
+    alice = await site.of(ALICE)
+    assert "the target must be one of them" in (await alice.get("/change?cluster=prod&group=billing")).words
+    clone = partial(site.plan, alice, "billing", deed="clone", scope="all")
+    refused = await clone(**{"to-group": "search"})
+    assert refused.status == 403
+    assert "this server leaves out search (--group, --except-group)" in refused.words
+    assert "groupkeeper plan clone billing search --all-topics --context prod" in refused.words
+    assert "Nothing is changed yet" in (await clone(**{"to-group": "bill-2"})).words
+    change = done.field("change")
+    page = await alice.get(f"/journal/change?id={change}")
+    assert f"The undo is a command: groupkeeper undo {change}" in page.words
+    form = {"seal": await alice.seal("/"), "cluster": "prod", "change": change}
+    assert (await alice.post("/undo", form)).status == 403
+    assert await site.committed("search") == {"orders-0": 8}
 
 
 async def test_a_reset_is_planned_applied_and_undone(broker: BackgroundBroker, tmp_path: Path) -> None:

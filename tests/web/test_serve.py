@@ -190,6 +190,22 @@ def test_series_come_and_go_with_their_groups(tmp_path: Path) -> None:
             served.until(lambda text: value(text, "groupkeeper_cluster_up") == 0 and "audit" not in text)
 
 
+def test_what_is_left_out_is_said(broker: BackgroundBroker) -> None:
+    where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}")
+    with serving(*where, "--group", "no-such-*", "--group", "search") as served:
+        served.until_ready()
+        assert served.process.stderr is not None
+        assert "cluster prod is up" in served.process.stderr.readline()
+        assert "cluster prod: nothing matches --group 'no-such-*'" in served.process.stderr.readline()
+        ready = served.get("/readyz").text
+        assert (", 2 more left out; nothing matches --group 'no-such-*'\n") in ready
+        assert value(served.get("/metrics").text, "groupkeeper_cluster_left_out_groups", cluster="prod") == 2
+        assert served.get("/groups.csv?cluster=prod").headers["x-groups-left-out"] == "2"
+        away = served.get("/group?cluster=prod&group=billing")
+        assert (away.status, "This server leaves out billing" in away.text) == (404, True)
+        assert "There is no such group now" in served.get("/group?cluster=prod&group=nobody").text
+
+
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([COMMAND, "serve", *words], capture_output=True, text=True, timeout=30, check=False)
 

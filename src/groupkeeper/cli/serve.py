@@ -296,6 +296,7 @@ class _Watch:
         self._alerts = alerts
         self._state = alerts.state()
         self._said: dict[str, str | None] = {}
+        self._unmatched: dict[str, tuple[str, ...]] = {}
         self._keeping: set[asyncio.Task[None]] = set()
 
     def take(self, snapshot: ClusterSnapshot) -> None:
@@ -311,8 +312,18 @@ class _Watch:
             keeping.add_done_callback(self._keeping.discard)
         problem = None if snapshot.is_up else "; ".join(" ".join(each.message.split()) for each in snapshot.problems)
         self._note(f"cluster {snapshot.cluster}", problem, "is up")
+        self._say_unmatched(snapshot)
         if self._archive.problem is not None or "the history" in self._said:
             self._note("the history", self._archive.problem, "can be written again")
+
+    def _say_unmatched(self, snapshot: ClusterSnapshot) -> None:
+        """Options with names that no group or topic has."""
+        if snapshot.is_up:
+            before = self._unmatched.get(snapshot.cluster, ())
+            for each in snapshot.scope.unmatched:
+                if each not in before:
+                    _say(f"cluster {snapshot.cluster}: nothing matches {each}")
+            self._unmatched[snapshot.cluster] = snapshot.scope.unmatched
 
     def _note(self, what: str, problem: str | None, good: str) -> None:
         if what not in self._said or self._said[what] != problem:

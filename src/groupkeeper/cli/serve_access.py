@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from groupkeeper.cli.framework.clusters import UsageMistake
 from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
+from groupkeeper.cli.framework.several_clusters import choice_of
 from groupkeeper.client.admin import Admin
 from groupkeeper.live.toml_tables import BadTable
 
@@ -96,7 +97,9 @@ def admission_of(
     proxy = None if options.user_header is None else Proxy(options.user_header, networks)
     is_open = options.token_file is None and proxy is None
     access = Access(Roles(_grants(options), changes=options.allow_changes), tokens, proxy, is_open=is_open)
-    desk = Desk(openers, kept, tell) if options.allow_changes and kept is not None else None
+    desk = (
+        Desk(openers, kept, tell, choice_of(options, "group")) if options.allow_changes and kept is not None else None
+    )
     return Admission(access, desk, None if kept is None else Record(kept), token)
 
 

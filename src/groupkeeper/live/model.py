@@ -97,6 +97,18 @@ class Polls(NamedTuple):
     succeeded_ms: int | None = None
 
 
+class Scope(NamedTuple):
+    """What the choice of groups and topics leaves out of a cluster.
+
+    ``left_out``: the groups, by name. ``unmatched``: options with names that no group has, or no topic of the groups.
+    ``are_topics_chosen``: whether the groups may have other topics.
+    """
+
+    left_out: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()
+    are_topics_chosen: bool = False
+
+
 class ClusterSnapshot(NamedTuple):
     """A cluster at one instant.
 
@@ -114,6 +126,7 @@ class ClusterSnapshot(NamedTuple):
     listed: int = 0
     cluster_id: str | None = None
     brokers: tuple[Node, ...] = ()
+    scope: Scope = Scope()
 
     @property
     def is_up(self) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupListing
 from groupkeeper.live.following import Following, Standing
-from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, TopicView, Wait
+from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Scope, TopicView, Wait
 from groupkeeper.live.waits import Waits, longest
 from groupkeeper.operations.authorization import Acl
 from groupkeeper.operations.lag import (
@@ -26,7 +26,7 @@ from groupkeeper.operations.lag import (
     sum_by_topic,
 )
 from groupkeeper.operations.problems import Problem, problem_of
-from groupkeeper.operations.selection import Choice, Names, list_selected
+from groupkeeper.operations.selection import ALL, Choice, Names, list_selected
 from groupkeeper.operations.topics import HIDDEN, hides_topics
 from groupkeeper.operations.watch import Change
 from groupkeeper.protocol.errors import GroupIdNotFound
@@ -35,8 +35,6 @@ _MOST_PROBLEMS = 20
 """Of one group: a topic without rights has one, but a thousand partitions without leaders would have as many."""
 
 _GROUPS_AT_A_TIME = 200
-
-ALL = Choice(Names(()), Names(()))
 
 
 class Wanted(NamedTuple):
@@ -100,8 +98,23 @@ async def poll(
         len(listed),
         described.cluster_id,
         described.nodes,
+        _scope(wanted, listed, lag, is_whole=not selection.failed),
     )
     return Found(snapshot, changes)
+
+
+def _scope(wanted: Wanted, listed: Sequence[GroupListing], lag: GroupsLag, *, is_whole: bool) -> Scope:
+    """``is_whole``: all brokers listed their groups."""
+    left_out = tuple(group.group_id for group in listed if not wanted.groups.matches(group.group_id))
+    unmatched = _unmatched("--group", wanted.groups, (group.group_id for group in listed)) if is_whole else []
+    if wanted.topics and is_whole and not lag.failed:
+        topics = {row.topic for rows in lag.rows.values() for row in rows}
+        unmatched += _unmatched("--topic", wanted.topics, topics)
+    return Scope(left_out, tuple(unmatched), bool(wanted.topics))
+
+
+def _unmatched(option: str, choice: Choice, names: Iterable[str]) -> list[str]:
+    return [f"{option} {text!r}" for text in choice.wanted.without_any(names)] if choice.wanted else []
 
 
 def unreached(cluster: str, failure: Failure, polls: Polls, seconds: float) -> ClusterSnapshot:

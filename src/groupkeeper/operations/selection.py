@@ -63,6 +63,11 @@ class Names:
         known = list(names) if self._compiled else []
         return [text for text, pattern in self._compiled if not any(map(pattern.fullmatch, known))]
 
+    def without_any(self, names: Iterable[str]) -> list[str]:
+        """What was typed and is none of the names, and matches none."""
+        known = set(names)
+        return [*(text for text in self.exact if text not in known), *self.without_match(known)]
+
     def quoted(self, name: str) -> str:
         """The name quoted so that it matches only itself."""
         return re.escape(name) if self._is_regex else _GLOB.sub(r"[\g<0>]", name)
@@ -80,6 +85,9 @@ class Choice(NamedTuple):
     def matches(self, name: str) -> bool:
         """Whether the name is chosen."""
         return self.wanted.matches(name) and not (self.unwanted and self.unwanted.matches(name))
+
+
+ALL = Choice(Names(()), Names(()))
 
 
 def _compiled(text: str, is_regex: bool) -> re.Pattern[str]:

@@ -30,7 +30,7 @@ from groupkeeper.web.changes.record import Record
 from groupkeeper.web.exporter import Exporter
 from groupkeeper.web.exposition import wanted_format
 from groupkeeper.web.news import News
-from groupkeeper.web.pages import parts
+from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.glossary import glossary_page
@@ -250,13 +250,17 @@ class Site:
         text = groups_csv(snapshot, Wish.of(request.query_params), _now_ms())
         headers = {**HEADERS, "Content-Type": "text/csv; charset=utf-8"}
         headers["Content-Disposition"] = 'attachment; filename="groups.csv"'
+        headers["X-Groups-Left-Out"] = str(len(snapshot.scope.left_out))
         return Chunked(text.encode("utf-8", "replace"), headers=headers)
 
     async def group(self, request: Request) -> Response:
         snapshot = self._asked_for(request)
         group = None if snapshot is None else snapshot.groups.get(request.query_params.get("group", ""))
         if snapshot is None or group is None:
-            return self._nowhere(request, "There is no such group now.", snapshot)
+            name = request.query_params.get("group", "")
+            is_left_out = snapshot is not None and name in snapshot.scope.left_out
+            said = scope.is_left_out(name) if is_left_out else "There is no such group now."
+            return self._nowhere(request, said, snapshot)
         now_ms = _now_ms()
         note, viewer = self._note(), self._viewer(request)
         try:
@@ -347,4 +351,6 @@ def state_of(snapshot: ClusterSnapshot) -> str:
         problem = snapshot.problems[0] if snapshot.problems else None
         return "not known" if problem is None else f"down: {problem.error}: {' '.join(problem.message.split())}"
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(snapshot.measured_ms / 1000))
-    return f"up, {len(snapshot.groups)} groups at {at}"
+    left_out = f", {len(snapshot.scope.left_out)} more left out" if snapshot.scope.left_out else ""
+    unmatched = "".join(f"; nothing matches {each}" for each in snapshot.scope.unmatched)
+    return f"up, {len(snapshot.groups)} groups at {at}{left_out}{unmatched}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from urllib.parse import parse_qs, urlencode
 
@@ -19,7 +20,7 @@ from groupkeeper.web.answers import HEADERS, html_answer
 from groupkeeper.web.changes.asked import BadForm, Form, Target, asked_of, first, swept_of
 from groupkeeper.web.changes.desk import Desk, Entry, NotDone
 from groupkeeper.web.changes.record import Record
-from groupkeeper.web.pages import parts
+from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.change import change_page, sweep_page
 from groupkeeper.web.pages.journal import change_made_page, changes_table, journal_page, plans_page
 from groupkeeper.web.pages.parts import Viewer, refusal_page
@@ -104,7 +105,8 @@ class Changes:
         viewer = self.viewer(request)
         clusters = [each.cluster for each in viewer.seen(self._snapshots())]
         why_not = self.why_not(viewer, snapshot.cluster, group)
-        return html_answer(change_page(snapshot, group, viewer, why_not, clusters))
+        is_chosen = self._desk is not None and bool(self._desk.watched)
+        return html_answer(change_page(snapshot, group, viewer, why_not, clusters, is_chosen=is_chosen))
 
     def why_not(self, viewer: Viewer, cluster: str, group: GroupView) -> str:
         """Why a person cannot plan a change of a group, "" when that is possible."""
@@ -126,7 +128,7 @@ class Changes:
         asked = asked_of(form, snapshot.cluster, group.group_id, is_share=is_share)
         target = asked.target or Target(snapshot.cluster, group.group_id)
         self._cluster(target.cluster, request)
-        self._may_change(person, target.cluster, (target.group_id,))
+        self._may_change(person, target.cluster, (target.group_id,), asked.command)
         entry = await desk.make(snapshot.cluster, asked, person)
         return _seen_at("/plan", id=entry.id)
 
@@ -189,7 +191,7 @@ class Changes:
         if recorded is None:
             raise Refused(404, "The journal has no such change.")
         cluster = first(form, "cluster")
-        self._may_change(person, cluster, tuple(recorded.groups))
+        self._may_change(person, cluster, tuple(recorded.groups), ("groupkeeper", "undo", change_id))
         if cluster not in (each.cluster for each in self._snapshots()):
             raise Refused(404, "There is no such cluster here.")
         entry = await desk.undo(cluster, change_id, recorded, person)
@@ -213,7 +215,8 @@ class Changes:
             raise Refused(404, "The journal has no such change.")
         cluster = record.cluster(recorded.head)
         may = cluster is not None and self._is_allowed(person, cluster, tuple(recorded.groups))
-        return html_answer(change_made_page(record, recorded, viewer, may_undo=may))
+        unseen = self._unseen(tuple(recorded.groups)) if may else ""
+        return html_answer(change_made_page(record, recorded, viewer, may_undo=may, unseen=unseen))
 
     async def made_table(self, viewer: Viewer, cluster: str, group_id: str) -> str:
         """What the journal has of a group, for its page; "" when that is nothing."""
@@ -279,9 +282,20 @@ class Changes:
     def _is_allowed(person: Person, cluster: str, group_ids: Sequence[str]) -> bool:
         return person.is_known and all(person.rights.may(Role.CHANGE, cluster, group_id) for group_id in group_ids)
 
-    def _may_change(self, person: Person, cluster: str, group_ids: Sequence[str]) -> None:
+    def _may_change(self, person: Person, cluster: str, group_ids: Sequence[str], command: Sequence[str] = ()) -> None:
+        """Raises Refused. ``command``: what does it in a shell."""
         if not self._is_allowed(person, cluster, group_ids):
             raise Refused(403, f"Nothing was changed: {person.name} has no role that may change all of these groups.")
+        if unseen := self._unseen(group_ids):
+            raise Refused(
+                403,
+                f"Nothing was changed: this server leaves out {unseen} ({scope.OPTIONS}), so it neither shows nor "
+                f"changes it. As a command: {shlex.join(command)}",
+            )
+
+    def _unseen(self, group_ids: Sequence[str]) -> str:
+        """A group that is not watched here; "" when all are."""
+        return "" if self._desk is None else next((key for key in group_ids if not self._desk.watched.matches(key)), "")
 
 
 def _known(viewer: Viewer) -> Person:

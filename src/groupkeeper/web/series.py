@@ -35,6 +35,11 @@ CLUSTER_METRICS = (
     Metric("groupkeeper_cluster_brokers", "Brokers of the cluster.", _CLUSTER),
     Metric("groupkeeper_cluster_listed_groups", "Groups that the cluster lists, also unselected ones.", _CLUSTER),
     Metric(
+        "groupkeeper_cluster_left_out_groups",
+        "Listed groups that --group and --except-group leave out.",
+        _CLUSTER,
+    ),
+    Metric(
         "groupkeeper_cluster_groups",
         "Selected groups, by type and state; empty: not known.",
         ("cluster", "type", "state"),
@@ -195,6 +200,7 @@ def cluster_samples(snapshot: ClusterSnapshot) -> Iterator[Sample]:
     yield _sample("groupkeeper_cluster_info", f'{own},cluster_id="{label(snapshot.cluster_id or "")}"', 1)
     yield _sample("groupkeeper_cluster_brokers", own, len(snapshot.brokers))
     yield _sample("groupkeeper_cluster_listed_groups", own, snapshot.listed)
+    yield _sample("groupkeeper_cluster_left_out_groups", own, len(snapshot.scope.left_out))
     kinds = Counter((group.group_type or "", group.group_state or "") for group in snapshot.groups.values())
     for (kind, state), count in sorted(kinds.items()):
         yield _sample("groupkeeper_cluster_groups", f'{own},type="{kind}",state="{state}"', count)

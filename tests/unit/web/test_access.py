@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.live.views import snapshot, view
 
+from groupkeeper.live.model import Scope
 from groupkeeper.live.toml_tables import BadTable
 from groupkeeper.web.access.people import BadTokens, read_tokens
 from groupkeeper.web.access.roles import Rights, Role, Roles, grants_of, read_grants
@@ -61,6 +62,14 @@ def test_what_is_seen_of_a_cluster() -> None:
     assert rights("somebody").seen(dev) is dev
     assert Rights(None).seen(prod) is prod
     assert (rights("ops-1").sees_all, Rights(None).sees_all, Rights(()).sees_all) == (False, True, False)
+
+
+def test_groups_that_are_left_out_are_those_that_one_may_see() -> None:
+    scope = Scope(("a-1", "b-1", "b-2"), ("--group 'c*'",))
+    role = {"users": ["u"], "may": "view", "groups": ["b-*"]}
+    seen = Rights(tuple(grants_of({"role": [role]}))).seen(snapshot(view("a"), view("b-3"))._replace(scope=scope))
+    assert seen is not None
+    assert (list(seen.groups), seen.listed, seen.scope) == (["b-3"], 3, Scope(("b-1", "b-2")))
 
 
 def test_two_hundred_pages_of_users_with_some_rights_cost_one_look_at_the_groups() -> None:

@@ -13,13 +13,14 @@ from tests.unit.live.views import described, member, row, snapshot, view
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.history import Noted, Sample
-from groupkeeper.live.model import ClusterSnapshot, Wait, not_polled
+from groupkeeper.live.model import ClusterSnapshot, Scope, Wait, not_polled
 from groupkeeper.operations.authorization import Acl
 from groupkeeper.operations.problems import Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.group import group_page
+from groupkeeper.web.pages.topics import topics_page
 
 NOW_MS = 1_700_000_000_000
 EVIL = "<script>alert(1)</script>\"'&/?#%00\n\u202eevil=1"
@@ -92,6 +93,22 @@ def test_the_fleet() -> None:
     assert (
         Page(fleet_page([snapshot(view("calm", [row("t", 0, 100)]))], NOW_MS)).text.count("No group of 1 is known") == 1
     )
+
+
+def test_what_is_left_out_is_counted_and_said() -> None:
+    some = fleet()._replace(scope=Scope(("a", "b"), (f"--group '{EVIL}'",), are_topics_chosen=True))
+    for page in (
+        Page(fleet_page([some], NOW_MS)),
+        Page(cluster_page(some, Wish(), NOW_MS)),
+        Page(topics_page(some, {}, NOW_MS)),
+    ):
+        assert "2 other groups of the cluster are left out (--group, --except-group)." in page.text
+        assert f"Nothing here matches --group '{' '.join(EVIL.split())}'" in " ".join(page.text.split())
+        assert "Numbers are of chosen topics only" in page.text
+    assert "Numbers are of chosen topics only" in Page(group_page(some, some.groups["calm"], [], [], NOW_MS)).text
+    none = snapshot()._replace(scope=Scope(("a",)))
+    assert "All groups of the cluster are left out." in Page(cluster_page(none, Wish(), NOW_MS)).text
+    assert "left out" not in Page(cluster_page(fleet(), Wish(), NOW_MS)).text
 
 
 def listed(**wish: object) -> list[str]:

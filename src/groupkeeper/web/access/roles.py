@@ -58,12 +58,14 @@ class Views:
 
 
 def _part(snapshot: ClusterSnapshot, choices: tuple[Choice, ...]) -> ClusterSnapshot:
-    groups = {
-        group_id: group
-        for group_id, group in snapshot.groups.items()
-        if any(choice.matches(group_id) for choice in choices)
-    }
-    return snapshot._replace(groups=groups, listed=len(groups))
+    def is_in(group_id: str) -> bool:
+        return any(choice.matches(group_id) for choice in choices)
+
+    groups = {group_id: group for group_id, group in snapshot.groups.items() if is_in(group_id)}
+    left_out = tuple(filter(is_in, snapshot.scope.left_out))
+    # What was typed may name groups that this viewer is not to know of.
+    scope = snapshot.scope._replace(left_out=left_out, unmatched=())
+    return snapshot._replace(groups=groups, listed=len(groups) + len(left_out), scope=scope)
 
 
 class Rights(NamedTuple):

@@ -28,6 +28,7 @@ from groupkeeper.operations.plans.recording import Recorder
 from groupkeeper.operations.plans.sweeping import make_sweep
 from groupkeeper.operations.plans.undoing import make_undo
 from groupkeeper.operations.plans.world import will_be_made
+from groupkeeper.operations.selection import ALL, Choice
 from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.web.access.people import Person
@@ -115,13 +116,18 @@ def _of_groups(command: tuple[str, ...], group_ids: Sequence[str]) -> tuple[str,
 
 class Desk:
     """``open_admins`` make clients that aren't connected yet, by cluster. ``tell`` is called with the cluster of each
-    plan that was applied.
+    plan that was applied. ``watched``: the groups that the server shows; it changes no others.
     """
 
     def __init__(
-        self, open_admins: Mapping[str, Callable[[], Admin]], journal: Journal, tell: Callable[[str], None]
+        self,
+        open_admins: Mapping[str, Callable[[], Admin]],
+        journal: Journal,
+        tell: Callable[[str], None],
+        watched: Choice = ALL,
     ) -> None:
         self.journal = journal
+        self.watched = watched
         self._open_admins = open_admins
         self._tell = tell
         self._entries: dict[str, Entry] = {}

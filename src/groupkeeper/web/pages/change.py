@@ -10,17 +10,23 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.errors import NotOfConsumers, named
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.web.changes.asked import SHARE_SCENARIOS
-from groupkeeper.web.pages import parts
+from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.parts import Viewer
 
 _MOST_TOPICS = 50
 
 
 def change_page(
-    snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, why_not: str, clusters: Sequence[str] = ()
+    snapshot: ClusterSnapshot,
+    group: GroupView,
+    viewer: Viewer,
+    why_not: str,
+    clusters: Sequence[str] = (),
+    *,
+    is_chosen: bool = False,
 ) -> str:
     """``why_not``: why this person cannot change this group, "" when that is possible. ``clusters``: to which it may be
-    cloned.
+    cloned. ``is_chosen``: the server leaves out groups.
     """
     crumbs = [
         *parts.way_to(snapshot.cluster),
@@ -34,7 +40,7 @@ def change_page(
         f"changed before you apply it.</p>{_activity(group)}"
     )
     body = f"{front}<h2>Reset</h2>{_reset(snapshot, group, viewer)}"
-    body += f"<h2>Clone</h2>{_clone(snapshot, group, viewer, clusters)}"
+    body += f"<h2>Clone</h2>{_clone(snapshot, group, viewer, clusters, is_chosen=is_chosen)}"
     body += f"<h2>Delete offsets</h2>{_delete_offsets(snapshot, group, viewer)}"
     body += f"<h2>Delete the group</h2>{_delete(snapshot, group, viewer)}"
     return parts.page(title, body, crumbs, viewer)
@@ -170,7 +176,9 @@ def _scope(group: GroupView, prefix: str) -> str:
     )
 
 
-def _clone(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, clusters: Sequence[str]) -> str:
+def _clone(
+    snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, clusters: Sequence[str], *, is_chosen: bool
+) -> str:
     if group.group_type is GroupType.SHARE:
         return _disabled("A share group has no committed offsets to copy.")
     note = (
@@ -178,6 +186,11 @@ def _clone(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, clusters
         "another cluster they are translated by the times of records, and the plan says how exact that is. This group "
         "may be active.</p>"
     )
+    if is_chosen:
+        note += (
+            f'<p class="note">This server shows and changes only some groups ({scope.OPTIONS}): the target must be one '
+            "of them.</p>"
+        )
     fields = (
         "<fieldset><legend>Target</legend><label>group (empty: the same name, in another cluster)"
         f'<input type="text" name="to-group"/></label>'

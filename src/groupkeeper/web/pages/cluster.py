@@ -12,7 +12,7 @@ from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.status import Judged, Status, judge_status
 from groupkeeper.pipeline.report import words
-from groupkeeper.web.pages import parts
+from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.listing import Order, ordered
 from groupkeeper.web.pages.parts import ANONYMOUS, Cell, Column, Viewer
 
@@ -148,8 +148,10 @@ def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Vie
     if not rows:
         all_ = parts.url("/cluster", cluster=snapshot.cluster)
         none = f'No group matches. <a href="{all_}">Show all groups</a>' if snapshot.groups else "There are no groups."
+        if not snapshot.groups and snapshot.scope.left_out:
+            none = "All groups of the cluster are left out."
         table = f'<p class="card soft">{none}</p>'
-    list_ = f'<p class="soft">{said} · {links}</p>{table}{order.turning(len(rows), link)}'
+    list_ = f'{scope.left_out(snapshot)}<p class="soft">{said} · {links}</p>{table}{order.turning(len(rows), link)}'
     body = f"{when}{_form(snapshot, wish)}{parts.live('list', list_)}"
     return parts.page(snapshot.cluster, body, crumbs, viewer, follows=snapshot.cluster)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.status import Status, judge_status
 from groupkeeper.pipeline.report import plots, words
-from groupkeeper.web.pages import parts
+from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.parts import ANONYMOUS, Viewer
 
 _MOST_URGENT = 12
@@ -124,5 +124,6 @@ def _cluster(snapshot: ClusterSnapshot, now_ms: int) -> str:
     ]
     return (
         f'<article class="card">{title}{when}{parts.problems(snapshot.problems)}{parts.numbers(pairs)}'
+        f"{scope.left_out(snapshot)}"
         f'{plots.stack(dict(statuses))}<ul class="legend">{legend}</ul></article>'
     )

@@ -13,7 +13,7 @@ from groupkeeper.live.status import judge_status
 from groupkeeper.operations.lag import AnyMember, LagStatus
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import Activity, LagLine
-from groupkeeper.web.pages import parts, streams
+from groupkeeper.web.pages import parts, scope, streams
 from groupkeeper.web.pages.parts import ANONYMOUS, Cell, Viewer
 
 _MOST_ROWS = 2000
@@ -40,6 +40,7 @@ def group_page(
     change = f'<p class="actions"><a href="{link}">Reset, delete …</a></p>'
     front = (
         f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(group.problems)}{_facts(group, now_ms)}'
+        f"{scope.topics_chosen(snapshot)}"
     )
     body = (
         f"{note}<h2>Lag</h2>{_lag(snapshot, group, samples)}{_progress(snapshot.cluster, samples)}"

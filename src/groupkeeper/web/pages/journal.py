@@ -10,7 +10,7 @@ from groupkeeper.operations.plans.journal import Recorded, Result, Summary, make
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.changes.desk import Entry, Stage
 from groupkeeper.web.changes.record import Record
-from groupkeeper.web.pages import parts
+from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.listing import ROWS, Order
 from groupkeeper.web.pages.parts import Cell, Viewer
 
@@ -87,8 +87,10 @@ _OUTCOMES = {
 }
 
 
-def change_made_page(record: Record, recorded: Recorded, viewer: Viewer, *, may_undo: bool) -> str:
-    """A change with everything in it. ``may_undo``: whether this person may take it back from here."""
+def change_made_page(record: Record, recorded: Recorded, viewer: Viewer, *, may_undo: bool, unseen: str = "") -> str:
+    """A change with everything in it. ``may_undo``: whether this person may take it back. ``unseen``: a group of it
+    that this server leaves out, so that it is not taken back from here.
+    """
     head = recorded.head
     tone, said = _OUTCOMES[recorded.result]
     broken = f" {words.counted(recorded.broken, 'line')} about it cannot be read." if recorded.broken else ""
@@ -100,7 +102,13 @@ def change_made_page(record: Record, recorded: Recorded, viewer: Viewer, *, may_
         ("groups", words.number(len(recorded.groups))),
     ]
     undo = ""
-    if may_undo and cluster is not None:
+    if unseen:
+        command = shlex.join(("groupkeeper", "undo", head.id))
+        undo = (
+            f"<p>{parts.sentence(scope.is_left_out(unseen))} The undo is a command: "
+            f"<code>{parts.sentence(command)}</code></p>"
+        )
+    elif may_undo and cluster is not None:
         fields = viewer.sealed({"cluster": cluster, "change": head.id})
         undo = f'<form method="post" action="/undo">{fields}<button type="submit">Plan the undo</button></form>'
     earlier = "" if head.undoes is None else f"<p>It takes back {_link_to(head.undoes)}.</p>"

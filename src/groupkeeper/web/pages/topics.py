@@ -9,7 +9,7 @@ from typing import NamedTuple
 from groupkeeper.live.model import ClusterSnapshot, GroupView, TopicView
 from groupkeeper.live.status import judge_status
 from groupkeeper.pipeline.report import words
-from groupkeeper.web.pages import parts
+from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.listing import Order, ordered
 from groupkeeper.web.pages.parts import ANONYMOUS, Cell, Column, Viewer
 
@@ -111,7 +111,7 @@ def topics_page(
     table = parts.table([order.head(column, link) for column in _COLUMNS], rows, "topics")
     if not topics:
         table = '<p class="card soft">No topic matches, or no group has offsets or members here.</p>'
-    list_ = f'<p class="soft">{said}</p>{table}{order.turning(len(topics), link)}'
+    list_ = f'{scope.left_out(snapshot)}<p class="soft">{said}</p>{table}{order.turning(len(topics), link)}'
     body = f"{when}{form}{parts.live('list', list_)}"
     return parts.page(title, body, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
 
@@ -179,7 +179,8 @@ def topic_page(
     )
     crumbs = [*parts.way_to(snapshot.cluster), ("topics", parts.url("/topics", cluster=snapshot.cluster))]
     readers_list = (
-        f'<div class="card">{parts.numbers(pairs)}</div><h2>Readers</h2>{table}{order.turning(len(readers), link)}'
+        f'<div class="card">{parts.numbers(pairs)}</div>{scope.left_out(snapshot)}<h2>Readers</h2>{table}'
+        f"{order.turning(len(readers), link)}"
     )
     body = f"{parts.when(snapshot, now_ms)}{parts.live('list', readers_list)}"
     return parts.page(topic.name, body, crumbs, viewer, follows=snapshot.cluster)

@@ -1,0 +1,39 @@
+"""What the options of the server leave out of a cluster, in sentences."""
+
+from __future__ import annotations
+
+from html import escape
+
+from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.pipeline.report import words
+
+OPTIONS = "--group, --except-group"
+
+
+def left_out(snapshot: ClusterSnapshot) -> str:
+    """Groups that are not shown, and names that match nothing; "" when there is neither."""
+    scope = snapshot.scope
+    said = ""
+    if scope.unmatched:
+        named = ", ".join(map(escape, scope.unmatched))
+        said += f'<p class="verdict none">Nothing here matches {named}, an option of this server.</p>'
+    if scope.left_out:
+        count = words.counted(len(scope.left_out), "other group")
+        said += f'<p class="soft">{count} of the cluster {_are(len(scope.left_out))} left out ({OPTIONS}).</p>'
+    return said + topics_chosen(snapshot)
+
+
+def topics_chosen(snapshot: ClusterSnapshot) -> str:
+    """That numbers are of some topics only; "" when they are of all."""
+    if not snapshot.scope.are_topics_chosen:
+        return ""
+    return '<p class="soft">Numbers are of chosen topics only (--topic, --except-topic).</p>'
+
+
+def is_left_out(group_id: str) -> str:
+    """Why there is no page of a group."""
+    return f"This server leaves out {group_id} ({OPTIONS}), so it has no page here."
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
