@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -47,13 +48,16 @@ class Difference:
 
 @dataclass
 class Verdict:
-    """``unjudged``: how many comparisons could not be made, by reason. ``missed``: seeded defects not found."""
+    """``unjudged``: how many comparisons could not be made, by reason. ``missed``: seeded defects not found.
+    ``counts``: figures of what was judged, each named "what: which".
+    """
 
     comparisons: int = 0
     seeded: int = 0
     missed: list[str] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     unjudged: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
 
     def leave(self, reason: str) -> None:
         self.unjudged[reason] = self.unjudged.get(reason, 0) + 1
@@ -63,6 +67,7 @@ class Verdict:
         self.seeded += other.seeded
         self.missed += other.missed
         self.differences += other.differences
+        self.counts += other.counts
         for reason, count in other.unjudged.items():
             self.unjudged[reason] = self.unjudged.get(reason, 0) + count
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -116,8 +116,19 @@ class Report:
             f"{self.traffic_s / 60:.1f} minutes, " + ", ".join(f"{name} {count}" for name, count in figures.items()),
             "comparisons: " + ", ".join(f"{name} {count}" for name, count in sorted(self.by_judge.items())),
         ]
+        lines += list(self._shares())
         lines += [f"not compared: {reason} ({count})" for reason, count in sorted(self.verdict.unjudged.items())]
         return "\n".join(lines)
+
+    def _shares(self) -> Iterator[str]:
+        """Of each kind of things that were counted, the share of each sort."""
+        kinds: dict[str, Counter[str]] = {}
+        for name, count in self.verdict.counts.items():
+            kind, _, sort = name.partition(": ")
+            kinds.setdefault(kind, Counter())[sort] += count
+        for kind, sorts in sorted(kinds.items()):
+            shares = (f"{sort} {count} ({count / sorts.total():.1%})" for sort, count in sorts.most_common())
+            yield f"{kind}: {', '.join(shares)}"
 
 
 class Run:

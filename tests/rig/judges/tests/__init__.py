@@ -1,0 +1,1 @@
+"""Judges, of answers that are made up."""
