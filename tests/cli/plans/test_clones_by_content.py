@@ -208,6 +208,7 @@ async def found_at(two: Two, offsets: list[int]) -> tuple[dict[int, Found], dict
         (["--all-groups"], "--from-context"),
         (["billing", "--all-groups", "--from-bootstrap-server", "localhost:1"], "not both"),
         ([], "or give --all-groups"),
+        (["billing", "other", "--offset-header", "from"], "--offset-header: only from another cluster"),
     ],
 )
 def test_which_groups_are_meant(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import random
 from collections.abc import Mapping
+from struct import pack
 
 import pytest
 
 from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.operations.plans.clones.matching import Trace
-from groupkeeper.operations.plans.clones.reading import CONTEXT
+from groupkeeper.operations.plans.clones.reading import CONTEXT, look_of
 from groupkeeper.operations.plans.clones.settling import Hints, _Settler
 from groupkeeper.operations.plans.clones.timing import Sides
 from groupkeeper.operations.plans.clones.translating import Ends, Found
 from groupkeeper.operations.plans.walking import Kept
+from groupkeeper.protocol.record import Record
 
 PLACE = TopicPartition("t", 0)
 
@@ -45,11 +48,16 @@ class Log:
         return Trace(begin, end, found, begin <= 0, end >= self.end)
 
 
-def guessed(source: Log, target: Log, offset: int) -> Found | None:
-    """What is found before any lookup of times."""
+def settler_of(source: Log, target: Log) -> _Settler:
     here, there = {PLACE: Ends(0, source.end)}, {PLACE: Ends(0, target.end)}
     settler = _Settler(Sides(None, None, {PLACE: PLACE}, here, there), Hints())  # type: ignore[arg-type]
     settler._ours, settler._theirs = source, target  # type: ignore[assignment]
+    return settler
+
+
+def guessed(source: Log, target: Log, offset: int) -> Found | None:
+    """What is found before any lookup of times."""
+    settler = settler_of(source, target)
     inside = {Position(*PLACE, offset): offset}
 
     async def work() -> Found | None:
@@ -83,3 +91,72 @@ def test_the_same_logs() -> None:
     found = guessed(Log(ours, 300), Log(theirs, 300), 200)
     assert found is not None
     assert (found.offset, found.certainty) == (200, "identity")
+
+
+def test_headers_tell_the_place_though_records_are_all_the_same() -> None:
+    """The copies got other times, some are missing, and others' records are between; some were copied twice."""
+    rng = random.Random(5)
+    exact = 0
+    for shape in ["holes", "others", "twice", "late start", "behind"] * 8:
+        count = rng.randrange(500, 4_000)
+        ours = [kept(at, 10**6 + at, "beat") for at in range(count)]
+        origins: list[int | None] = list(range(count))
+        if shape == "holes":
+            origins = [at for at in origins if rng.random() < 0.7]
+        elif shape == "others":
+            origins = [one for at in origins for one in [at] + [None] * (rng.random() < 0.3)]
+        elif shape == "twice":
+            at, size = rng.randrange(count), rng.randrange(1, 300)
+            origins = [*origins[: at + size], *origins[at:]]
+        elif shape == "late start":
+            origins = origins[rng.randrange(count) :]
+        else:
+            origins = origins[: rng.randrange(1, count)]
+        theirs = [
+            kept(at, 10**7 + at, "beat" if origin is not None else f"another's {at}")._replace(origin=origin)
+            for at, origin in enumerate(origins)
+        ]
+        for committed in rng.sample(range(count + 1), 6):
+            found = by_header(Log(ours, count), Log(theirs, len(theirs)), committed)
+            if found is None:
+                continue
+            before = {origin for origin in origins[: found.offset] if origin is not None}
+            behind = [origin for origin in origins[found.offset :] if origin is not None]
+            assert all(origin < committed or origin in behind for origin in before), (shape, committed, found)
+            again = sum(origin < committed for origin in behind)
+            newest = max(origin for origin in origins if origin is not None)
+            again += max(0, committed - newest - 1) if shape == "behind" else 0
+            if shape != "twice":  # what is twice further on is not looked at
+                assert found.replays is not None
+                assert again <= found.replays, (shape, committed, found)
+            exact += found.certainty == "header"
+    assert exact > 150
+
+
+def by_header(source: Log, target: Log, offset: int) -> Found | None:
+    settler, at = settler_of(source, target), Position(*PLACE, offset)
+
+    async def work() -> Found | None:
+        ours = await source.around({at: offset})
+        return (await settler._by_origins({at: offset}, ours)).get(at)
+
+    return asyncio.run(work())
+
+
+def test_headers_of_another_log_are_not_believed() -> None:
+    ours = [kept(at, 10**6 + at, f"{at}") for at in range(300)]
+    theirs = [kept(at, 10**7 + at, f"{at}")._replace(origin=at + 3) for at in range(300)]
+    assert by_header(Log(ours, 300), Log(theirs, 300), 200) is None
+    some = [kept(at, 10**7 + at, f"{at}")._replace(origin=at if at % 5 else None) for at in range(300)]
+    assert by_header(Log(ours, 300), Log(some, 300), 200) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "meant"),
+    [(b"12345678", 12345678), (pack(">q", 7), 7), (b"0", 0), (b"-1", None), (pack(">q", -1), None), (b"", None),
+     (None, None), (b"1" * 20, None), (b"abcdefghi", None)],
+)  # fmt: skip
+def test_what_a_header_tells(value: bytes | None, meant: int | None) -> None:
+    record = Record(None, None, headers=[("offset", value), ("other", b"1")])
+    assert look_of("offset")(record)[1] == meant
+    assert look_of("offset")(record)[0] == look_of()(Record(None, None, headers=[("other", b"1")]))[0]

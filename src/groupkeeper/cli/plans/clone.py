@@ -61,6 +61,12 @@ def _add_arguments(command: ArgumentParser) -> None:
         help="compare at most so many records of a partition, where this cluster stamps records when they arrive; "
         f"default: {Hints().searched}",
     )
+    command.add_argument(
+        "--offset-header",
+        metavar="NAME",
+        help="the header in which records here have the offset that they had in the other cluster, as text or as eight "
+        "bytes, big endian",
+    )
     add_policies(command, "the other cluster's records have no counterpart")
     add_saving(command)
     where = command.add_argument_group("cluster of GROUP, if it is another one")
@@ -94,6 +100,8 @@ def _report(options: Namespace) -> Report:
         admin_of(options.other_cluster, options.timeout)  # bad properties are refused before a request is sent
     elif options.source == options.target and not options.topic_prefix:
         raise UsageMistake("a group cannot be cloned to itself")
+    if options.offset_header is not None and options.other_cluster is None and not options.topic_prefix:
+        raise UsageMistake("argument --offset-header: only from another cluster, or with --topic-prefix")
     topics_of(options)
     return Report(CHANGES, _pages, is_plain=is_plain(options))
 
@@ -134,7 +142,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
             policies_of(options),
             time.time_ns() // 10**6,
             without_secrets(words_of(options)),
-            Hints(options.search_records),
+            Hints(options.search_records, options.offset_header),
             are_named=not options.all_groups,
         )
         source = Source(other, options.topic_prefix)

@@ -23,7 +23,7 @@ MOST_RECORDS = 100_000
 
 class Kept(NamedTuple):
     """A record on the way. ``is_aborted`` None: its transaction is open, or ends further on. ``digest``: of what it
-    holds, where that was asked for.
+    holds, and ``origin``: the offset that it says it had in another log, where that was asked for.
     """
 
     offset: int
@@ -31,25 +31,26 @@ class Kept(NamedTuple):
     is_append_time: bool = False
     is_aborted: bool | None = False
     digest: bytes = b""
+    origin: int | None = None
 
 
-Digest = Callable[[Record], bytes]
-"""Of what a record holds."""
+Look = Callable[[Record], tuple[bytes, int | None]]
+"""At what a record holds: its digest, and the offset that it says it had in another log."""
 
 
-def no_digest(record: Record) -> bytes:
-    return b""
+def no_look(record: Record) -> tuple[bytes, int | None]:
+    return b"", None
 
 
 class Walk:
     """From ``start`` up to ``end``, where the log ends: the records from a time on, in the log's order."""
 
-    def __init__(self, start: int, end: int, since: int | None = None, digest: Digest = no_digest) -> None:
+    def __init__(self, start: int, end: int, since: int | None = None, look: Look = no_look) -> None:
         self.start = start
         self.end = end
         self.reached = start
         self._since = since
-        self._digest = digest
+        self._look = look
         self._records: dict[int, Kept] = {}
         self._open: dict[int, list[int]] = {}
         self._bytes = 0
@@ -95,8 +96,9 @@ class Walk:
         state = None if header.is_transactional else False
         for record in read_records(batches, pos, header=header):
             if self._wants(record.offset) and (self._since is None or record.timestamp >= self._since):
-                kept = Kept(record.offset, record.timestamp, header.has_log_append_time, state, self._digest(record))
-                self._records[record.offset] = kept
+                self._records[record.offset] = Kept(
+                    record.offset, record.timestamp, header.has_log_append_time, state, *self._look(record)
+                )
                 if state is None:
                     self._open.setdefault(header.producer_id, []).append(record.offset)
 
@@ -128,8 +130,8 @@ class Search(Walk):
 class Tour(Walk):
     """Over all records before an offset, and to the ends of their transactions."""
 
-    def __init__(self, start: int, until: int, end: int, digest: Digest = no_digest) -> None:
-        super().__init__(start, max(until, end), digest=digest)
+    def __init__(self, start: int, until: int, end: int, look: Look = no_look) -> None:
+        super().__init__(start, max(until, end), look=look)
         self.until = until
 
     def is_done(self) -> bool:

@@ -18,7 +18,7 @@ _PLENTY = 48
 _FEW = 3
 """So few at the edge of what was read may be the same by chance."""
 
-_ENOUGH = 8
+ENOUGH = 8
 """So many different records have to be the same before times are left out of the comparison."""
 
 
@@ -164,7 +164,7 @@ def _can_be_copies(stretch: _Stretch, found: Match, records: Sequence[Kept], *, 
         for step in range(-min(at, place), min(len(ours) - at, len(target.records) - place))
     ]
     same = [(one, other) for one, other in pairs if one.digest == other.digest]
-    is_enough = len({one.digest for one, _ in same}) >= min(_ENOUGH, len(records))
+    is_enough = len({one.digest for one, _ in same}) >= min(ENOUGH, len(records))
     return is_enough and (not are_later or all(one.timestamp < other.timestamp for one, other in same))
 
 

@@ -13,7 +13,7 @@ from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.clones.matching import Trace
 from groupkeeper.operations.plans.clones.translating import Ends
-from groupkeeper.operations.plans.walking import Kept, Tour, walk
+from groupkeeper.operations.plans.walking import Kept, Look, Tour, walk
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.record import Record
 
@@ -32,6 +32,9 @@ _TOGETHER = 2_048
 _PIECE_BYTES = (64 * 1024, 512 * 1024)
 """Of a fetch: for a stretch around one place, and for a longer one."""
 
+_DIGITS = 19
+"""Of the largest offset."""
+
 _WALKS = 16
 """So many stretches of one partition are read at the same time."""
 
@@ -48,9 +51,11 @@ class Reader:
         ends: Mapping[TopicPartition, Ends],
         named: Mapping[TopicPartition, TopicPartition] | None = None,
         *,
+        look: Look,
         timeout_ms: int | None = None,
     ) -> None:
         self._admin = admin
+        self._look = look
         self._ends = ends
         self._named = named
         self._timeout_ms = timeout_ms
@@ -122,7 +127,7 @@ class Reader:
             await asyncio.gather(*map(self._walk, some))
 
     async def _walk(self, stretches: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        tours = {place: Tour(*each, self._ends[place].latest, digest_of) for place, each in stretches.items()}
+        tours = {place: Tour(*each, self._ends[place].latest, self._look) for place, each in stretches.items()}
         longest = max(end - begin for begin, end in stretches.values())
         max_bytes = _PIECE_BYTES[longest > 4 * _BLOCK]
         failed = await walk(self._admin, tours, max_bytes=max_bytes, timeout_ms=self._timeout_ms)
@@ -184,15 +189,31 @@ def _offset(record: Kept) -> int:
     return record.offset
 
 
-def digest_of(record: Record) -> bytes:
-    """Of key, value and headers."""
-    found = hashlib.blake2b(digest_size=16)
-    parts = [record.key, record.value]
-    for name, value in record.headers:
-        parts += [name.encode(), value]
-    for part in parts:
-        found.update(pack(">i", -1) if part is None else pack(">i", len(part)) + part)
-    return found.digest()
+def look_of(offset_header: str | None = None) -> Look:
+    """Of key, value and headers, but for the one that copies have of the offset in the source."""
+
+    def look(record: Record) -> tuple[bytes, int | None]:
+        found, origin = hashlib.blake2b(digest_size=16), None
+        parts = [record.key, record.value]
+        for name, value in record.headers:
+            if name == offset_header:
+                origin = origin_of(value)
+            else:
+                parts += [name.encode(), value]
+        for part in parts:
+            found.update(pack(">i", -1) if part is None else pack(">i", len(part)) + part)
+        return found.digest(), origin
+
+    return look
+
+
+def origin_of(value: bytes | None) -> int | None:
+    """The offset that a header tells, as text or as eight bytes, big endian; None: it tells none."""
+    if value is None:
+        return None
+    if value.isdigit() and len(value) <= _DIGITS:  # as a number eight digits would be more than any log has
+        return int(value)
+    return None if len(value) != 8 or value[0] > 127 else int.from_bytes(value, "big")
 
 
 def _lacks_a_side(trace: Trace, offset: int) -> bool:

@@ -8,15 +8,19 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import Failure, Position, TopicPartition
 from groupkeeper.operations.errors import TimeUnknown
 from groupkeeper.operations.plans.clones.matching import Match, Trace, match
-from groupkeeper.operations.plans.clones.reading import CONTEXT, Reader
+from groupkeeper.operations.plans.clones.origins import Search, is_in_order, match_origins, narrowed, nearest
+from groupkeeper.operations.plans.clones.reading import CONTEXT, Reader, look_of
 from groupkeeper.operations.plans.clones.timing import Sides, facts_of
 from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found, translate
 
 
 class Hints(NamedTuple):
-    """``searched``: so many records of a partition are read where times don't lead to one place."""
+    """``searched``: so many records of a partition are read where times don't lead to one place. ``offset_header``: of
+    the target's records, with the offset that they have in the source.
+    """
 
     searched: int = 10_000
+    offset_header: str | None = None
 
 
 _AT_ONCE = 1_000
@@ -24,6 +28,10 @@ _AT_ONCE = 1_000
 
 _SAMPLES = 4
 """How many places all over a log are compared before its offsets count as the same as the other's."""
+
+
+_WIDER = 1_000
+"""So many more offsets on both sides are looked at where copies are not in order."""
 
 
 class Settled(NamedTuple):
@@ -64,8 +72,10 @@ class _Settler:
     def __init__(self, sides: Sides, hints: Hints) -> None:
         self._sides = sides
         self._searched = hints.searched
-        self._ours = Reader(sides.source, sides.here, timeout_ms=sides.timeout_ms)
-        self._theirs = Reader(sides.target, sides.there, sides.named, timeout_ms=sides.timeout_ms)
+        self._has_origins = hints.offset_header is not None
+        look = look_of(hints.offset_header)
+        self._ours = Reader(sides.source, sides.here, look=look, timeout_ms=sides.timeout_ms)
+        self._theirs = Reader(sides.target, sides.there, sides.named, look=look, timeout_ms=sides.timeout_ms)
         self._distances: dict[TopicPartition, int] = {}
         """From an offset to its counterpart, of the last that was found."""
         self._is_same: dict[TopicPartition, bool] = {}
@@ -77,6 +87,8 @@ class _Settler:
         inside = {at: self._inside(at) for at in positions if at not in found and at not in failed}
         ours = await self._ours.around(inside)
         found |= await self._guessed(inside, ours, {})
+        if self._has_origins:
+            found |= await self._by_origins({at: inside[at] for at in ours if at not in found}, ours)
         left = [at for at in inside if at not in found]
         tried: dict[TopicPartition, int] = {}
         while left:
@@ -148,6 +160,38 @@ class _Settler:
                 found[at] = self._said(at, one, ours[at], inside[at])
         return found
 
+    async def _by_origins(
+        self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]
+    ) -> dict[Position, Found]:
+        """Of those whose place is told by the offsets in the headers of the target's records."""
+        known = {at: offset for at, offset in inside.items() if at.offset >= self._here(at).oldest}
+        searches: dict[Position, Search] = {}
+        for at, offset in known.items():
+            low, high = self._there(at)
+            guess = offset + self._distances.get(_place(at), 0)
+            searches[at] = Search(low, high, min(max(guess, low), high))
+        left, reached = dict(searches), dict[Position, Trace]()
+        while left:
+            theirs = await self._theirs.between({at: _around(one) for at, one in left.items()}, is_whole=False)
+            reached |= theirs
+            left = {at: narrowed(left[at], inside[at], trace) for at, trace in theirs.items()}
+            searches |= left
+            left = {at: one for at, one in left.items() if one.guess is not None}
+        near = {at: one for at, one in searches.items() if 0 <= one.high - one.low <= 2 * _WIDER}
+        reached |= await self._theirs.between({at: _around(one) for at, one in near.items()})
+        mixed = [at for at, trace in reached.items() if not is_in_order(trace)]
+        wide = {at: (reached[at].begin - _WIDER, reached[at].end + _WIDER) for at in mixed}
+        reached |= await self._theirs.between(wide, is_whole=False)
+        far = {at: nearest(ours[at], inside[at], trace) for at, trace in reached.items()}
+        ranges = {at: (near - CONTEXT, near + CONTEXT) for at, near in far.items() if near is not None}
+        sources = {**ours, **await self._ours.between(ranges)}
+        matches = {at: match_origins(sources[at], inside[at], trace) for at, trace in reached.items()}
+        return {
+            at: self._said(at, one, ours[at], inside[at], Certainty.HEADER)
+            for at, one in matches.items()
+            if one is not None
+        }
+
     def _same(self, at: Position, one: Match, ours: Trace) -> Found:
         there = self._there(at)
         offset = min(at.offset, one.offset)
@@ -158,12 +202,12 @@ class _Settler:
         to_come = self._to_come(at, one.offset, ours, one.offset)
         return Found(max(offset, there.oldest), why, skips, 0, certainty=Certainty.IDENTITY, to_come=to_come)
 
-    def _said(self, at: Position, one: Match, ours: Trace, inside: int) -> Found:
+    def _said(self, at: Position, one: Match, ours: Trace, inside: int, exact: Certainty = Certainty.CONTENT) -> Found:
         """What a match says, and how far from the source's offset it is."""
         to_come = self._to_come(at, one.offset, ours, inside)
         if one.is_exact:
             self._distances[_place(at)] = one.offset - inside
-            return Found(one.offset, f"{one.why}: exact", 0, 0, certainty=Certainty.CONTENT, to_come=to_come)
+            return Found(one.offset, f"{one.why}: exact", 0, 0, certainty=exact, to_come=to_come)
         why = f"{one.why}: up to {one.replays} records are read again"
         return Found(one.offset, why, 0, one.replays, certainty=Certainty.BOUNDED, to_come=to_come)
 
@@ -231,6 +275,12 @@ class _Settler:
 
 def _place(at: Position) -> TopicPartition:
     return TopicPartition(at.topic, at.partition)
+
+
+def _around(search: Search) -> tuple[int, int]:
+    """What to look at: the guess with its neighbours, at the end all that the place can be in."""
+    low, high = (search.low, search.high) if search.guess is None else (search.guess, search.guess)
+    return low - CONTEXT, high + CONTEXT
 
 
 def _is_equal(here: Trace, there: Trace) -> bool:

@@ -1,0 +1,99 @@
+"""Finds the place by a header of the copies, which has the offset of each record in the source. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from groupkeeper.operations.plans.clones.matching import ENOUGH, Match, Trace
+from groupkeeper.operations.plans.walking import Kept
+
+
+class Search(NamedTuple):
+    """For the first copy of what is unread: from ``low`` on, and not after ``high``. ``guess``: where to look next,
+    None: there is no need. ``steps``: looks so far.
+    """
+
+    low: int
+    high: int
+    guess: int | None
+    steps: int = 0
+
+
+_LINEAR = 4
+"""So many times the next place to look at is that where copies without holes would have it."""
+
+_STEPS = 80
+"""A search ends after so many looks; by halves 40 are enough for any log that has copies all over."""
+
+
+def narrowed(search: Search, committed: int, target: Trace) -> Search:
+    """The search after a look at what the target has around the guess."""
+    low, high, guess, steps = search
+    copies = _copies(target)
+    read = [one for one in copies if one.origin is not None and one.origin < committed]
+    unread = [one for one in copies if one.origin is not None and one.origin >= committed]
+    steps += 1
+    if read and (not unread or read[0].offset < unread[0].offset):
+        low = max(low, max(one.offset for one in read if not unread or one.offset < unread[0].offset) + 1)
+    if unread:
+        high = min(high, unread[0].offset)
+    is_found = (read or target.is_from_start) and (unread or target.is_to_end) and copies
+    if guess is None or is_found or low >= high or steps >= _STEPS:
+        return Search(low, high, None, steps)
+    if not copies:  # others' records
+        return Search(low, high, (low + guess) // 2 if guess > low else None, steps)
+    one = read[-1] if read else unread[0]
+    assert one.origin is not None
+    guess = one.offset + committed - one.origin if steps <= _LINEAR else (low + high) // 2
+    return Search(low, high, min(max(guess, low), high), steps)
+
+
+def is_in_order(target: Trace) -> bool:
+    """Whether the copies are in the order of the source, each of them once."""
+    origins = [one.origin for one in _copies(target) if one.origin is not None]
+    return all(one < other for one, other in pairwise(origins))
+
+
+def nearest(source: Trace, committed: int, target: Trace) -> int | None:
+    """The offset of a record near by that was copied, None: the stretch of the source has some, or none are known."""
+    origins = [one.origin for one in _copies(target) if one.origin is not None]
+    if not origins or any(source.begin <= origin < source.end for origin in origins):
+        return None
+    return min(origins, key=lambda origin: abs(origin - committed))
+
+
+def match_origins(source: Trace, committed: int, target: Trace) -> Match | None:
+    """Where the group would go on, None: there are no such headers there, or what the records hold contradicts them."""
+    copies = _copies(target)
+    ours = {one.offset: one for one in source.records}
+    pairs = [(ours[one.origin], one) for one in copies if one.origin in ours]
+    held = {one.digest for one in source.records}
+    others = (one for one in target.records if one.origin is None and one.is_aborted is not True)
+    if any(one.digest != other.digest for one, other in pairs) or any(one.digest in held for one in others):
+        return None  # headers tell of another log, or some copies have none
+    kinds = {one.digest for one, _ in pairs}
+    has_times = any(one.timestamp == other.timestamp for one, other in pairs)
+    if not has_times and len(kinds) < min(ENOUGH, len(held)):
+        return None
+    read = [place for place, one in enumerate(copies) if one.origin is not None and one.origin < committed]
+    unread = [place for place, one in enumerate(copies) if one.origin is not None and one.origin >= committed]
+    if not (unread or target.is_to_end) or not pairs:
+        return None
+    equal, first = len(pairs), unread[0] if unread else len(copies)
+    last = max((place for place in read if place < first), default=None)
+    if last is None and not target.is_from_start:
+        return None
+    offset = copies[first].offset if last is None else copies[last].offset + 1
+    again = sum(place > first for place in read)
+    if not unread:
+        newest = max(copies[place].origin or 0 for place in read)
+        left = [one for one in source.records if newest < one.offset < committed and one.is_aborted is not True]
+        again += len(left) if source.begin <= newest + 1 and source.end >= committed else committed - newest - 1
+    why = f"the offsets in its records' headers, and {equal} records around it are the same"
+    return Match(offset, equal, again, why, has_times)
+
+
+def _copies(trace: Trace) -> Sequence[Kept]:
+    return [one for one in trace.records if one.origin is not None and one.is_aborted is not True]
