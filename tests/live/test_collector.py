@@ -182,17 +182,24 @@ async def test_an_unreachable_cluster_has_a_snapshot_and_comes_back(tmp_path: Pa
         servers, port = broker.bootstrap_servers, int(broker.bootstrap_servers.rpartition(":")[2])
         await asyncio.to_thread(arrange, servers)
         watching = collector(servers, history=history, timeout_ms=500)
-        assert len((await watching.poll()).groups) == 3
+        before = await watching.poll()
+        assert len(before.groups) == 3
+    first = await watching.poll()
     snapshot = await watching.poll()
-    assert (snapshot.is_up, snapshot.groups, snapshot.polls.done, snapshot.polls.failed) == (False, {}, 2, 1)
+    assert snapshot.known is first.known is before
+    assert snapshot.polls.failing_ms == first.polls.failing_ms
+    assert before.measured_ms is not None
+    assert before.measured_ms <= (first.polls.failing_ms or 0)
+    assert (snapshot.is_up, snapshot.groups, snapshot.polls.done, snapshot.polls.failed) == (False, {}, 3, 2)
     assert snapshot.problems[0].error in ("CALL_TIMED_OUT", "CONNECTION_FAILED")
     assert str(port) in snapshot.problems[0].message
     with BackgroundBroker(port=port) as broker:
         await asyncio.to_thread(arrange, broker.bootstrap_servers)
         snapshot = await watching.poll()
-        assert (snapshot.is_up, len(snapshot.groups), snapshot.polls.done, snapshot.polls.failed) == (True, 3, 3, 1)
+        assert (snapshot.is_up, len(snapshot.groups), snapshot.polls.done, snapshot.polls.failed) == (True, 3, 4, 2)
+        assert (snapshot.last, snapshot.polls.failing_ms) == (None, None)
         await watching.close()
-    assert history.count()["polls"] == 3
+    assert history.count()["polls"] == 4
     assert [sample.lag for sample in history.samples("prod", "search")] == [8]
 
 

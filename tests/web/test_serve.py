@@ -187,7 +187,19 @@ def test_series_come_and_go_with_their_groups(tmp_path: Path) -> None:
             assert value(text, "groupkeeper_group_lag", group="billing") is None
             assert value(text, "groupkeeper_group_lag", group="audit") == 0
             broker.stop()
-            served.until(lambda text: value(text, "groupkeeper_cluster_up") == 0 and "audit" not in text)
+            text = served.until(lambda text: value(text, "groupkeeper_cluster_up") == 0 and "audit" not in text)
+            down_s = value(text, "groupkeeper_cluster_down_since_timestamp_seconds")
+            succeeded_s = value(text, "groupkeeper_collector_succeeded_timestamp_seconds")
+            assert down_s is not None
+            assert succeeded_s is not None
+            assert succeeded_s < down_s <= time.time()
+            # Pages have what was known last.
+            group = served.get("/group?cluster=default&group=audit")
+            assert group.status == 200
+            assert "The numbers below are old: as of " in group.text
+            assert served.get("/group?cluster=default&group=search").status == 404  # that it was deleted is known
+            assert served.get("/groups.csv?cluster=default").status == 503
+            assert "; since 20" in served.get("/readyz").text
 
 
 def test_what_is_left_out_is_said(broker: BackgroundBroker) -> None:

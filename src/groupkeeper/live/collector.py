@@ -12,7 +12,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.following import Following
-from groupkeeper.live.model import ClusterSnapshot, Polls, not_polled
+from groupkeeper.live.model import ClusterSnapshot, not_polled
 from groupkeeper.live.polling import Found, Wanted, poll, unreached
 from groupkeeper.live.waits import Waits
 from groupkeeper.protocol.errors import KafkaError
@@ -54,7 +54,6 @@ class Collector:
         if self._following is None:
             self._following = Following(await self._archive.known(self.cluster))
         began, began_ms, polls = time.monotonic(), time.time_ns() // 1_000_000, self.snapshot.polls
-        succeeded = Polls(polls.done + 1, polls.failed, began_ms)
         try:
             found = await poll(
                 await self._connected(),
@@ -62,13 +61,13 @@ class Collector:
                 self._schedule.wanted,
                 self._following,
                 self._waits,
-                succeeded,
+                polls.ended(began_ms, is_success=True),
                 within_s=_READING_SHARE * self._schedule.interval_s,
             )
         except (ClientError, KafkaError) as failure:
             await self.close()  # perhaps the brokers have other addresses by now
-            failed = Polls(polls.done + 1, polls.failed + 1, polls.succeeded_ms)
-            found = Found(unreached(self.cluster, failure, failed, time.monotonic() - began), [])
+            failed = polls.ended(began_ms, is_success=False)
+            found = Found(unreached(self.snapshot, failure, failed, time.monotonic() - began), [])
         self.snapshot = found.snapshot
         await self._archive.add(found, began_ms)
         return found.snapshot

@@ -88,13 +88,21 @@ class GroupView(NamedTuple):
 
 
 class Polls(NamedTuple):
-    """The polls of a cluster: how many so far, how many failed as a whole, and the start time of the last successful
-    one.
+    """The polls of a cluster: how many so far, how many failed as a whole, the start time of the last successful one,
+    and that of the first of those that have failed since; None: there is none.
     """
 
     done: int = 0
     failed: int = 0
     succeeded_ms: int | None = None
+    failing_ms: int | None = None
+
+    def ended(self, began_ms: int, *, is_success: bool) -> Polls:
+        """With one more."""
+        if is_success:
+            return Polls(self.done + 1, self.failed, began_ms)
+        failing_ms = began_ms if self.failing_ms is None else self.failing_ms
+        return Polls(self.done + 1, self.failed + 1, self.succeeded_ms, failing_ms)
 
 
 class Scope(NamedTuple):
@@ -114,7 +122,8 @@ class ClusterSnapshot(NamedTuple):
 
     ``measured_ms``: when all log ends were requested, after all other requests; None: the poll failed, and ``groups``
     is empty. ``problems``: why it failed, or which brokers did not list their groups. ``seconds``: what the poll took.
-    ``listed``: groups that the cluster lists, also unselected ones.
+    ``listed``: groups that the cluster lists, also unselected ones. ``last``: after failed polls the last successful
+    one; None: there is none.
     """
 
     cluster: str
@@ -127,11 +136,17 @@ class ClusterSnapshot(NamedTuple):
     cluster_id: str | None = None
     brokers: tuple[Node, ...] = ()
     scope: Scope = Scope()
+    last: ClusterSnapshot | None = None
 
     @property
     def is_up(self) -> bool:
         """Whether the last poll succeeded."""
         return self.measured_ms is not None
+
+    @property
+    def known(self) -> ClusterSnapshot:
+        """What is known of the cluster: this, or the last successful poll, which is old."""
+        return self if self.is_up or self.last is None else self.last
 
 
 def not_polled(cluster: str) -> ClusterSnapshot:

@@ -117,9 +117,10 @@ def _unmatched(option: str, choice: Choice, names: Iterable[str]) -> list[str]:
     return [f"{option} {text!r}" for text in choice.wanted.without_any(names)] if choice.wanted else []
 
 
-def unreached(cluster: str, failure: Failure, polls: Polls, seconds: float) -> ClusterSnapshot:
-    """The snapshot of a cluster after a failed poll, with the problem."""
-    return ClusterSnapshot(cluster, None, seconds, {}, (problem_of(failure),), polls)
+def unreached(before: ClusterSnapshot, failure: Failure, polls: Polls, seconds: float) -> ClusterSnapshot:
+    """The snapshot of a cluster after a failed poll, with the problem. ``before``: the one before."""
+    last = before if before.is_up else before.last
+    return ClusterSnapshot(before.cluster, None, seconds, {}, (problem_of(failure),), polls, last=last)
 
 
 def _is_gone(lag: GroupsLag, group_id: str) -> bool:

@@ -255,10 +255,10 @@ class Site:
 
     async def group(self, request: Request) -> Response:
         snapshot = self._asked_for(request)
-        group = None if snapshot is None else snapshot.groups.get(request.query_params.get("group", ""))
+        group = None if snapshot is None else snapshot.known.groups.get(request.query_params.get("group", ""))
         if snapshot is None or group is None:
             name = request.query_params.get("group", "")
-            is_left_out = snapshot is not None and name in snapshot.scope.left_out
+            is_left_out = snapshot is not None and name in snapshot.known.scope.left_out
             said = scope.is_left_out(name) if is_left_out else "There is no such group now."
             return self._nowhere(request, said, snapshot)
         now_ms = _now_ms()
@@ -280,7 +280,9 @@ class Site:
 
     async def topic(self, request: Request) -> Response:
         snapshot, name = self._asked_for(request), request.query_params.get("topic", "")
-        found = [] if snapshot is None else [each for each in topics_of(snapshot, name.lower()) if each.name == name]
+        found = (
+            [] if snapshot is None else [each for each in topics_of(snapshot.known, name.lower()) if each.name == name]
+        )
         if snapshot is None or not found:
             said = "No group that you may see has offsets of such a topic, or a member on it."
             return self._nowhere(request, said, snapshot)
@@ -297,7 +299,7 @@ class Site:
     def _nowhere(self, request: Request, said: str, snapshot: ClusterSnapshot | None = None) -> Response:
         """What is not there; ``snapshot``: of the cluster that would tell, which may be away."""
         status = 404
-        if snapshot is not None and not snapshot.is_up:
+        if snapshot is not None and not snapshot.known.is_up:
             said, status = _why_down(snapshot), 503
         return html_answer(parts.refusal_page(said, self._viewer(request)), status)
 
@@ -343,14 +345,21 @@ def takes_gzip(accepted: str) -> bool:
     return False
 
 
+def _iso(ms: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ms / 1000))
+
+
 def state_of(snapshot: ClusterSnapshot) -> str:
     """How a cluster is, in one line."""
     if not snapshot.polls.done:
         return "not polled yet"
     if snapshot.measured_ms is None:
         problem = snapshot.problems[0] if snapshot.problems else None
-        return "not known" if problem is None else f"down: {problem.error}: {' '.join(problem.message.split())}"
-    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(snapshot.measured_ms / 1000))
+        said = "not known" if problem is None else f"down: {problem.error}: {' '.join(problem.message.split())}"
+        since = "" if snapshot.polls.failing_ms is None else f"; since {_iso(snapshot.polls.failing_ms)}"
+        known_ms = snapshot.known.measured_ms
+        return said + since + ("" if known_ms is None else f", last known at {_iso(known_ms)}")
+    at = _iso(snapshot.measured_ms)
     left_out = f", {len(snapshot.scope.left_out)} more left out" if snapshot.scope.left_out else ""
     unmatched = "".join(f"; nothing matches {each}" for each in snapshot.scope.unmatched)
     return f"up, {len(snapshot.groups)} groups at {at}{left_out}{unmatched}"

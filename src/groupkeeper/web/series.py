@@ -62,6 +62,11 @@ CLUSTER_METRICS = (
         "When the last successful poll of the cluster began.",
         _CLUSTER,
     ),
+    Metric(
+        "groupkeeper_cluster_down_since_timestamp_seconds",
+        "When the first poll began that failed since the last successful one; absent while the cluster is up.",
+        _CLUSTER,
+    ),
     Metric("groupkeeper_collector_groups_with_problems", "Groups with a failed request.", _CLUSTER),
     Metric("groupkeeper_exporter_series", "Series of the cluster's groups.", _CLUSTER),
     Metric(
@@ -191,6 +196,8 @@ def cluster_samples(snapshot: ClusterSnapshot) -> Iterator[Sample]:
     yield _sample("groupkeeper_collector_poll_seconds", own, f"{snapshot.seconds:.3f}")
     if snapshot.polls.succeeded_ms is not None:
         yield _sample("groupkeeper_collector_succeeded_timestamp_seconds", own, seconds(snapshot.polls.succeeded_ms))
+    if snapshot.polls.failing_ms is not None:
+        yield _sample("groupkeeper_cluster_down_since_timestamp_seconds", own, seconds(snapshot.polls.failing_ms))
     for error, broker in sorted({(each.error, each.broker) for each in snapshot.problems}, key=str):
         more = f'{own},error="{error}",broker="{"" if broker is None else broker}"'
         yield _sample("groupkeeper_cluster_problem", more, 1)

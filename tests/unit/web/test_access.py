@@ -72,6 +72,13 @@ def test_groups_that_are_left_out_are_those_that_one_may_see() -> None:
     assert (list(seen.groups), seen.listed, seen.scope) == (["b-3"], 3, Scope(("b-1", "b-2")))
 
 
+def test_the_last_known_groups_of_a_cluster_that_is_down_are_those_that_one_may_see() -> None:
+    before = snapshot(view("orders-1"), view("billing"), cluster="prod")
+    seen = rights("ops-1").seen(snapshot(cluster="prod", at_ms=None)._replace(last=before))
+    assert seen is not None
+    assert list(seen.known.groups) == ["orders-1"]
+
+
 def test_two_hundred_pages_of_users_with_some_rights_cost_one_look_at_the_groups() -> None:
     roles = Roles(grants_of(tomllib.loads(ROLES)), changes=True)
     many = snapshot(*(view(f"orders-{number}") for number in range(5000)), view("billing"), cluster="prod")

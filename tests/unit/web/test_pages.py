@@ -20,7 +20,7 @@ from groupkeeper.protocol.errors import LeaderNotAvailable
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.group import group_page
-from groupkeeper.web.pages.topics import topics_page
+from groupkeeper.web.pages.topics import topic_page, topics_of, topics_page
 
 NOW_MS = 1_700_000_000_000
 EVIL = "<script>alert(1)</script>\"'&/?#%00\n\u202eevil=1"
@@ -93,6 +93,36 @@ def test_the_fleet() -> None:
     assert (
         Page(fleet_page([snapshot(view("calm", [row("t", 0, 100)]))], NOW_MS)).text.count("No group of 1 is known") == 1
     )
+
+
+def test_a_cluster_that_is_down_has_its_last_known_numbers_marked_as_old() -> None:
+    why = Problem("CALL_TIMED_OUT", "no answer")
+    down = snapshot(at_ms=None, problems=(why,))
+    down = down._replace(last=fleet(), polls=down.polls._replace(failing_ms=NOW_MS + 5000))
+    late = down.known.groups["late"]
+    now_ms = NOW_MS + 3_600_000
+    said = (
+        "The cluster cannot be reached since 2023-11-14 22:13:25 UTC (59 min 55 s). The numbers below are old: as of "
+        "2023-11-14 22:13:20 UTC, 1 h ago."
+    )
+    for html in (
+        fleet_page([down], now_ms),
+        cluster_page(down, Wish(), now_ms),
+        topics_page(down, {}, now_ms),
+        topic_page(down, topics_of(down.known)[0], {}, now_ms),
+        group_page(down, late, [], [], now_ms),
+    ):
+        page = Page(html)
+        assert said in page.text
+        assert "no answer" in page.text
+        assert "Last known:" in page.text
+        assert not any(link.startswith(("/groups.csv", "/sweep", "/change")) for link in page.links)
+    assert "No group of 0 is known" not in Page(fleet_page([down], now_ms)).text
+    assert "1 cluster cannot be reached: prod; no group of 0" in Page(fleet_page([down], now_ms)).text
+    row_of_late = Page(cluster_page(down, Wish("late", sort="group"), now_ms)).text
+    assert "lagging late 60 9 min -2.0/s 30 s" in row_of_late  # as it was then: nothing has aged
+    never = Page(cluster_page(snapshot(at_ms=None, problems=(why,)), Wish(), now_ms)).text
+    assert "The cluster cannot be reached, so nothing is known of its groups now." in never
 
 
 def test_what_is_left_out_is_counted_and_said() -> None:

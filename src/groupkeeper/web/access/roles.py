@@ -65,7 +65,8 @@ def _part(snapshot: ClusterSnapshot, choices: tuple[Choice, ...]) -> ClusterSnap
     left_out = tuple(filter(is_in, snapshot.scope.left_out))
     # What was typed may name groups that this viewer is not to know of.
     scope = snapshot.scope._replace(left_out=left_out, unmatched=())
-    return snapshot._replace(groups=groups, listed=len(groups) + len(left_out), scope=scope)
+    last = None if snapshot.last is None else _part(snapshot.last, choices)
+    return snapshot._replace(groups=groups, listed=len(groups) + len(left_out), scope=scope, last=last)
 
 
 class Rights(NamedTuple):

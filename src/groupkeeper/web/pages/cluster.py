@@ -125,9 +125,10 @@ def chosen(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> list[Row]:
 def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Viewer = ANONYMOUS) -> str:
     """A page of the list."""
     crumbs = [("Consumer groups", "/")]
-    when = parts.when(snapshot, now_ms)
-    if not snapshot.is_up:
+    when, mark = parts.when(snapshot, now_ms), snapshot
+    if not snapshot.known.is_up:
         return parts.page(snapshot.cluster, when, crumbs, viewer, follows=snapshot.cluster)
+    now_ms, snapshot = parts.judged_ms(snapshot, now_ms), snapshot.known
     rows = chosen(snapshot, wish, now_ms)
     order = wish.ordering
 
@@ -142,8 +143,10 @@ def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Vie
         "groups",
     )
     topics_link = parts.url("/topics", cluster=snapshot.cluster)
-    links = f'<a href="{csv_link}">CSV</a> · <a href="{topics_link}">topics</a>'
-    if viewer.changes:
+    links = f'<a href="{topics_link}">topics</a>'
+    if mark.is_up:
+        links = f'<a href="{csv_link}">CSV</a> · {links}'
+    if viewer.changes and mark.is_up:
         links += f' · <a href="{parts.url("/sweep", cluster=snapshot.cluster)}">clear up</a>'
     if not rows:
         all_ = parts.url("/cluster", cluster=snapshot.cluster)
@@ -152,7 +155,7 @@ def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Vie
             none = "All groups of the cluster are left out."
         table = f'<p class="card soft">{none}</p>'
     list_ = f'{scope.left_out(snapshot)}<p class="soft">{said} · {links}</p>{table}{order.turning(len(rows), link)}'
-    body = f"{when}{_form(snapshot, wish)}{parts.live('list', list_)}"
+    body = f"{when}{_form(snapshot, wish)}{parts.live('list', parts.old(mark, list_))}"
     return parts.page(snapshot.cluster, body, crumbs, viewer, follows=snapshot.cluster)
 
 

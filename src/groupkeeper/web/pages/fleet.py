@@ -94,9 +94,14 @@ def _urgent(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
 def _cluster(snapshot: ClusterSnapshot, now_ms: int) -> str:
     link = parts.url("/cluster", cluster=snapshot.cluster)
     title = f'<h3 class="name"><a href="{link}">{parts.text(snapshot.cluster)}</a></h3>'
-    when = f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>'
-    if not snapshot.is_up:
-        return f'<article class="card">{title}{when}{parts.problems(snapshot.problems)}</article>'
+    when = f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(snapshot.problems)}'
+    numbers = parts.old(snapshot, _numbers(snapshot, now_ms)) if snapshot.known.is_up else ""
+    return f'<article class="card">{title}{when}{numbers}</article>'
+
+
+def _numbers(snapshot: ClusterSnapshot, now_ms: int) -> str:
+    """Of a cluster that can be reached, or those that were known of it last."""
+    now_ms, snapshot = parts.judged_ms(snapshot, now_ms), snapshot.known
     groups = snapshot.groups.values()
     lags = [group.lag.lag for group in groups if group.lag.lag is not None]
     waits = [group.wait.lag_ms for group in groups if group.wait.lag_ms is not None]
@@ -123,7 +128,5 @@ def _cluster(snapshot: ClusterSnapshot, now_ms: int) -> str:
         ),
     ]
     return (
-        f'<article class="card">{title}{when}{parts.problems(snapshot.problems)}{parts.numbers(pairs)}'
-        f"{scope.left_out(snapshot)}"
-        f'{plots.stack(dict(statuses))}<ul class="legend">{legend}</ul></article>'
+        f'{parts.numbers(pairs)}{scope.left_out(snapshot)}{plots.stack(dict(statuses))}<ul class="legend">{legend}</ul>'
     )

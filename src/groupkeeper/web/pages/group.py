@@ -35,17 +35,20 @@ def group_page(
     made: str = "",
     note: str = "",
 ) -> str:
-    """The whole page. ``made``: a table of what the journal has of the group; ``note``: about the server itself."""
+    """The whole page. ``group``: as it is known last. ``made``: a table of what the journal has of it; ``note``: about
+    the server itself.
+    """
     link = parts.url("/change", cluster=snapshot.cluster, group=group.group_id)
-    change = f'<p class="actions"><a href="{link}">Reset, delete …</a></p>'
-    front = (
-        f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(group.problems)}{_facts(group, now_ms)}'
-        f"{scope.topics_chosen(snapshot)}"
+    change = f'<p class="actions"><a href="{link}">Reset, delete …</a></p>' if snapshot.is_up else ""
+    when = (
+        f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>' if snapshot.is_up else parts.as_of(snapshot, now_ms)
     )
+    facts = f"{parts.problems(group.problems)}{_facts(group, parts.judged_ms(snapshot, now_ms))}"
+    front = f"{when}{parts.old(snapshot, facts)}{scope.topics_chosen(snapshot.known)}"
+    numbers = f"<h2>Partitions</h2>{_partitions(snapshot.cluster, group)}{_who(group)}"
     body = (
-        f"{note}<h2>Lag</h2>{_lag(snapshot, group, samples)}{_progress(snapshot.cluster, samples)}"
-        f"<h2>Partitions</h2>{_partitions(snapshot.cluster, group)}"
-        f"{_who(group)}<h2>Events of the last 24 hours</h2>{_events(changes)}{made}"
+        f"{note}<h2>Lag</h2>{_lag(snapshot.known, group, samples)}{_progress(snapshot.cluster, samples)}"
+        f"{parts.old(snapshot, numbers)}<h2>Events of the last 24 hours</h2>{_events(changes)}{made}"
     )
     ranges = '<div data-ranges=""></div>'
     body = f"{parts.live('state', front)}{change}{ranges}{parts.live('rest', body)}"

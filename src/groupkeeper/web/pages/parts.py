@@ -23,14 +23,17 @@ __all__ = [
     "Column",
     "Viewer",
     "ago",
+    "as_of",
     "duration",
     "head",
+    "judged_ms",
     "live",
     "login_page",
     "measured",
     "moment",
     "number",
     "numbers",
+    "old",
     "page",
     "problem",
     "problems",
@@ -59,6 +62,7 @@ th a:hover{text-decoration:underline}
 .verdict,.problems,.soft,.note{overflow-wrap:anywhere}
 .card+.problems{margin-top:12px}
 .history{margin-top:14px}
+.old{border-left:4px dashed var(--unknown);padding-left:12px}
 .who button{padding:2px 8px}
 .numbers dd{white-space:normal;overflow-wrap:anywhere}
 .numbers small{font-size:14px;font-weight:400}
@@ -249,8 +253,13 @@ def problem(of: Problem, *, with_group: bool = False) -> str:
 
 def when(snapshot: ClusterSnapshot, now_ms: int) -> str:
     """Of when the numbers of a page are, and what the cluster's problems are."""
+    return live("when", as_of(snapshot, now_ms))
+
+
+def as_of(snapshot: ClusterSnapshot, now_ms: int) -> str:
+    """The same, for a part of a page."""
     tone = "soft" if snapshot.is_up else "verdict bad" if snapshot.polls.done else "verdict none"
-    return live("when", f'<p class="{tone}">{measured(snapshot, now_ms)}</p>{problems(snapshot.problems)}')
+    return f'<p class="{tone}">{measured(snapshot, now_ms)}</p>{problems(snapshot.problems)}'
 
 
 def measured(snapshot: ClusterSnapshot, now_ms: int) -> str:
@@ -258,8 +267,29 @@ def measured(snapshot: ClusterSnapshot, now_ms: int) -> str:
     if not snapshot.polls.done:
         return "The cluster is being polled for the first time."
     if snapshot.measured_ms is None:
-        return "The cluster cannot be polled, so nothing is known of its groups now."
+        return _down(snapshot, now_ms)
     return f"as of {moment(snapshot.measured_ms)} UTC, {ago(snapshot.measured_ms, now_ms)}"
+
+
+def _down(snapshot: ClusterSnapshot, now_ms: int) -> str:
+    since_ms, last = snapshot.polls.failing_ms, snapshot.last
+    since = "" if since_ms is None else f" since {moment(since_ms)} UTC ({words.duration(max(0, now_ms - since_ms))})"
+    if last is None:
+        return f"The cluster cannot be reached{since}, so nothing is known of its groups now."
+    return (
+        f"The cluster cannot be reached{since}. The numbers below are old: as of {moment(last.measured_ms)} UTC, "
+        f"{ago(last.measured_ms or 0, now_ms)}."
+    )
+
+
+def judged_ms(snapshot: ClusterSnapshot, now_ms: int) -> int:
+    """When groups are judged: now, or when the numbers of a cluster were taken that cannot be reached."""
+    return now_ms if snapshot.is_up else snapshot.known.measured_ms or now_ms
+
+
+def old(snapshot: ClusterSnapshot, html: str) -> str:
+    """Numbers of a cluster, marked where they are old."""
+    return html if snapshot.is_up else f'<div class="old"><p class="soft">Last known:</p>{html}</div>'
 
 
 class Column(NamedTuple):

@@ -90,9 +90,10 @@ def topics_page(
 ) -> str:
     """The list. ``parameters``: of the address; anything may be in them."""
     title = f"Topics of {snapshot.cluster}"
-    when = parts.when(snapshot, now_ms)
-    if not snapshot.is_up:
+    when, mark = parts.when(snapshot, now_ms), snapshot
+    if not snapshot.known.is_up:
         return parts.page(title, when, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
+    snapshot = snapshot.known
     text = parameters.get("q", "")[:_LONGEST_TEXT]
     order = Order.of(parameters, _KEYS, "time_lag", _ASCENDING_FIRST)
     topics = topics_of(snapshot, text.lower())
@@ -112,7 +113,7 @@ def topics_page(
     if not topics:
         table = '<p class="card soft">No topic matches, or no group has offsets or members here.</p>'
     list_ = f'{scope.left_out(snapshot)}<p class="soft">{said}</p>{table}{order.turning(len(topics), link)}'
-    body = f"{when}{form}{parts.live('list', list_)}"
+    body = f"{when}{form}{parts.live('list', parts.old(mark, list_))}"
     return parts.page(title, body, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
 
 
@@ -174,15 +175,15 @@ def topic_page(
     ]
     table = parts.table(
         [order.head(column, link) for column in _READER_COLUMNS],
-        (_reader_cells(snapshot.cluster, *reader, now_ms) for reader in order.cut(readers)),
+        (_reader_cells(snapshot.cluster, *reader, parts.judged_ms(snapshot, now_ms)) for reader in order.cut(readers)),
         "groups that read it",
     )
     crumbs = [*parts.way_to(snapshot.cluster), ("topics", parts.url("/topics", cluster=snapshot.cluster))]
     readers_list = (
-        f'<div class="card">{parts.numbers(pairs)}</div>{scope.left_out(snapshot)}<h2>Readers</h2>{table}'
+        f'<div class="card">{parts.numbers(pairs)}</div>{scope.left_out(snapshot.known)}<h2>Readers</h2>{table}'
         f"{order.turning(len(readers), link)}"
     )
-    body = f"{parts.when(snapshot, now_ms)}{parts.live('list', readers_list)}"
+    body = f"{parts.when(snapshot, now_ms)}{parts.live('list', parts.old(snapshot, readers_list))}"
     return parts.page(topic.name, body, crumbs, viewer, follows=snapshot.cluster)
 
 
