@@ -96,8 +96,11 @@ def test_pages(served: Served) -> None:
         "/group?cluster=prod&group=nobody",
         "/group",
         "/groups.csv",
+        "/nowhere",
     ):
-        assert served.get(path).status == 404
+        lost = served.get(path)
+        assert (lost.status, "<title>Not found</title>" in lost.text) == (404, True)
+        assert lost.headers["content-security-policy"].startswith("default-src 'none'")
     for path in ("/group?cluster=dr&group=g", "/topic?cluster=dr&topic=t", "/groups.csv?cluster=dr"):
         away = served.get(path)
         assert away.status == 503
@@ -266,7 +269,7 @@ def test_what_does_not_go_together(words: list[str], said: str, capsys: pytest.C
     assert said in capsys.readouterr().err
 
 
-def test_a_peer_is_not_who_it_says_and_a_token_is_made_for_changes(broker: BackgroundBroker) -> None:
+def test_a_peer_is_not_who_it_says_and_a_token_is_made_for_changes(broker: BackgroundBroker, tmp_path: Path) -> None:
     where = ("--bootstrap-server", broker.bootstrap_servers)
     with serving(*where, "--user-header", "X-User", "--trusted-proxy", "10.0.0.0/8") as served:
         for header in ({"X_Forwarded_For": "10.0.0.1"}, {"Forwarded": "for=10.0.0.1"}):
@@ -275,4 +278,12 @@ def test_a_peer_is_not_who_it_says_and_a_token_is_made_for_changes(broker: Backg
         assert served.process.stderr is not None
         said = served.process.stderr.readline()
         assert said.startswith(f"to change something, log in at http://{served.address}/login with ")
-        assert "log in" in served.get("/").text
+        front = served.get("/").text
+        assert "log in" in front
+        assert "read only" not in front + served.get("/login").text + served.get("/words").text
+    tokens = tmp_path / "tokens"
+    tokens.write_text("alice token-of-alice-0123456789")
+    with serving(*where, "--allow-changes", "--token-file", str(tokens)) as served:
+        stranger = served.get("/")
+        assert (stranger.status, "<title>Log in</title>" in stranger.text) == (401, True)
+        assert "read only" not in stranger.text + served.get("/nowhere").text

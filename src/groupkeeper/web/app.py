@@ -109,9 +109,9 @@ class Site:
             headers = {"WWW-Authenticate": "Bearer"}
             if not self._access.has_login:
                 said = "The proxy in front of this server did not name a user."
-                return html_answer(parts.refusal_page(said), 401, headers)
+                return html_answer(parts.refusal_page(said, 401, self._nobody()), 401, headers)
             target = f"{request.url.path}?{request.url.query}" if request.method == "GET" else "/"
-            return html_answer(parts.login_page("", target), 401, headers)
+            return html_answer(self._login_page("", target), 401, headers)
 
         return answered
 
@@ -119,15 +119,15 @@ class Site:
         if not self._access.has_login:
             return self._nowhere(request, "There is no login here.")
         if request.method != "POST":
-            return html_answer(parts.login_page("", "/"))
+            return html_answer(self._login_page("", "/"))
         try:
             form = await read_form(request)
         except Refused as refused:
-            return html_answer(parts.login_page(refused.said, "/"), refused.status)
+            return html_answer(self._login_page(refused.said, "/"), refused.status)
         target = first(form, "target")
         session = self._access.log_in(first(form, "token").strip())
         if session is None:
-            return html_answer(parts.login_page("That is no token of this server.", target), 403)
+            return html_answer(self._login_page("That is no token of this server.", target), 403)
         is_own = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
         answer = RedirectResponse(target if is_own else "/", 303, HEADERS)
         secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
@@ -135,11 +135,22 @@ class Site:
         answer.set_cookie(name, session, max_age=SESSION_S, httponly=True, samesite="strict", secure=secure)
         return answer
 
+    def _login_page(self, said: str, target: str) -> str:
+        return parts.login_page(said, target, changes=self._access.changes)
+
+    def _nobody(self) -> Viewer:
+        """The viewer of a page that says nothing of clusters."""
+        return Viewer(changes=self._access.changes)
+
+    async def missing(self, request: Request, _: Exception) -> Response:
+        """The answer to a path that is none of ``routes``."""
+        return html_answer(parts.refusal_page("There is no such page.", 404, self._nobody()), 404)
+
     async def logout(self, request: Request) -> Response:
         try:
             form = await read_form(request)
         except Refused as refused:
-            return html_answer(parts.refusal_page(refused.said), refused.status)
+            return html_answer(parts.refusal_page(refused.said, refused.status, self._nobody()), refused.status)
         person = self._access.person(request)
         if person is not None and self._access.is_sealed(person, first(form, "seal")):
             self._access.log_out(person)
@@ -301,7 +312,7 @@ class Site:
         status = 404
         if snapshot is not None and not snapshot.known.is_up:
             said, status = _why_down(snapshot), 503
-        return html_answer(parts.refusal_page(said, self._viewer(request)), status)
+        return html_answer(parts.refusal_page(said, status, self._viewer(request)), status)
 
 
 def _why_down(snapshot: ClusterSnapshot) -> str:
@@ -313,7 +324,7 @@ def application(site: Site, hosts: frozenset[str] | None = None) -> ASGIApp:
     """The application, for any server. ``hosts``: host names that requests may have; None: any. Without this check a
     web page could reach a local server through a DNS name of its own.
     """
-    routed = Starlette(routes=site.routes())
+    routed = Starlette(routes=site.routes(), exception_handlers={404: site.missing})
     if hosts is None:
         return routed
     allowed = hosts

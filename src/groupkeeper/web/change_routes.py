@@ -83,7 +83,7 @@ class Changes:
                 status, said = 400, str(problem)
             except (NotDone, JournalUnreadable) as problem:
                 status, said = 502, str(problem)
-            return html_answer(refusal_page(said, self.viewer(request)), status)
+            return html_answer(refusal_page(said, status, self.viewer(request)), status)
 
         return answered
 

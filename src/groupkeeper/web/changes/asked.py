@@ -68,7 +68,7 @@ class Asked(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """What is to be cleared away in a cluster, of which groups. ``command``: what does the same in a shell."""
+    """What a sweep of a cluster is to remove or keep, of which groups. ``command``: what does the same in a shell."""
 
     groups: Names
     criteria: Criteria

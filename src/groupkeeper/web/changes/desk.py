@@ -176,7 +176,7 @@ class Desk:
         return made._replace(remarks=tuple(remarks))
 
     async def sweep(self, cluster: str, swept: Swept, group_ids: Sequence[str], person: Person) -> Entry:
-        """Plan what clears away what isn't used of these groups. Nothing is changed. Raises NotDone."""
+        """Plan a sweep of these groups. Nothing is changed. Raises NotDone."""
 
         async def work(admin: Admin) -> Entry:
             made = await make_sweep(admin, group_ids, ALL_COMMITTED, swept.criteria, _now_ms(), swept.command)

@@ -52,8 +52,8 @@ def _why(why_not: str, viewer: Viewer) -> str:
 
 
 def sweep_page(cluster: str, viewer: Viewer, why_not: str) -> str:
-    """Forms for what is cleared away in a whole cluster. ``why_not``: as of ``change_page``."""
-    title = f"Clear up {cluster}"
+    """Forms for a sweep of a whole cluster. ``why_not``: as of ``change_page``."""
+    title = f"Sweep {cluster}"
     if why_not:
         return parts.page(title, _why(why_not, viewer), parts.way_to(cluster), viewer)
     fields = (
@@ -70,7 +70,7 @@ def sweep_page(cluster: str, viewer: Viewer, why_not: str) -> str:
     )
     form = (
         f'<form method="post" action="/sweep" class="card tall">{viewer.sealed({"cluster": cluster})}{fields}'
-        '<p><button type="submit">Plan the clean-up</button></p></form>'
+        '<p><button type="submit">Plan the sweep</button></p></form>'
     )
     note = (
         '<p class="soft">The plan has a reason beside each offset. Nothing is changed before you apply it. When '

@@ -147,7 +147,7 @@ def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Vie
     if mark.is_up:
         links = f'<a href="{csv_link}">CSV</a> · {links}'
     if viewer.changes and mark.is_up:
-        links += f' · <a href="{parts.url("/sweep", cluster=snapshot.cluster)}">clear up</a>'
+        links += f' · <a href="{parts.url("/sweep", cluster=snapshot.cluster)}">sweep</a>'
     if not rows:
         all_ = parts.url("/cluster", cluster=snapshot.cluster)
         none = f'No group matches. <a href="{all_}">Show all groups</a>' if snapshot.groups else "There are no groups."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -11,6 +11,7 @@ from groupkeeper.live.history import Noted, Sample
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.status import judge_status
 from groupkeeper.operations.lag import AnyMember, LagStatus
+from groupkeeper.operations.watch import What
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import Activity, LagLine
 from groupkeeper.web.pages import parts, scope, streams
@@ -22,6 +23,23 @@ _MOST_POINTS = 500
 _MOST_BARS = 60
 _MINUTE_MS = 60_000
 _MOST_PLACES = 40
+
+EVENTS: Mapping[str, str] = {
+    What.TYPE: "group type",
+    What.STATE: "state",
+    What.ASSIGNOR: "assignor",
+    What.GROUP_EPOCH: "group epoch",
+    What.TARGET_EPOCH: "target epoch",
+    What.PRESENT: "member present",
+    What.JOINED: "member joined",
+    What.LEFT: "member left",
+    What.MEMBER_EPOCH: "member epoch",
+    What.UPGRADED: "member protocol",
+    What.TARGET_ASSIGNMENT: "target assignment",
+    What.ASSIGNMENT: "assignment",
+    What.PROBLEM: "problem",
+}
+"""What the events of a group are called."""
 
 
 def group_page(
@@ -135,14 +153,12 @@ def _partitions(cluster: str, group: GroupView) -> str:
     if not group.rows:
         return _nothing("It has no committed offsets, or you may not see their topics.")
     is_share = group.group_type is GroupType.SHARE
+    offset = "start offset" if is_share else "committed offset"
     heads = [
         parts.head("topic"),
         parts.head("partition", "n"),
         parts.head("offset status"),
-        *(
-            parts.head(name, "n")
-            for name in ("committed", "log start", "log end", "lag", "time lag", "retention margin")
-        ),
+        *(parts.head(name, "n") for name in (offset, "log start", "log end", "lag", "time lag", "retention margin")),
         *([parts.head("done ahead", "n")] if is_share else []),
         *map(parts.head, ("member", "problem")),
     ]
@@ -183,7 +199,7 @@ def _members(group: GroupView) -> str:
     if not group.description.members:
         return _nothing("The group has no members.")
     heads = [parts.head(name) for name in ("member", "client", "host")]
-    heads += [parts.head("epoch", "n"), parts.head("assigned"), parts.head("target assignment")]
+    heads += [parts.head("member epoch", "n"), parts.head("assignment"), parts.head("target assignment")]
     rows = []
     for member in group.description.members[:_MOST_ROWS]:
         target = getattr(member, "target_assignment", None)
@@ -216,14 +232,24 @@ def _events(changes: Sequence[Noted]) -> str:
     rows = [
         (
             Cell(parts.moment(each.at_ms), "t"),
-            Cell(parts.text(each.what.replace("_", " "))),
+            Cell(EVENTS.get(each.what, parts.text(each.what))),
             Cell(parts.text(each.member_id), "name"),
-            Cell(parts.text(each.before), "name"),
-            Cell(parts.text(each.after), "name"),
+            Cell(_value(each.what, each.before), "name"),
+            Cell(_value(each.what, each.after), "name"),
         )
         for each in reversed(changes[-_MOST_EVENTS:])
     ]
     return parts.table([parts.head(name) for name in ("when", "what", "member", "before", "after")], rows, "events")
+
+
+_PROTOCOLS = {"True": "consumer", "False": "classic"}
+
+
+def _value(what: str, noted: str | None) -> str:
+    """A value of an event as the history has it, in words."""
+    if what == What.UPGRADED:
+        return _PROTOCOLS.get(noted or "", "—")
+    return "nothing" if noted == "" else parts.text(noted)
 
 
 def _nothing(said: str) -> str:

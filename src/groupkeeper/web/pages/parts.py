@@ -162,20 +162,28 @@ def way_to(cluster: str) -> list[tuple[str, str]]:
     return [("Consumer groups", "/"), (cluster, url("/cluster", cluster=cluster))]
 
 
-def refusal_page(said: str, viewer: Viewer = ANONYMOUS) -> str:
-    """Why something is not done, or not there."""
-    return page("Not done", f'<p class="verdict bad">{sentence(said)}</p>', [("Consumer groups", "/")], viewer)
+_REFUSALS = {401: "Log in", 404: "Not found", 503: "Not available"}
 
 
-def login_page(said: str, target: str) -> str:
-    """A form for a token. ``target``: where it leads to then."""
+def refusal_page(said: str, status: int, viewer: Viewer = ANONYMOUS) -> str:
+    """Why something is not done, or not there. ``status``: that of HTTP."""
+    return page(
+        _REFUSALS.get(status, "Not done"),
+        f'<p class="verdict bad">{sentence(said)}</p>',
+        [("Consumer groups", "/")],
+        viewer,
+    )
+
+
+def login_page(said: str, target: str, *, changes: bool) -> str:
+    """A form for a token. ``target``: where it leads to then. ``changes``: see ``Viewer``."""
     why = f'<p class="verdict bad" role="alert">{sentence(said)}</p>' if said else ""
     form = (
         f'<form method="post" action="/login"><input type="hidden" name="target" value="{escape(target)}"/>'
         '<label>token<input type="password" name="token" autocomplete="current-password" required autofocus/></label>'
         '<button type="submit">Log in</button></form>'
     )
-    return page("Log in", why + form)
+    return page("Log in", why + form, viewer=Viewer(changes=changes))
 
 
 def note(said: str) -> str:

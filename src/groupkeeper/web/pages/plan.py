@@ -23,7 +23,7 @@ _TITLES = {
     Kind.DELETE_GROUPS: "delete",
     Kind.UNDO: "undo a change of",
     Kind.CLONE: "clone to",
-    Kind.SWEEP: "clear up",
+    Kind.SWEEP: "sweep",
 }
 
 

@@ -38,7 +38,17 @@ def members(group: StreamsGroupDescription) -> str:
     """The members with their tasks and target tasks."""
     if not group.members:
         return '<p class="soft">There are none.</p>'
-    names = ("member", "client", "host", "process", "epoch", "active", "standby", "warm-up", "is to have")
+    names = (
+        "member",
+        "client",
+        "host",
+        "process",
+        "member epoch",
+        "active tasks",
+        "standby tasks",
+        "warm-up tasks",
+        "target tasks",
+    )
     rows = [
         (
             Cell(parts.text(each.instance_id or each.member_id), "name"),
@@ -59,7 +69,7 @@ def members(group: StreamsGroupDescription) -> str:
 def _target(member: StreamsMemberDescription) -> str:
     target = member.target_assignment
     if all(set(some) == set(others) for some, others in zip(member.assignment, target, strict=True)):
-        return "the same"
+        return "as assigned"
     roles = zip(("active", "standby", "warm-up"), target, strict=True)
     return "; ".join(f"{role} {_tasks(some)}" for role, some in roles if some) or "nothing"
 
