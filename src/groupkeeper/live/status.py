@@ -51,6 +51,6 @@ def _status(group: GroupView, still_ms: int | None) -> Status:
             return Status.STOPPED
         if wait.lag_ms >= _LAGGING_MS:
             return Status.LAGGING
-    if (group.problems and lag.lag is None) or lag.unknown or (lag.lag and (wait.unknown or wait.lag_ms is None)):
+    if (group.problems and lag.lag is None) or lag.is_least or (lag.lag and (wait.unknown or wait.lag_ms is None)):
         return Status.UNKNOWN
     return Status.OK

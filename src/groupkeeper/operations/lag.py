@@ -93,6 +93,11 @@ class PartitionLag(NamedTuple):
         return None if self.log_start_offset is None or end is None else max(0, end - self.log_start_offset)
 
     @property
+    def has_open_start(self) -> bool:
+        """Whether nothing is committed although there may be records."""
+        return self.committed is None and self.in_log != 0 and self.status is not LagStatus.DELETED
+
+    @property
     def backlog(self) -> int | None:
         """Offsets still to be read: the lag, or, where nothing is committed, all that the log has; None: not known."""
         return self.in_log if self.committed is None else self.lag
@@ -103,6 +108,8 @@ class LagSum(NamedTuple):
 
     ``without_commit`` partitions have no committed offset, of ``unknown`` ones the log's end isn't known.
     ``uncommitted``: offsets in the logs of the partitions without a commit, as far as known; None: of none of them.
+    ``open_starts`` of these partitions have records, or it isn't known: where the group begins there, and so how many
+    wait, only its clients' ``auto.offset.reset`` tells.
     """
 
     group_id: str
@@ -114,6 +121,12 @@ class LagSum(NamedTuple):
     max_lag: int | None
     lost: int | None
     uncommitted: int | None
+    open_starts: int = 0
+
+    @property
+    def is_least(self) -> bool:
+        """Whether more may wait than the lag says."""
+        return bool(self.unknown or self.open_starts)
 
     @property
     def backlog(self) -> int | None:
@@ -438,4 +451,5 @@ def _sum(group_id: str, topic: str | None, rows: Sequence[PartitionLag]) -> LagS
         max(lags) if lags else None,
         sum(lost) if lost else None,
         sum(backlogs) if backlogs or not without_commit else None,
+        sum(row.has_open_start for row in rows),
     )

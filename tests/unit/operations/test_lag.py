@@ -84,8 +84,8 @@ def row(topic: str, partition: int, commit: int | None, lag: int | None, lost: i
 
 def test_sums_are_of_what_is_known() -> None:
     rows = [row("a", 0, 4, 6, 1), row("a", 1, None, None, None), row("b", 0, 3, 2), row("b", 1, 3, None, None)]
-    assert sum_by_topic("g", rows) == [LagSum("g", "a", 2, 1, 0, 6, 6, 1, 9), LagSum("g", "b", 2, 0, 1, 2, 2, 0, 0)]
-    assert sum_by_group("g", rows) == LagSum("g", None, 4, 1, 1, 8, 6, 1, 9)
+    assert sum_by_topic("g", rows) == [LagSum("g", "a", 2, 1, 0, 6, 6, 1, 9, 1), LagSum("g", "b", 2, 0, 1, 2, 2, 0, 0)]
+    assert sum_by_group("g", rows) == LagSum("g", None, 4, 1, 1, 8, 6, 1, 9, 1)
     assert sum_by_group("g", []) == LagSum("g", None, 0, 0, 0, None, None, None, 0)
 
 

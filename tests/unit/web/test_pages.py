@@ -125,6 +125,30 @@ def test_a_cluster_that_is_down_has_its_last_known_numbers_marked_as_old() -> No
     assert "The cluster cannot be reached, so nothing is known of its groups now." in never
 
 
+def test_partitions_without_a_committed_offset_are_unknown_and_counted() -> None:
+    rows = [row("t", 0, 100), row("t", 1, None), row("t", 2, None), row("t", 3, None, 100, start=100)]
+    some = view("some", [row("t", 0, 40), *rows[1:]], [Wait(90_000), *(Wait(None) for _ in rows[1:])])
+    zero, none = view("zero", rows), view("none", rows[1:])
+    found = snapshot(some, zero, none, at_ms=NOW_MS)
+    text = Page(cluster_page(found, Wish(sort="group"), NOW_MS)).text
+    why = "2 partitions with records have no committed offset"
+    for said in (
+        "unknown some ≥ 60 ≥ 1 min 30 s — — — 0",
+        "unknown zero unknown unknown",
+        "unknown none unknown unknown",
+    ):
+        assert said in text
+    assert text.count(why) == 3
+    assert "partitions without a committed offset 6" in Page(fleet_page([found], NOW_MS)).text
+    text = Page(group_page(found, zero, [], [], NOW_MS)).text
+    assert f"{why} . How many of these records wait is unknown" in text.replace("offset.", "offset .")
+    assert "uncommitted 200 records in 3 partitions" in text
+    assert "t 1 no commit none 0 100 unknown unknown unknown" in text
+    assert "t 3 no commit none 100 100 — — —" in text
+    [_, csv_row, _] = csv.DictReader(io.StringIO(groups_csv(found, Wish(sort="group"), NOW_MS)))
+    assert (csv_row["status"], csv_row["partitions_without_commit"], csv_row["uncommitted"]) == ("unknown", "3", "200")
+
+
 def test_what_is_left_out_is_counted_and_said() -> None:
     some = fleet()._replace(scope=Scope(("a", "b"), (f"--group '{EVIL}'",), are_topics_chosen=True))
     for page in (

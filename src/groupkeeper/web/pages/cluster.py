@@ -184,12 +184,12 @@ def _form(snapshot: ClusterSnapshot, wish: Wish) -> str:
 def _cells(cluster: str, row: Row) -> Sequence[Cell]:
     group, wait = row.group, row.group.wait
     link = parts.url("/group", cluster=cluster, group=group.group_id)
-    lag = words.number(group.lag.lag)
+    why = parts.problem(group.problems[0]) if group.problems else parts.without_commit(group.lag)
     return (
         Cell(parts.status(row.judged.status)),
         Cell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
-        Cell(f"≥ {lag}" if group.lag.unknown and group.lag.lag is not None else lag, "n"),
-        Cell(parts.duration(wait.lag_ms, is_least=bool(wait.unknown), is_estimated=bool(wait.estimated)), "n"),
+        Cell(parts.lag(group.lag), "n"),
+        Cell(parts.time_lag(group.lag, wait), "n"),
         Cell(_trend(group.trend), "n"),
         Cell("—" if row.eta_s is None else words.duration(round(row.eta_s * 1000)), "n"),
         Cell(parts.duration(wait.margin_ms), "n"),
@@ -198,7 +198,7 @@ def _cells(cluster: str, row: Row) -> Sequence[Cell]:
         Cell(group.group_state or "—", "t"),
         parts.number(group.rebalances),
         Cell(words.duration(row.judged.still_ms), "n"),
-        Cell(parts.problem(group.problems[0]) if group.problems else "", "why"),
+        Cell(why, "why"),
     )
 
 
@@ -214,14 +214,15 @@ def groups_csv(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> str:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(
         ["cluster", "group", "status", "type", "state", "lag", "time_lag_s", "lag_change_per_s", "retention_margin_s",
-         "members", "rebalances", "commits_still_s", "problem"]
+         "members", "rebalances", "commits_still_s", "problem", "partitions_without_commit", "uncommitted"]
     )  # fmt: skip
     for group, judged in chosen(snapshot, wish, now_ms):
         wait, problem = group.wait, group.problems[0] if group.problems else None
         writer.writerow(
             [_plain(snapshot.cluster), _plain(group.group_id), judged.status, group.group_type or "",
              group.group_state or "", group.lag.lag, _seconds(wait.lag_ms), group.trend, _seconds(wait.margin_ms),
-             group.members, group.rebalances, _seconds(judged.still_ms), "" if problem is None else problem.error]
+             group.members, group.rebalances, _seconds(judged.still_ms), "" if problem is None else problem.error,
+             group.lag.without_commit, group.lag.uncommitted if group.lag.without_commit else None]
         )  # fmt: skip
     return file.getvalue()
 

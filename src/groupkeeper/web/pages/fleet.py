@@ -77,7 +77,7 @@ def _urgent(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
     items = []
     for status, snapshot, group in troubled[:_MOST_URGENT]:
         link = parts.url("/group", cluster=snapshot.cluster, group=group.group_id)
-        behind = f"{words.amount(group.lag.lag)} records"
+        behind = f"{'≥ ' if group.lag.is_least else ''}{words.amount(group.lag.lag)} records"
         if group.wait.lag_ms:
             behind += f", {parts.duration(group.wait.lag_ms, is_least=bool(group.wait.unknown))} behind"
         items.append(
@@ -114,6 +114,7 @@ def _numbers(snapshot: ClusterSnapshot, now_ms: int) -> str:
         for each in reversed(_WORST)
         if statuses[each]
     )
+    open_starts = sum(group.lag.open_starts for group in groups)
     pairs = [
         ("groups", words.number(len(snapshot.groups))),
         ("members", words.number(sum(members))),
@@ -127,6 +128,8 @@ def _numbers(snapshot: ClusterSnapshot, now_ms: int) -> str:
             f"{snapshot.seconds:.1f} s" if snapshot.seconds >= 1 else f"{snapshot.seconds * 1000:.0f} ms",
         ),
     ]
+    if open_starts:
+        pairs.append(("partitions without a committed offset", words.number(open_starts)))
     return (
         f'{parts.numbers(pairs)}{scope.left_out(snapshot)}{plots.stack(dict(statuses))}<ul class="legend">{legend}</ul>'
     )

@@ -10,7 +10,7 @@ from groupkeeper.client.admin.types import GroupType, TopicPartition
 from groupkeeper.live.history import Noted, Sample
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.status import judge_status
-from groupkeeper.operations.lag import AnyMember, LagStatus
+from groupkeeper.operations.lag import AnyMember, LagStatus, LagSum, PartitionLag
 from groupkeeper.operations.watch import What
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import Activity, LagLine
@@ -90,11 +90,11 @@ def _facts(group: GroupView, now_ms: int) -> str:
         ("type", group.group_type or "—"),
         ("state", group.group_state or "—"),
         ("members", words.number(group.members)),
-        ("lag", parts.records(group.lag.lag)),
-        ("time lag", parts.duration(wait.lag_ms, is_least=bool(wait.unknown), is_estimated=bool(wait.estimated))),
+        ("lag", _records(group.lag)),
+        ("time lag", parts.time_lag(group.lag, wait)),
         ("retention margin", parts.duration(wait.margin_ms)),
         ("commit age", words.duration(judged.still_ms)),
-        ("uncommitted", parts.records(group.lag.uncommitted) if group.lag.without_commit else "none"),
+        ("uncommitted", _uncommitted(group.lag)),
         ("rebalances seen", words.number(group.rebalances)),
     ]
     if described is not None:
@@ -111,6 +111,19 @@ def _facts(group: GroupView, now_ms: int) -> str:
     return f'<div class="card">{parts.numbers(pairs)}</div>'
 
 
+def _records(lag: LagSum) -> str:
+    if lag.is_least and not lag.lag:
+        return parts.UNKNOWN
+    return f"{'≥ ' if lag.is_least else ''}{parts.records(lag.lag)}"
+
+
+def _uncommitted(lag: LagSum) -> str:
+    if not lag.without_commit:
+        return "none"
+    where = f" <small>in {words.counted(lag.without_commit, 'partition')}</small>"
+    return (parts.UNKNOWN if lag.uncommitted is None else parts.records(lag.uncommitted)) + where
+
+
 def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[Sample]) -> str:
     points = [(_time(each.at_ms), each.lag) for each in _thinned(samples) if each.lag is not None]
     if snapshot.measured_ms is not None and group.lag.lag is not None:
@@ -119,7 +132,7 @@ def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[Sample])
         if group.lag.lag is not None:
             return _nothing("There is no history of its lag yet.")
         return _nothing(
-            "Nothing is committed, so it has no lag." if group.lag.without_commit else "It is not known now."
+            "Nothing is committed, so its lag is not known." if group.lag.without_commit else "It is not known now."
         )
     line = LagLine(snapshot.cluster, group.group_id, tuple(points), points[0][0])
     said = "Lag, in offsets, over the last 24 hours at most."
@@ -173,12 +186,12 @@ def _partitions(cluster: str, group: GroupView) -> str:
                 ),
                 Cell(str(row.partition), "n"),
                 Cell(row.status.value.replace("_", " "), "t"),
-                parts.number(None if row.committed is None else row.committed.offset),
+                Cell("none" if row.committed is None else words.number(row.committed.offset), "n"),
                 parts.number(row.log_start_offset),
                 parts.number(row.log_end_offset),
-                parts.number(row.lag),
-                Cell(parts.duration(wait.lag_ms, is_estimated=wait.is_estimated), "n"),
-                Cell(parts.duration(wait.margin_ms), "n"),
+                Cell(_waiting(row, words.number(row.lag)), "n"),
+                Cell(_waiting(row, parts.duration(wait.lag_ms, is_estimated=wait.is_estimated)), "n"),
+                Cell(_waiting(row, parts.duration(wait.margin_ms)), "n"),
                 *([parts.number(row.done_ahead)] if is_share else []),
                 Cell(_member_name(row.member), "name"),
                 Cell(parts.text(f"{type(row.failure).__name__}: {row.failure}") if failed else "", "why"),
@@ -186,7 +199,22 @@ def _partitions(cluster: str, group: GroupView) -> str:
         )
     left = len(group.rows) - _MOST_ROWS
     more = f'<p class="note">The first {_MOST_ROWS:,} of {len(group.rows):,}.</p>' if left > 0 else ""
-    return more + parts.table(heads, rows, "partitions")
+    return _without_commit(group, offset) + more + parts.table(heads, rows, "partitions")
+
+
+def _waiting(row: PartitionLag, shown: str) -> str:
+    return parts.UNKNOWN if row.has_open_start else shown
+
+
+def _without_commit(group: GroupView, offset: str) -> str:
+    if not group.lag.open_starts:
+        return ""
+    setting = "share.auto.offset.reset" if group.group_type is GroupType.SHARE else "auto.offset.reset"
+    said = parts.without_commit(group.lag).replace("committed offset", offset)
+    return (
+        f'<p class="note">{said}. How many of these records wait is unknown: it depends on '
+        f"<code>{setting}</code> of the group's clients.</p>"
+    )
 
 
 def _member_name(member: AnyMember | None) -> str:

@@ -8,7 +8,8 @@ from html import escape
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.live.model import ClusterSnapshot, WaitSum
+from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.problems import Problem
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.look import STYLE as REPORT_STYLE
@@ -336,6 +337,32 @@ def _cell(cell: Cell) -> str:
 def records(value: int | None) -> str:
     """A number of records, in short."""
     return "—" if value is None else f"{words.amount(value)} <small>records</small>"
+
+
+UNKNOWN = "unknown"
+
+
+def lag(of: LagSum) -> str:
+    """Records that wait, as far as that is known."""
+    if of.is_least and not of.lag:
+        return UNKNOWN
+    return f"≥ {words.number(of.lag)}" if of.is_least else words.number(of.lag)
+
+
+def time_lag(of: LagSum, wait: WaitSum) -> str:
+    """How long the oldest of them has waited, likewise."""
+    if of.open_starts and not wait.lag_ms:
+        return UNKNOWN
+    is_least = bool(wait.unknown or of.open_starts)
+    return duration(wait.lag_ms, is_least=is_least, is_estimated=bool(wait.estimated))
+
+
+def without_commit(of: LagSum) -> str:
+    """Partitions of which it is unknown what waits, "" when there are none."""
+    if not of.open_starts:
+        return ""
+    verb = "has" if of.open_starts == 1 else "have"
+    return f"{words.counted(of.open_starts, 'partition')} with records {verb} no committed offset"
 
 
 def number(value: int | None) -> Cell:

@@ -198,8 +198,8 @@ def _reader_cells(cluster: str, group: GroupView, view: TopicView, now_ms: int) 
         parts.number(view.assigned),
         parts.number(lag.partitions),
         parts.number(lag.without_commit),
-        Cell(f"≥ {words.number(lag.lag)}" if lag.unknown and lag.lag is not None else words.number(lag.lag), "n"),
-        Cell(parts.duration(wait.lag_ms, is_least=bool(wait.unknown), is_estimated=bool(wait.estimated)), "n"),
+        Cell(parts.lag(lag), "n"),
+        Cell(parts.time_lag(lag, wait), "n"),
         Cell(parts.duration(wait.margin_ms), "n"),
         parts.number(lag.lost),
     )
