@@ -75,7 +75,7 @@ def _release(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def _pom(version: str) -> str:
+def _pom_of_a_release(version: str) -> str:
     scala = "2.13" if _release(version) >= (2, 4) else "2.12"
     wanted = [("org.apache.kafka", f"kafka_{scala}", version), ("org.apache.kafka", "kafka-tools", version)]
     if int(version.split(".")[0]) >= 4:
@@ -86,6 +86,10 @@ def _pom(version: str) -> str:
     if _release(version) < (1, 0):
         # Java had it when they came out.
         wanted.append(("javax.xml.bind", "jaxb-api", "2.3.1"))
+    return _pom(wanted)
+
+
+def _pom(wanted: Sequence[tuple[str, str, str]]) -> str:
     dependencies = "".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{v}</version></dependency>\n"
         for group, name, v in wanted
@@ -120,14 +124,23 @@ def fetch(version: str = VERSION) -> Path:
 
     Raises ApacheKafkaUnavailable.
     """
-    folder = cache_folder(version)
+    return _fetched(cache_folder(version), _pom_of_a_release(version), f"Apache Kafka {version}")
+
+
+def fetch_streams(version: str = VERSION) -> Path:
+    """The folder of the jars of Kafka Streams, and of what it needs. Raises ApacheKafkaUnavailable."""
+    pom = _pom([("org.apache.kafka", "kafka-streams", version)])
+    return _fetched(cache_folder(f"streams-{version}"), pom, f"Kafka Streams {version}")
+
+
+def _fetched(folder: Path, pom: str, what: str) -> Path:
     jars = folder / "jars"
     if (folder / ".complete").exists():
         return jars
     if reason := why_unavailable():
         raise ApacheKafkaUnavailable(reason)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pom.xml").write_text(_pom(version))
+    (folder / "pom.xml").write_text(pom)
     (folder / "log4j2.properties").write_text(LOGGING)
     run = subprocess.run(
         ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"],
@@ -139,7 +152,7 @@ def fetch(version: str = VERSION) -> Path:
     )
     (folder / "fetch.log").write_text(run.stdout)
     if run.returncode:
-        raise ApacheKafkaUnavailable(f"mvn could not fetch Apache Kafka {version}, see {folder / 'fetch.log'}")
+        raise ApacheKafkaUnavailable(f"mvn could not fetch {what}, see {folder / 'fetch.log'}")
     (folder / ".complete").touch()
     return jars
 

@@ -1,0 +1,113 @@
+"""A real application of Kafka Streams 4.3.1, in a process of its own (java/WordCount.java)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import threading
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from tests.conformance.brokers import wait_for
+from tools.apache_kafka import cache_folder, fetch_streams
+
+SOURCE = Path(__file__).parent / "java" / "WordCount.java"
+START_TIMEOUT_S = 90
+
+
+class WordCount:
+    """Counts words of `source` in `target` from creation to `stop`; its local state is new each time."""
+
+    def __init__(
+        self, servers: str, group: str, source: str, target: str, folder: Path, properties: Mapping[str, str]
+    ) -> None:
+        self._states: list[str] = []
+        self._folder = folder / group
+        self._log = folder / f"{group}.log"
+        given = [f"{name}={value}" for name, value in properties.items()]
+        jars = f"{cache_folder()}/jars/*:{fetch_streams()}/*"
+        logging = f"-Dlog4j2.configurationFile={cache_folder() / 'log4j2.properties'}"
+        with self._log.open("ab") as log:
+            self._child = subprocess.Popen(
+                ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", logging, "-cp", jars, str(SOURCE),
+                 servers, group, source, target, str(self._folder), *given],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )  # fmt: skip
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        try:
+            wait_for(self._is_running, "the state RUNNING", START_TIMEOUT_S)
+        except AssertionError:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        self._child.kill()
+        self._child.wait()
+        self._thread.join(5)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _read(self) -> None:
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            self._states.append(line.removeprefix("state ").strip())
+
+    def _is_running(self) -> bool:
+        is_well = self._child.poll() is None and "ERROR" not in self._states
+        assert is_well, self._log.read_text()[-4000:]
+        return self._states[-1:] == ["RUNNING"]
+
+    def stop(self) -> None:
+        """Leaves its group and ends."""
+        assert self._child.stdin is not None
+        self._child.stdin.close()
+        assert self._child.wait(60) == 0, self._log.read_text()[-4000:]
+
+
+def produce(servers: str, topic: str, words: Sequence[str], partitions: int) -> None:
+    """The words in the topic's partitions by turns."""
+    producer = Producer({"bootstrap.servers": servers})
+    for number, word in enumerate(words):
+        producer.produce(topic, word, partition=number % partitions)
+    assert producer.flush(20) == 0
+
+
+def counted(servers: str, target: str) -> Mapping[str, list[int]]:
+    """What applications have written to the only partition of `target` and committed: the counts of each word."""
+    settings = {"bootstrap.servers": servers, "group.id": "unused", "isolation.level": "read_committed",
+                "enable.auto.commit": False, "enable.partition.eof": True}  # fmt: skip
+    counts: defaultdict[str, list[int]] = defaultdict(list)
+    consumer = Consumer(settings)
+    try:
+        consumer.assign([TopicPartition(target, 0, 0)])
+        while (message := consumer.poll(20)) is not None and not message.error():
+            key, value = message.key(), message.value()
+            assert key is not None
+            assert value is not None
+            counts[bytes(key).decode()].append(int.from_bytes(bytes(value), "big"))
+        assert message is not None, "no end of the partition"
+    finally:
+        consumer.close()
+    return dict(counts)
+
+
+def committed(servers: str, group: str, topic: str) -> dict[int, int]:
+    """What the group has committed in each partition of the topic, where it has."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    answer = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(20)
+    found = answer.topic_partitions or []
+    return {each.partition: each.offset for each in found if each.topic == topic and each.offset >= 0}
