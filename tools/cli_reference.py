@@ -70,6 +70,15 @@ Exits with 1 when something failed, unlike the other two. Of its habits, `groupk
 | `--delete-internal-topic` deletes any topic; `--delete-all-internal-topics` fails without any | leaves topics |
 
 Offsets that it resets or deletes are restored by `groupkeeper undo`; topics that it deletes are not.
+
+To let an application process everything again: end it, reset it, and start it with its local state removed
+(`KafkaStreams.cleanUp()`):
+
+    kafka-streams-groups --bootstrap-server localhost:9092 --reset-offsets --group APPLICATION_ID --all-input-topics \\
+        --to-earliest --execute --delete-all-internal-topics
+
+An application with `group.protocol=classic`, which was the only one before Kafka 4.1, is a group of consumers: it is
+shown and reset by `kafka-consumer-groups`, and its internal topics are deleted by their names.
 """
 
 
@@ -124,6 +133,12 @@ The options of the cluster and of the output may stand before the command, too (
 list`). Durations are written as `500ms`, `30s`, `2m`, `1h30m` or `7d`, or as in ISO 8601 (`PT2M`, `P7D`). A number
 alone is still taken for the unit that the option had in 0.1, with a note. `--property NAME=VALUE` gives any of these
 commands a property of the client.
+
+`--timeout` is how long one call to a cluster may take, with all its retries, in each command that asks one, those of the
+pipeline included. Without it `default.api.timeout.ms` of the properties counts, else 30s (`serve` and `pipeline follow`,
+which ask again and again: 10s). At brokers that are gone or say nothing a command ends after that time with an error
+and status 1; `serve` and `pipeline follow` say so and go on. Ctrl-C ends a command with status 130, and with 0 those that
+have no other end (`groups watch`, `serve`, `pipeline follow`, `broker`).
 
 ### Which groups and topics
 

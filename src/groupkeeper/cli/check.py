@@ -29,7 +29,6 @@ BROKEN = 3
 """The exit status when a limit is broken."""
 
 _LOOK_S = 1.0
-_TIMEOUT_MS = 30_000
 
 CHECKS = Shape(
     "check",
@@ -88,7 +87,7 @@ def _add_arguments(command: ArgumentParser) -> None:
         "--state", type=values.listed_states, default=[], metavar="STATE[,STATE]", help="the states that are allowed"
     )
     command.add_argument("--show-ok", action="store_true", help="also groups that keep their limits")
-    add_clusters(command, timeout_ms=_TIMEOUT_MS)
+    add_clusters(command)
     add_output(command)
 
 
@@ -149,7 +148,7 @@ class _Check:
         until = time.monotonic() + (0 if limits.max_rebalances is None else options.within / 1000)
         while True:
             session.progress.say("looking at groups")
-            within_s = options.timeout / 1000
+            within_s = session.timeout_ms / 1000
             found = await poll(session.admin, "", wanted, following, waits, Polls(), within_s=within_s)
             left_s = until - time.monotonic()
             if left_s <= 0:

@@ -279,8 +279,8 @@ def _address(listening: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _opener(cluster: Cluster, timeout_ms: int) -> Callable[[], Admin]:
-    return lambda: admin_of(cluster, timeout_ms)
+def _opener(cluster: Cluster, given_ms: int | None) -> Callable[[], Admin]:
+    return lambda: admin_of(cluster, given_ms, _TIMEOUT_MS)
 
 
 def _say(text: str) -> None:

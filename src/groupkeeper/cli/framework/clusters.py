@@ -34,6 +34,9 @@ from groupkeeper.protocol.errors import KafkaError
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
 
+TIMEOUT_MS = 30_000
+TIMEOUT_PROPERTY = "default.api.timeout.ms"
+
 PATIENCE_S = 1.0
 """After this time without a connection, the state of each broker address is shown."""
 
@@ -71,6 +74,7 @@ class ClusterSession(NamedTuple):
     cluster: str | None = None
     context: str | None = None
     protected: str | None = None
+    timeout_ms: int = TIMEOUT_MS
 
     def note(self, text: str) -> None:
         """Write a remark to standard error at once, instead of at the end of the report."""
@@ -125,10 +129,33 @@ def add_cluster(command: ArgumentParser, *, may_be_several: bool = False) -> Non
         help="properties for the client, by their Kafka names; they override the context's",
     )
     add_property(where)
-    where.add_argument(
-        "--timeout", type=values.span_ms, default=30000, metavar="DURATION", help="of each call; default: 30s"
-    )
+    add_timeout(where)
     add_output(command)
+
+
+def add_timeout(where: argparse._ArgumentGroup, otherwise_ms: int = TIMEOUT_MS) -> None:
+    """The argument for the time that a call may take. ``otherwise_ms``: without it and the property of that meaning."""
+    where.add_argument(
+        "--timeout",
+        type=values.span_ms,
+        metavar="DURATION",
+        help="of each call to a cluster, with all its retries; default: default.api.timeout.ms of the properties, else "
+        f"{otherwise_ms // 1000}s",
+    )
+
+
+def timeout_of(cluster: Cluster, given_ms: int | None, otherwise_ms: int = TIMEOUT_MS) -> int:
+    """The time that a call may take, in milliseconds. Raises UsageMistake for a property that is no time."""
+    from groupkeeper.client.settings import Settings
+
+    if given_ms is not None:
+        return given_ms
+    if TIMEOUT_PROPERTY not in cluster.properties:
+        return otherwise_ms
+    try:
+        return Settings.of_properties(cluster.properties).default_api_timeout_ms
+    except ClientError as problem:
+        raise UsageMistake(f"argument {cluster.source}: {problem}") from None
 
 
 def add_property(where: argparse._ArgumentGroup) -> None:
@@ -187,8 +214,9 @@ def cluster_of(options: Namespace) -> Cluster:
     return Cluster(servers, properties, source, name, name if context.is_protected else None)
 
 
-def admin_of(cluster: Cluster, timeout_ms: int) -> Admin:
+def admin_of(cluster: Cluster, given_ms: int | None = None, otherwise_ms: int = TIMEOUT_MS) -> Admin:
     """The cluster's client, not connected yet. Raises UsageMistake when its properties make no client."""
+    timeout_ms = timeout_of(cluster, given_ms, otherwise_ms)
     try:
         return Admin(cluster.bootstrap_server, properties=cluster.properties, default_timeout_ms=timeout_ms)
     except ClientError as problem:
@@ -198,7 +226,7 @@ def admin_of(cluster: Cluster, timeout_ms: int) -> Admin:
 def check(cluster: Cluster) -> None:
     """Raise UsageMistake for what makes no client, and note properties that are perhaps misspelt."""
     note_misspelt(cluster.properties)
-    admin_of(cluster, 1)
+    admin_of(cluster)
 
 
 def note_misspelt(properties: Mapping[str, str]) -> None:
@@ -316,7 +344,8 @@ async def pages_of(
     if protected is None and hasattr(options, "execute"):
         protected = context_files.protecting(cluster.bootstrap_server)
     admin = admin_of(cluster, options.timeout)
-    session = ClusterSession(admin, options, progress, is_secured, name, cluster.context, protected)
+    timeout_ms = timeout_of(cluster, options.timeout)
+    session = ClusterSession(admin, options, progress, is_secured, name, cluster.context, protected, timeout_ms)
     try:
         async with AsyncExitStack() as stack:
             session.progress.say(f"connecting to {cluster.bootstrap_server}")
@@ -332,7 +361,7 @@ async def _tell_of_refusals(cluster: Cluster, session: ClusterSession) -> None:
     """Show why broker addresses refuse connections when none has been made for a while; the client keeps trying."""
     await asyncio.sleep(PATIENCE_S)
     if (refusals := await refusals_of(cluster.bootstrap_server)) is not None:
-        session.note(f"{refusals}; trying until {session.options.timeout / 1000:g} s have passed")
+        session.note(f"{refusals}; trying until {session.timeout_ms / 1000:g} s have passed")
 
 
 @asynccontextmanager

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.clusters import (
+    TIMEOUT_MS,
     Cluster,
     Report,
     UsageMistake,
     add_property,
+    add_timeout,
     check,
     cluster_of,
     pages_of,
@@ -41,7 +43,7 @@ class Named(NamedTuple):
     servers: str
 
 
-def add_clusters(command: ArgumentParser, *, timeout_ms: int) -> None:
+def add_clusters(command: ArgumentParser, *, timeout_ms: int = TIMEOUT_MS) -> None:
     """Adds the options that select clusters."""
     where = command.add_argument_group("clusters")
     where.add_argument(
@@ -67,13 +69,7 @@ def add_clusters(command: ArgumentParser, *, timeout_ms: int) -> None:
         help="properties for the clients of all these clusters, by their Kafka names; they override the contexts'",
     )
     add_property(where)
-    where.add_argument(
-        "--timeout",
-        type=values.span_ms,
-        default=timeout_ms,
-        metavar="DURATION",
-        help=f"of each call; default: {timeout_ms // 1000}s",
-    )
+    add_timeout(where, timeout_ms)
 
 
 def named_servers(text: str) -> Named:

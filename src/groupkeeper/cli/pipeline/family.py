@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import TIMEOUT_MS, TIMEOUT_PROPERTY, add_property, add_timeout
 from groupkeeper.cli.framework.commands import Command, Entry, Family
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.pipeline.lake import add_lake, check_lake, lake_choice, settings_of
@@ -48,6 +49,7 @@ __all__ = [
 ]
 
 _FAILED = 1
+_FOLLOWING_TIMEOUT_MS = 10_000
 _FEW = 500_000
 """So few records are read before Java's better compiler pays."""
 _SETTING = re.compile(r"spark\.[^\s=]+")
@@ -55,10 +57,11 @@ _OF_OPTIONS = {"spark.master": "--master", "spark.remote": "--remote"}
 
 
 def add_clusters(
-    parser: ArgumentParser, otherwise: str = "the context in use, unless --bootstrap-server is given"
+    parser: ArgumentParser,
+    otherwise: str = "the context in use, unless --bootstrap-server is given",
+    timeout_ms: int = TIMEOUT_MS,
 ) -> None:
-    """Adds the options that select clusters; `otherwise`: the default, for the help."""
-    from groupkeeper.cli.framework.clusters import add_property
+    """Adds the options that select clusters. For the help: `otherwise`, the default, and `timeout_ms`, the client's."""
 
     where = parser.add_argument_group("clusters")
     where.add_argument(
@@ -77,6 +80,7 @@ def add_clusters(
         help="properties for the client, by their Kafka names, for all clusters; they override the contexts'",
     )  # fmt: skip
     add_property(where)
+    add_timeout(where, timeout_ms)
 
 
 def add_output(parser: ArgumentParser, told: str = "the directory") -> None:
@@ -186,9 +190,9 @@ def _named_servers(text: str) -> tuple[str, str]:
     return name, values.servers(servers)
 
 
-def _add_snapshot_arguments(parser: ArgumentParser) -> None:
+def _add_snapshot_arguments(parser: ArgumentParser, timeout_ms: int = TIMEOUT_MS) -> None:
     add_output(parser)
-    add_clusters(parser)
+    add_clusters(parser, timeout_ms=timeout_ms)
     add_checkpoints(parser)
     add_owners(parser)
     add_privacy(parser)
@@ -237,7 +241,7 @@ def snapshot_work(
 
 
 def _add_follow_arguments(parser: ArgumentParser) -> None:
-    _add_snapshot_arguments(parser)
+    _add_snapshot_arguments(parser, _FOLLOWING_TIMEOUT_MS)
     parser.add_argument(
         "--interval",
         type=values.span_s,
@@ -357,6 +361,9 @@ def source_of(options: Namespace) -> dict[str, str]:
         for name, servers, properties in clusters
     ]
     shared = privacy_of(options)
+    if options.timeout is not None:
+        found = [{**each, f"kafka.{TIMEOUT_PROPERTY}": str(options.timeout)} for each in found]
+        shared["kafkaConsumer.pollTimeoutMs"] = str(options.timeout)
     return (found[0] if len(found) == 1 else {"clusters": json.dumps(found)}) | shared
 
 

@@ -332,8 +332,7 @@ def _impatient(options: Options) -> Options:
     """For clusters that answered a moment ago: one that no longer does must not keep the others from being shown."""
     clusters = []
     for each in options.clusters:
-        patience_ms = min(int(each.properties.get(_PATIENCE, _PATIENCE_MS)), _PATIENCE_MS)
-        clusters.append(each._replace(properties={**each.properties, _PATIENCE: str(patience_ms)}))
+        clusters.append(each._replace(properties={_PATIENCE: str(_PATIENCE_MS), **each.properties}))
     return options._replace(clusters=tuple(clusters))
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.cli.framework import values
-from groupkeeper.cli.framework.clusters import cluster_of
+from groupkeeper.cli.framework.clusters import cluster_of, timeout_of
 from groupkeeper.cli.framework.commands import parse
 from groupkeeper.cli.framework.typed import follow_up
+from groupkeeper.cli.pipeline.family import source_of
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,40 @@ def test_a_property_wins_over_files_and_contexts(tmp_path: Path) -> None:
     words = ["groups", "list", "--bootstrap-server", "b:1", "--command-config", str(path), "--property", "client.id=me"]
     cluster = cluster_of(Namespace(**{**vars(parse(words)), "context": None}))
     assert (cluster.properties, cluster.source) == ({"client.id": "me", "retries": "3"}, "--property")
+
+
+@pytest.mark.parametrize(
+    ("given", "ms"),
+    [
+        ("", 30_000),
+        ("--property default.api.timeout.ms=4000", 4000),
+        ("--property default.api.timeout.ms=4000 --timeout 2s", 2000),
+        ("--timeout 2s", 2000),
+    ],
+)
+def test_a_timeout_wins_over_the_property_of_that_meaning(given: str, ms: int) -> None:
+    options = parse(["groups", "list", "--bootstrap-server", "b:1", *given.split()])
+    cluster = cluster_of(Namespace(**{**vars(options), "context": None}))
+    assert timeout_of(cluster, options.timeout) == ms
+
+
+@pytest.mark.parametrize(
+    ("given", "properties", "poll_ms"),
+    [
+        ("", {}, None),
+        ("--property default.api.timeout.ms=4000", {"kafka.default.api.timeout.ms": "4000"}, None),
+        (
+            "--property default.api.timeout.ms=4000 --timeout 2s",
+            {"kafka.default.api.timeout.ms": "2000"},
+            "2000",
+        ),
+    ],
+)
+def test_the_pipeline_takes_the_same_timeout(given: str, properties: dict[str, str], poll_ms: str | None) -> None:
+    options = parse(["pipeline", "snapshot", "--tables", "t", "--bootstrap-server", "b:1", *given.split()])
+    source = source_of(options)
+    assert {name: value for name, value in source.items() if "timeout" in name} == properties
+    assert source.get("kafkaConsumer.pollTimeoutMs") == poll_ms
 
 
 def test_secrets_of_properties_are_not_said_again() -> None:
