@@ -134,11 +134,11 @@ list`). Durations are written as `500ms`, `30s`, `2m`, `1h30m` or `7d`, or as in
 alone is still taken for the unit that the option had in 0.1, with a note. `--property NAME=VALUE` gives any of these
 commands a property of the client.
 
-`--timeout` is how long one call to a cluster may take, with all its retries, in each command that asks one, those of the
-pipeline included. Without it `default.api.timeout.ms` of the properties counts, else 30s (`serve` and `pipeline follow`,
-which ask again and again: 10s). At brokers that are gone or say nothing a command ends after that time with an error
-and status 1; `serve` and `pipeline follow` say so and go on. Ctrl-C ends a command with status 130, and with 0 those that
-have no other end (`groups watch`, `serve`, `pipeline follow`, `broker`).
+`--timeout` is how long one call to a cluster may take, with all its retries, in each command that asks one, those of
+the pipeline included. Without it `default.api.timeout.ms` of the properties counts, else 30s (`serve` and `pipeline
+follow`, which ask again and again: 10s). At brokers that are gone or say nothing a command ends after that time with
+an error and status 1; `serve` and `pipeline follow` say so and go on. Ctrl-C ends a command with status 130, and with
+0 those that have no other end (`groups watch`, `serve`, `pipeline follow`, `broker`).
 
 ### Which groups and topics
 

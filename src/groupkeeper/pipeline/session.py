@@ -6,9 +6,11 @@ import atexit
 import os
 import re
 import shutil
+import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -179,13 +181,15 @@ def _started_here(name: str, master: str, settings: Mapping[str, str], log: Path
     from pyspark.sql import SparkSession
 
     _look_for_master(master)
+    chosen = merged_settings(_settings(master, log, is_short), settings)
     builder = SparkSession.builder.appName(name)
-    for key, value in merged_settings(_settings(master, log, is_short), settings).items():
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     _set_environment(master)
     before = log.stat().st_size if log.exists() else 0
     try:
         with _noise_to(log):
+            _start_java({**chosen, "spark.master": master, "spark.app.name": name})
             session = builder.master(master).getOrCreate()
     except (PySparkException, Py4JError) as error:
         reason = _reason(error, log.read_bytes()[before:].decode(errors="replace"))
@@ -193,6 +197,32 @@ def _started_here(name: str, master: str, settings: Mapping[str, str], log: Path
     if not _is_local(master):
         session.addArtifacts(str(package_archive(_scratch())), pyfile=True)
     return session
+
+
+def _start_java(settings: Mapping[str, str]) -> None:
+    """Java alone, unless one runs. An interrupt takes effect when Java has said where it listens: from then on it ends
+    with this process, while before PySpark would forget it, and it would stay for ever.
+    """
+    from pyspark import SparkConf, SparkContext
+
+    with _interrupts_later():
+        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """An interrupt within is raised at the end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def merged_settings(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
