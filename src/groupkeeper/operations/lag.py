@@ -93,6 +93,11 @@ class PartitionLag(NamedTuple):
         return None if self.log_start_offset is None or end is None else max(0, end - self.log_start_offset)
 
     @property
+    def readable(self) -> int | None:
+        """How many offsets of the lag the log still has; None: not known."""
+        return None if self.lag is None or self.lost is None else max(0, self.lag - self.lost)
+
+    @property
     def has_open_start(self) -> bool:
         """Whether nothing is committed although there may be records."""
         return self.committed is None and self.in_log != 0 and self.status is not LagStatus.DELETED
@@ -122,6 +127,11 @@ class LagSum(NamedTuple):
     lost: int | None
     uncommitted: int | None
     open_starts: int = 0
+
+    @property
+    def readable(self) -> int | None:
+        """How many offsets of the lag the logs still have, as far as that is known."""
+        return None if self.lag is None or self.lost is None else max(0, self.lag - self.lost)
 
     @property
     def is_least(self) -> bool:

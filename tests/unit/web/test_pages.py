@@ -149,6 +149,26 @@ def test_partitions_without_a_committed_offset_are_unknown_and_counted() -> None
     assert (csv_row["status"], csv_row["partitions_without_commit"], csv_row["uncommitted"]) == ("unknown", "3", "200")
 
 
+def test_records_of_the_lag_that_are_gone_are_told_apart() -> None:
+    rows = [row("t", 0, 40, start=70), row("t", 1, 90), row("t", 2, 5, 100, start=100)]
+    group = view("lossy", rows, [Wait(5000), Wait(1000), Wait(0)])
+    found = snapshot(group, at_ms=NOW_MS)
+    assert "165 (125 lost)" in Page(cluster_page(found, Wish(), NOW_MS)).text
+    fleet_text = Page(fleet_page([found], NOW_MS)).text
+    assert "165 records (125 lost), 5 s behind" in fleet_text
+    assert "lost 125 records" in fleet_text
+    text = Page(group_page(found, group, [], [], NOW_MS)).text
+    assert "lag 165 records lost 125 records readable 40 records" in text
+    assert "t 0 below log start 40 70 100 60 30 30 5 s" in text
+    assert "t 1 ok 90 0 100 10 0 10 1 s" in text
+    assert "t 2 below log start 5 100 100 95 95 0 0 s" in text
+    assert "165 5 s — 125 40" in Page(topic_page(found, topics_of(found)[0], {}, NOW_MS)).text
+    [csv_row] = csv.DictReader(io.StringIO(groups_csv(found, Wish(), NOW_MS)))
+    assert (csv_row["lag"], csv_row["lost"], csv_row["readable"]) == ("165", "125", "40")
+    calm = view("calm", [row("t", 0, 40)], [Wait(5000)])
+    assert "lost" not in Page(group_page(snapshot(calm), calm, [], [], NOW_MS)).text
+
+
 def test_what_is_left_out_is_counted_and_said() -> None:
     some = fleet()._replace(scope=Scope(("a", "b"), (f"--group '{EVIL}'",), are_topics_chosen=True))
     for page in (

@@ -188,7 +188,7 @@ def _cells(cluster: str, row: Row) -> Sequence[Cell]:
     return (
         Cell(parts.status(row.judged.status)),
         Cell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
-        Cell(parts.lag(group.lag), "n"),
+        Cell(parts.lag_and_lost(group.lag), "n"),
         Cell(parts.time_lag(group.lag, wait), "n"),
         Cell(_trend(group.trend), "n"),
         Cell("—" if row.eta_s is None else words.duration(round(row.eta_s * 1000)), "n"),
@@ -214,7 +214,8 @@ def groups_csv(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> str:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(
         ["cluster", "group", "status", "type", "state", "lag", "time_lag_s", "lag_change_per_s", "retention_margin_s",
-         "members", "rebalances", "commits_still_s", "problem", "partitions_without_commit", "uncommitted"]
+         "members", "rebalances", "commits_still_s", "problem", "partitions_without_commit", "uncommitted",
+         "lost", "readable"]
     )  # fmt: skip
     for group, judged in chosen(snapshot, wish, now_ms):
         wait, problem = group.wait, group.problems[0] if group.problems else None
@@ -222,7 +223,8 @@ def groups_csv(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> str:
             [_plain(snapshot.cluster), _plain(group.group_id), judged.status, group.group_type or "",
              group.group_state or "", group.lag.lag, _seconds(wait.lag_ms), group.trend, _seconds(wait.margin_ms),
              group.members, group.rebalances, _seconds(judged.still_ms), "" if problem is None else problem.error,
-             group.lag.without_commit, group.lag.uncommitted if group.lag.without_commit else None]
+             group.lag.without_commit, group.lag.uncommitted if group.lag.without_commit else None,
+             group.lag.lost, group.lag.readable]
         )  # fmt: skip
     return file.getvalue()
 

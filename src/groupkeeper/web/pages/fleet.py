@@ -78,6 +78,7 @@ def _urgent(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
     for status, snapshot, group in troubled[:_MOST_URGENT]:
         link = parts.url("/group", cluster=snapshot.cluster, group=group.group_id)
         behind = f"{'≥ ' if group.lag.is_least else ''}{words.amount(group.lag.lag)} records"
+        behind += f" ({words.amount(group.lag.lost)} lost)" if group.lag.lost else ""
         if group.wait.lag_ms:
             behind += f", {parts.duration(group.wait.lag_ms, is_least=bool(group.wait.unknown))} behind"
         items.append(
@@ -114,11 +115,13 @@ def _numbers(snapshot: ClusterSnapshot, now_ms: int) -> str:
         for each in reversed(_WORST)
         if statuses[each]
     )
+    lost = sum(group.lag.lost or 0 for group in groups)
     open_starts = sum(group.lag.open_starts for group in groups)
     pairs = [
         ("groups", words.number(len(snapshot.groups))),
         ("members", words.number(sum(members))),
         ("lag, all groups", parts.records(sum(lags) if lags else None)),
+        *([("lost", parts.records(lost))] if lost else []),
         ("longest time lag", words.duration(max(waits, default=None))),
         ("shortest retention margin", parts.duration(min(margins, default=None))),
         ("groups with problems", words.number(sum(bool(group.problems) for group in groups))),

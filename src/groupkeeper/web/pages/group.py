@@ -91,6 +91,11 @@ def _facts(group: GroupView, now_ms: int) -> str:
         ("state", group.group_state or "—"),
         ("members", words.number(group.members)),
         ("lag", _records(group.lag)),
+        *(
+            [("lost", parts.records(group.lag.lost)), ("readable", parts.records(group.lag.readable))]
+            if group.lag.lost
+            else []
+        ),
         ("time lag", parts.time_lag(group.lag, wait)),
         ("retention margin", parts.duration(wait.margin_ms)),
         ("commit age", words.duration(judged.still_ms)),
@@ -167,11 +172,15 @@ def _partitions(cluster: str, group: GroupView) -> str:
         return _nothing("It has no committed offsets, or you may not see their topics.")
     is_share = group.group_type is GroupType.SHARE
     offset = "start offset" if is_share else "committed offset"
+    lost = ("lost", "readable") if group.lag.lost else ()
     heads = [
         parts.head("topic"),
         parts.head("partition", "n"),
         parts.head("offset status"),
-        *(parts.head(name, "n") for name in (offset, "log start", "log end", "lag", "time lag", "retention margin")),
+        *(
+            parts.head(name, "n")
+            for name in (offset, "log start", "log end", "lag", *lost, "time lag", "retention margin")
+        ),
         *([parts.head("done ahead", "n")] if is_share else []),
         *map(parts.head, ("member", "problem")),
     ]
@@ -190,6 +199,7 @@ def _partitions(cluster: str, group: GroupView) -> str:
                 parts.number(row.log_start_offset),
                 parts.number(row.log_end_offset),
                 Cell(_waiting(row, words.number(row.lag)), "n"),
+                *(parts.number(each) for each in ((row.lost, row.readable) if lost else ())),
                 Cell(_waiting(row, parts.duration(wait.lag_ms, is_estimated=wait.is_estimated)), "n"),
                 Cell(_waiting(row, parts.duration(wait.margin_ms)), "n"),
                 *([parts.number(row.done_ahead)] if is_share else []),

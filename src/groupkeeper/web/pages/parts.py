@@ -349,6 +349,11 @@ def lag(of: LagSum) -> str:
     return f"≥ {words.number(of.lag)}" if of.is_least else words.number(of.lag)
 
 
+def lag_and_lost(of: LagSum) -> str:
+    """The same, with how many of them are lost."""
+    return lag(of) + (f" <small>({words.number(of.lost)} lost)</small>" if of.lost else "")
+
+
 def time_lag(of: LagSum, wait: WaitSum) -> str:
     """How long the oldest of them has waited, likewise."""
     if of.open_starts and not wait.lag_ms:

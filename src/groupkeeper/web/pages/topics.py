@@ -150,6 +150,7 @@ _READER_COLUMNS = (
     Column("time lag", "n", "time_lag"),
     Column("retention margin", "n", "margin"),
     Column("lost", "n"),
+    Column("readable", "n"),
 )
 
 
@@ -202,4 +203,5 @@ def _reader_cells(cluster: str, group: GroupView, view: TopicView, now_ms: int) 
         Cell(parts.time_lag(lag, wait), "n"),
         Cell(parts.duration(wait.margin_ms), "n"),
         parts.number(lag.lost),
+        parts.number(lag.readable),
     )
