@@ -20,3 +20,10 @@ def test_clients_see_nothing_wrong(name: str) -> None:
 @pytest.mark.parametrize("name", RUN)
 def test_runs_are_repeatable(name: str) -> None:
     assert RUN[name](7, STEPS) == RUN[name](7, STEPS)
+
+
+@pytest.mark.parametrize("seed", [100068, 100258])
+def test_alterations_and_deletions_at_the_same_time(seed: int) -> None:
+    """Altered offsets were replaced by a member that joined; state was left without its group."""
+    outcome = RUN["groups"](seed, 1_000)
+    assert outcome.violation is None, report("groups", seed, 1_000, outcome)

@@ -259,14 +259,21 @@ def offsets_deleted(
 
 
 def without_forgotten(has: SharePartitions, work: DeleteShares, group_id: str, errors: ShareErrors) -> SharePartitions:
-    """A group's share-partitions after the state of some was deleted. One that became initialized meanwhile was so
-    before: of two alterations at a time the second one took its topic out of deletion, and then the first one ended.
+    """A group's share-partitions after the state of some was deleted. One that became initialized meanwhile is to be
+    initialized once more: of two alterations at a time the second one took its topic out of deletion, then the first
+    one ended, and the second one is still under way.
     """
-    gone = {
-        topic_id: _without_errors(group_id, topic_id, partitions, errors)
-        for topic_id, partitions in work.partitions[group_id].items()
+    forgotten = {
+        topic_id: TopicPartitions(name, gone)
+        for topic_id, (name, partitions) in has.initialized.items()
+        if topic_id in work.partitions[group_id]
+        and (gone := _without_errors(group_id, topic_id, partitions & work.partitions[group_id][topic_id], errors))
     }
-    return replace(has, initialized=remove_partitions(has.initialized, gone))
+    return replace(
+        has,
+        initializing=add_partitions(has.initializing, forgotten),
+        initialized=remove_partitions(has.initialized, {topic_id: gone for topic_id, (_, gone) in forgotten.items()}),
+    )
 
 
 def begin_deletion(state: StateView, call: Call, request: DeleteGroupsRequest) -> Result | None:
