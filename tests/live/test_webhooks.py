@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ import pytest
 from tests.live.stage import arrange
 from tests.web.serving import serving
 
-from groupkeeper.live import webhooks
+from groupkeeper.live import outbox
 from groupkeeper.live.alerts import Key, Kind, Notice
+from groupkeeper.live.courier import Courier, post
 from groupkeeper.live.rules import Template, Webhook
-from groupkeeper.live.webhooks import Courier, request_of
+from groupkeeper.live.webhooks import request_of
 from groupkeeper.testing.background import BackgroundBroker
 
 NOTICE = Notice(
@@ -39,7 +41,10 @@ class Receiver:
 
     def __init__(self) -> None:
         self.got: list[tuple[str, Any]] = []
-        self.answers: list[int] = []  # what it answers next; afterwards 200
+        self.by_group: dict[str, list[int]] = {}  # what it answers next; afterwards 200
+        self.delays_s: dict[str, float] = {}
+        self.retry_after: str | None = None
+        self.at_once = self.most_at_once = 0
         self.news = threading.Condition()
 
     def until(self, is_there: Callable[[list[tuple[str, Any]]], bool]) -> list[tuple[str, Any]]:
@@ -55,11 +60,22 @@ def receiving() -> Iterator[tuple[Receiver, str]]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             content = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            status = receiver.answers.pop(0) if receiver.answers else 200
+            group = content.get("group") if isinstance(content, dict) else None
+            answers = receiver.by_group.get(group, [])
+            status = answers.pop(0) if answers else 200
             with receiver.news:
                 receiver.got.append((self.path, content))
+                receiver.at_once += 1
+                receiver.most_at_once = max(receiver.most_at_once, receiver.at_once)
                 receiver.news.notify_all()
+            time.sleep(receiver.delays_s.get(group, 0.002))
+            with receiver.news:
+                receiver.at_once -= 1
             self.send_response(status)
+            if status == 301:
+                self.send_header("Location", "/elsewhere")
+            if receiver.retry_after is not None:
+                self.send_header("Retry-After", receiver.retry_after)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
@@ -125,8 +141,28 @@ def test_json_has_everything() -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhooks, "_FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(webhooks, "_LONGEST_PAUSE_S", 0.02)
+    monkeypatch.setattr(outbox, "_FIRST_PAUSE_MS", 10)
+    monkeypatch.setattr(outbox, "_LONGEST_PAUSE_MS", 20)
+
+
+def about(group: str, kind: Kind = Kind.FIRING) -> Notice:
+    return NOTICE._replace(key=Key("behind", "prod", group), kind=kind)
+
+
+@asynccontextmanager
+async def running(courier: Courier, *, is_kept: bool = True) -> AsyncIterator[None]:
+    task = asyncio.create_task(courier.run(is_kept=is_kept))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110 a courier tells nobody
+            await asyncio.sleep(0.005)
 
 
 @pytest.mark.usefixtures("quick")
@@ -137,30 +173,106 @@ async def test_what_is_not_taken_is_brought_again_and_what_never_will_be_is_not(
             "chat": Webhook("chat", f"{address}/token", Template.JSON, None),
             "dead": Webhook("dead", "http://127.0.0.1:1/token", Template.JSON, None),
         }
-        receiver.answers = [500, 503, 429, 200, 404]
+        receiver.by_group = {"a": [500, 503, 429], "b": [404], "moved": [301]}
         courier = Courier(hooks, told.append)
-        running = asyncio.create_task(courier.run())
-        courier.take(NOTICE._replace(to=("chat", "dead")))  # who is dead holds nobody up
-        courier.take(NOTICE._replace(at_ms=2))
-        courier.take(NOTICE._replace(at_ms=3))
-        async with asyncio.timeout(20):
-            while courier.counts.total() < 4:  # noqa: ASYNC110 a courier tells nobody
-                await asyncio.sleep(0.01)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        assert len(receiver.got) == 6
-    assert dict(courier.counts) == {("chat", "sent"): 2, ("chat", "failed"): 1, ("dead", "failed"): 1}
-    assert "webhook chat: HTTP status 404; given up" in told
+        async with running(courier):
+            for group in ("a", "b", "moved"):
+                courier.take(about(group)._replace(to=("chat", "dead")))
+            await until(lambda: courier.outboxes["chat"].counts.total() == 3)
+            await until(lambda: courier.outboxes["dead"].retries > 3)
+    chat = courier.outboxes["chat"]
+    assert dict(chat.counts) == {"sent": 1, "failed": 2, "dropped": 0, "superseded": 0}
+    assert (chat.retries, chat.failures["HTTP status 404"], chat.failures["HTTP status 503"]) == (3, 1, 1)
+    assert [content["group"] for _, content in receiver.got].count("a") == 4
+    assert courier.outboxes["dead"].pending == 3
+    assert any(text.startswith("webhook chat: HTTP status 404; ") and "given up" in text for text in told)
+    assert "redirects" in " ".join(told)
+    assert len([text for text in told if text.startswith("webhook dead: ")]) == 1
     assert not any("token" in text for text in told)
 
 
-async def test_too_many_that_wait_lose_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhooks, "_MOST_WAITING", 3)
-    courier = Courier({"chat": Webhook("chat", "http://127.0.0.1:1", Template.JSON, None)}, lambda _: None)
-    for number in range(5):
-        courier.take(NOTICE._replace(at_ms=number))
-    assert [courier._waiting["chat"].get_nowait().at_ms for _ in range(3)] == [2, 3, 4]
-    assert courier.counts["chat", "dropped"] == 2
+async def test_a_receiver_that_fails_for_one_alert_gets_all_others_at_once() -> None:
+    with receiving() as (receiver, address):
+        receiver.by_group = {"ill": [503] * 99}
+        courier = Courier({"chat": Webhook("chat", address, Template.JSON, None)}, lambda _: None)
+        began = time.monotonic()
+        async with running(courier):
+            courier.take(about("ill"))
+            for number in range(40):
+                courier.take(about(f"g{number}"))
+            await until(lambda: courier.outboxes["chat"].counts["sent"] == 40)
+            for number in range(40):
+                courier.take(about(f"g{number}", Kind.RESOLVED))
+            courier.take(about("ill", Kind.RESOLVED))
+            await until(lambda: courier.outboxes["chat"].pending == 0)
+        assert time.monotonic() - began < 5  # one request of the ill one hardly takes longer than its first pause
+        got = [(content["group"], content["status"]) for _, content in receiver.got]
+        for number in range(40):
+            assert [status for group, status in got if group == f"g{number}"] == ["firing", "resolved"]
+        assert ("ill", "resolved") not in got  # nobody was told that it fires
+
+
+async def test_at_most_four_requests_at_once_and_a_hanging_one_delays_no_other() -> None:
+    with receiving() as (receiver, address):
+        receiver.delays_s = {"slow": 1.0}
+        courier = Courier({"chat": Webhook("chat", address, Template.JSON, None)}, lambda _: None)
+        async with running(courier):
+            courier.take(about("slow"))
+            for number in range(30):
+                courier.take(about(f"g{number}"))
+            await until(lambda: courier.outboxes["chat"].counts["sent"] == 30)
+            assert courier.outboxes["chat"].pending == 1
+        # The end waits for what is under way: it is not sent again after a restart.
+        assert courier.outboxes["chat"].counts["sent"] == 31
+        assert 1 < receiver.most_at_once <= 4
+        assert json.loads(courier.state())["chat"]["waiting"] == []
+
+
+async def test_what_waits_is_sent_after_a_restart_once() -> None:
+    with receiving() as (receiver, address):
+        hooks = {"chat": Webhook("chat", address, Template.JSON, None)}
+        receiver.by_group = {"a": [503], "b": [], "gone": [503]}
+        courier = Courier(hooks, lambda _: None, ["behind"])
+        async with running(courier):
+            courier.take(about("a"))
+            courier.take(about("b"))
+            courier.take(about("gone")._replace(key=Key("gone", "prod", "gone")))
+            await until(lambda: courier.outboxes["chat"].failures.total() == 2)
+            await until(lambda: courier.outboxes["chat"].counts["sent"] == 1)
+        again = Courier(hooks, lambda _: None, ["behind"], courier.state())
+        assert next(again.ages_ms())[1] >= 0
+        async with running(again):
+            again.take(about("a", Kind.RESOLVED)._replace(at_ms=9))
+            again.take(about("b", Kind.RESOLVED))
+            await until(lambda: again.outboxes["chat"].pending == 0)
+        got = [(content["group"], content["status"]) for _, content in receiver.got]
+        assert got.count(("b", "firing")) == got.count(("b", "resolved")) == 1
+        assert [each for each in got if each[0] == "gone"] == [("gone", "firing")]  # its rule is no more
+        assert ("a", "resolved") not in got  # it was refused, so there is nothing to resolve
+
+
+async def test_without_a_history_the_end_tries_what_waits_once_more_and_says_what_is_lost() -> None:
+    told: list[str] = []
+    with receiving() as (receiver, address):
+        receiver.by_group = {"a": [503], "b": [503, 503]}
+        courier = Courier({"chat": Webhook("chat", address, Template.JSON, None)}, told.append)
+        async with running(courier, is_kept=False):
+            courier.take(about("a"))
+            courier.take(about("b"))
+            await until(lambda: courier.outboxes["chat"].failures.total() == 2)
+        assert courier.outboxes["chat"].counts["sent"] == 1
+        assert told[-1] == "webhook chat: 1 notices were not taken, and no history keeps them"
+
+
+@pytest.mark.parametrize("text", ["120", "Wed, 21 Oct 2099 07:28:00 GMT", "soon", "-1"])
+def test_a_pause_that_the_receiver_asks_for(text: str) -> None:
+    with receiving() as (receiver, address):
+        receiver.by_group, receiver.retry_after = {"a": [429]}, text
+        failure = post(address, {"group": "a"})
+        assert failure is not None
+        assert not failure.is_final
+        asked_ms = failure.retry_after_ms
+        assert asked_ms == 120_000 if text == "120" else asked_ms is None or asked_ms > 10**9
 
 
 def test_a_server_with_rules_tells_webhooks(tmp_path: Path) -> None:
@@ -188,6 +300,31 @@ def test_a_server_with_rules_tells_webhooks(tmp_path: Path) -> None:
             got = receiver.until(lambda got: len(got) >= 4)  # what was told before the restart is not told again
         told = [(content["rule"], content["status"]) for path, content in got if path == "/chat"]
         assert told == [("behind", "firing"), ("down", "firing")]
+
+
+def test_a_server_that_ends_keeps_what_waits_for_the_next_one(tmp_path: Path) -> None:
+    with receiving() as (receiver, address), BackgroundBroker() as broker:
+        arrange(broker.bootstrap_servers)
+        rules = tmp_path / "rules.toml"
+        rules.write_text(f'[[rule]]\nname = "behind"\nmax_lag = 7\n[webhook.chat]\nurl = "{address}/chat"\n')
+        words = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--interval", "100ms")
+        words = (*words, "--history", str(tmp_path / "history.sqlite"), "--rules", str(rules))
+        receiver.by_group, receiver.retry_after = {"search": [503, 503]}, "600"
+        with serving(*words) as served:
+            served.until(lambda text: 'groupkeeper_webhook_failures_total{webhook="chat",reason="HTTP' in text)
+            text = served.until(lambda text: 'groupkeeper_webhook_pending{webhook="chat"} 1' in text)
+            assert 'groupkeeper_webhook_oldest_pending_seconds{webhook="chat"} ' in text
+            served.process.terminate()
+            assert served.process.wait(10) == 0
+        receiver.by_group = {}
+        with serving(*words) as served:
+            receiver.until(lambda got: len(got) == 2)
+            served.until(lambda text: 'groupkeeper_webhook_notices_total{webhook="chat",outcome="sent"} 1' in text)
+            time.sleep(0.6)  # it is written at most once in 0.25 s
+            served.process.kill()
+        with serving(*words) as served:
+            served.until(lambda text: 'groupkeeper_alert_firing{rule="behind"' in text)
+        assert [content["status"] for _, content in receiver.got] == ["firing", "firing"]
 
 
 def test_bad_rules_are_refused_at_the_start(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -150,8 +150,8 @@ async def test_what_fires_is_kept_once_there_is_room(tmp_path: Path) -> None:
     history = History(tmp_path / "history.sqlite")
     archive = Archive(history)
     history._file.execute("PRAGMA query_only = ON")
-    await archive.keep("alerts", "old")
-    await archive.keep("alerts", "new")
+    await archive.keep({"alerts": "old"})
+    await archive.keep({"alerts": "new"})
     assert "readonly" in str(archive.problem)
     assert history.kept("alerts") == ""
     history._file.execute("PRAGMA query_only = OFF")

@@ -6,9 +6,8 @@ import asyncio
 import gc
 import signal
 import socket
-import time
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,8 @@ from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, usable_clusters_of
 from groupkeeper.cli.serve_access import Admission, add_access, admission_of
+from groupkeeper.cli.serve_watch import KEPT, Watch
 from groupkeeper.client.admin import Admin
-from groupkeeper.live.alerts import Alerts
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.collector import Collector, Schedule
 from groupkeeper.live.history import BOUNDS, Bounds, History, HistoryFailed, default_path
@@ -27,9 +26,7 @@ from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.polling import Wanted
 from groupkeeper.live.rules import Rules, read_rules
 from groupkeeper.live.toml_tables import BadTable
-from groupkeeper.live.webhooks import Courier, title
-from groupkeeper.web.exporter import OTHERS, OWN, Choices, Exporter, plain
-from groupkeeper.web.exposition import Sample, labels
+from groupkeeper.web.exporter import OTHERS, OWN, Choices, Exporter
 from groupkeeper.web.series import Level
 
 if TYPE_CHECKING:
@@ -37,7 +34,6 @@ if TYPE_CHECKING:
 
 _TIMEOUT_MS = 10_000
 _OFF = "off"
-_ALERTS = "alerts"
 _LEVELS = {"partitions": Level.PARTITION, "members": Level.MEMBER}
 _DAY_MS = 24 * 3600 * 1000
 
@@ -184,7 +180,7 @@ def _run(options: Namespace) -> int:
     gc.set_threshold(100_000)  # snapshots are large and no cycles
     try:
         history = _history(options)
-        kept = "" if history is None else history.kept(_ALERTS)
+        kept = {} if history is None else {name: history.kept(name) for name in KEPT}
         listening = _listen(options.host, options.port)
     except (HistoryFailed, OSError) as problem:
         complain(f"error: {problem}\n")
@@ -194,7 +190,7 @@ def _run(options: Namespace) -> int:
     schedule = Schedule(options.interval / 1000, wanted)
     collectors = [Collector(name, opener, schedule, archive) for name, opener in openers.items()]
     admission, rules = _admission(options, openers, collectors, listening), options.rules or Rules((), (), {})
-    watch = _Watch(archive, Alerts(rules, kept), Courier(rules.webhooks, _say))
+    watch = Watch(archive, rules, kept)
     exporter = Exporter(Choices(options.metric_names, options.series, options.max_series), watch.samples)
     for collector in collectors:
         exporter.take(collector.snapshot)
@@ -208,20 +204,33 @@ def _run(options: Namespace) -> int:
         await exporter.take_aside(snapshot)
 
     async def run() -> None:
-        stop = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        complain(f"serving {', '.join(clusters)} at http://{_address(listening)}/\n")
-        if admission.token:
-            complain(f"to change something, log in at http://{_address(listening)}/login with {admission.token}\n")
-        beside = [news.run(), *([watch.courier.run()] if rules.webhooks else [])]
-        await serve(collectors, application(site, _hosts(options, listening)), listening, stop, take, *beside)
+        stop = _stopping()
+        _announce(list(clusters), listening, admission)
+        app = application(site, _hosts(options, listening))
+        try:
+            await serve(collectors, app, listening, stop, take, news.run(), *watch.beside())
+        finally:
+            await watch.keep()
 
     try:
         asyncio.run(run())
     finally:
         archive.close()
     return 0
+
+
+def _stopping() -> asyncio.Event:
+    """What a signal sets."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
+def _announce(clusters: Sequence[str], listening: socket.socket, admission: Admission) -> None:
+    complain(f"serving {', '.join(clusters)} at http://{_address(listening)}/\n")
+    if admission.token:
+        complain(f"to change something, log in at http://{_address(listening)}/login with {admission.token}\n")
 
 
 def _admission(
@@ -281,66 +290,6 @@ def _address(listening: socket.socket) -> str:
 
 def _opener(cluster: Cluster, given_ms: int | None) -> Callable[[], Admin]:
     return lambda: admin_of(cluster, given_ms, _TIMEOUT_MS)
-
-
-def _say(text: str) -> None:
-    complain(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
-
-
-class _Watch:
-    """What is done with each snapshot beside serving it: alerts, and saying on standard error what has changed."""
-
-    def __init__(self, archive: Archive, alerts: Alerts, courier: Courier) -> None:
-        self.courier = courier
-        self._archive = archive
-        self._alerts = alerts
-        self._state = alerts.state()
-        self._said: dict[str, str | None] = {}
-        self._unmatched: dict[str, tuple[str, ...]] = {}
-        self._keeping: set[asyncio.Task[None]] = set()
-
-    def take(self, snapshot: ClusterSnapshot) -> None:
-        """The latest snapshot of a cluster."""
-        for notice in self._alerts.take(snapshot, time.time_ns() // 1_000_000):
-            if not notice.is_repeat:
-                _say(f"{title(notice)}: {'; '.join(notice.texts)}")
-            self.courier.take(notice)
-        if (state := self._alerts.state()) != self._state:
-            self._state = state
-            keeping = asyncio.create_task(self._archive.keep(_ALERTS, state))
-            self._keeping.add(keeping)
-            keeping.add_done_callback(self._keeping.discard)
-        problem = None if snapshot.is_up else "; ".join(" ".join(each.message.split()) for each in snapshot.problems)
-        self._note(f"cluster {snapshot.cluster}", problem, "is up")
-        self._say_unmatched(snapshot)
-        if self._archive.problem is not None or "the history" in self._said:
-            self._note("the history", self._archive.problem, "can be written again")
-
-    def _say_unmatched(self, snapshot: ClusterSnapshot) -> None:
-        """Options with names that no group or topic has."""
-        if snapshot.is_up:
-            before = self._unmatched.get(snapshot.cluster, ())
-            for each in snapshot.scope.unmatched:
-                if each not in before:
-                    _say(f"cluster {snapshot.cluster}: nothing matches {each}")
-            self._unmatched[snapshot.cluster] = snapshot.scope.unmatched
-
-    def _note(self, what: str, problem: str | None, good: str) -> None:
-        if what not in self._said or self._said[what] != problem:
-            self._said[what] = problem
-            _say(f"{what} {good}" if problem is None else f"{what}: {problem}")
-
-    def samples(self) -> Iterator[Sample]:
-        """How the program itself does."""
-        if self._archive.is_kept:
-            yield plain("groupkeeper_history_up", int(self._archive.problem is None))
-            yield plain("groupkeeper_history_failed_polls_total", self._archive.failed)
-        for (rule, cluster, group), severity in self._alerts.firing():
-            own = labels(rule=rule, severity=severity, cluster=cluster, group=group)
-            yield "groupkeeper_alert_firing", f"groupkeeper_alert_firing{own}}} 1\n"
-        for (webhook, outcome), count in sorted(self.courier.counts.items()):
-            name = "groupkeeper_webhook_notices_total"
-            yield name, f"{name}{labels(webhook=webhook, outcome=outcome)}}} {count}\n"
 
 
 COMMAND = Command(

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TypeVar
 
 from groupkeeper.live.following import Known
@@ -63,10 +62,9 @@ class Archive:
         self.problem = str(failure)
 
     async def _keep_all(self, history: History) -> None:
-        for name, content in list(self._to_keep.items()):
-            await self.ask(partial(history.keep, name, content))
-            if self._to_keep.get(name) == content:
-                del self._to_keep[name]
+        if texts := dict(self._to_keep):
+            await self.ask(lambda: history.keep(texts))
+            self._to_keep = {name: text for name, text in self._to_keep.items() if text != texts.get(name)}
 
     async def of_group(
         self, cluster: str, group_id: str, since_ms: int, until_ms: int
@@ -78,10 +76,10 @@ class Archive:
         which = (cluster, group_id, since_ms, until_ms)
         return await self.ask(lambda: (history.samples(*which), history.changes(*which)))
 
-    async def keep(self, name: str, content: str) -> None:
-        """Store a text that survives a restart; without a history it is lost."""
+    async def keep(self, texts: Mapping[str, str]) -> None:
+        """Store texts that survive a restart, all or none; without a history they are lost."""
         if self._history is not None:
-            self._to_keep[name] = content
+            self._to_keep |= texts
             try:
                 await self._keep_all(self._history)
             except HistoryFailed as failure:

@@ -268,10 +268,10 @@ class History:
         there = {key for [key] in self._file.execute("SELECT id FROM groups")}
         self._ids = {pair: key for pair, key in self._ids.items() if key in there}
 
-    def keep(self, name: str, content: str) -> None:
-        """Store a text under a name; replaces an earlier one."""
-        with self._telling():
-            self._file.execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", (name, content))
+    def keep(self, texts: Mapping[str, str]) -> None:
+        """Store texts under names, all or none; they replace earlier ones."""
+        with self._telling(), self._writing():
+            self._file.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?)", texts.items())
 
     def kept(self, name: str) -> str:
         """The text of that name, "" when there is none."""

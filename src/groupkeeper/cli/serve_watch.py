@@ -1,0 +1,114 @@
+"""What ``groupkeeper serve`` does with each snapshot beside serving it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Iterator, Mapping
+from typing import Any
+
+from groupkeeper.cli.framework.output import complain
+from groupkeeper.live.alerts import Alerts
+from groupkeeper.live.archive import Archive
+from groupkeeper.live.courier import Courier
+from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.live.rules import Rules
+from groupkeeper.live.webhooks import title
+from groupkeeper.web.exporter import plain
+from groupkeeper.web.exposition import Sample, labels
+
+_ALERTS = "alerts"
+_NOTICES = "notices"
+KEPT = (_ALERTS, _NOTICES)
+"""Names of the texts in the history that the next run begins with."""
+
+_PAUSE_S = 0.25
+"""Between two writes: what changes meanwhile is written together."""
+
+
+class Watch:
+    """What is done with each snapshot beside serving it: alerts, and saying on standard error what has changed."""
+
+    def __init__(self, archive: Archive, rules: Rules, kept: Mapping[str, str]) -> None:
+        """``kept``: the texts of KEPT before a restart."""
+        self._archive = archive
+        self._alerts = Alerts(rules, kept.get(_ALERTS, ""))
+        names = {rule.name for rule in rules.rules}
+        self._courier = Courier(rules.webhooks, _say, names, kept.get(_NOTICES, ""))
+        self._has_rules = bool(names)
+        self._state = self._alerts.state()
+        self._said: dict[str, str | None] = {}
+        self._unmatched: dict[str, tuple[str, ...]] = {}
+
+    def beside(self) -> list[Coroutine[Any, Any, None]]:
+        """What runs while snapshots come."""
+        if not self._has_rules:
+            return []
+        return [self._courier.run(is_kept=self._archive.is_kept), self._keep_changes()]
+
+    async def _keep_changes(self) -> None:
+        while True:
+            await self._courier.changed.wait()
+            await self.keep()
+            await asyncio.sleep(_PAUSE_S)
+
+    async def keep(self) -> None:
+        """Store what has to be known after a restart: alerts, and notices that wait, both as they are now."""
+        self._courier.changed.clear()
+        await self._archive.keep({_ALERTS: self._alerts.state(), _NOTICES: self._courier.state()})
+
+    def take(self, snapshot: ClusterSnapshot) -> None:
+        """The latest snapshot of a cluster."""
+        if self._has_rules:
+            for notice in self._alerts.take(snapshot, time.time_ns() // 1_000_000):
+                if not notice.is_repeat:
+                    _say(f"{title(notice)}: {'; '.join(notice.texts)}")
+                self._courier.take(notice)
+            if (state := self._alerts.state()) != self._state:
+                self._state = state
+                self._courier.changed.set()
+        problem = None if snapshot.is_up else "; ".join(" ".join(each.message.split()) for each in snapshot.problems)
+        self._note(f"cluster {snapshot.cluster}", problem, "is up")
+        self._say_unmatched(snapshot)
+        if self._archive.problem is not None or "the history" in self._said:
+            self._note("the history", self._archive.problem, "can be written again")
+
+    def _say_unmatched(self, snapshot: ClusterSnapshot) -> None:
+        """Options with names that no group or topic has."""
+        if snapshot.is_up:
+            before = self._unmatched.get(snapshot.cluster, ())
+            for each in snapshot.scope.unmatched:
+                if each not in before:
+                    _say(f"cluster {snapshot.cluster}: nothing matches {each}")
+            self._unmatched[snapshot.cluster] = snapshot.scope.unmatched
+
+    def _note(self, what: str, problem: str | None, good: str) -> None:
+        if what not in self._said or self._said[what] != problem:
+            self._said[what] = problem
+            _say(f"{what} {good}" if problem is None else f"{what}: {problem}")
+
+    def samples(self) -> Iterator[Sample]:
+        """How the program itself does."""
+        if self._archive.is_kept:
+            yield plain("groupkeeper_history_up", int(self._archive.problem is None))
+            yield plain("groupkeeper_history_failed_polls_total", self._archive.failed)
+        for (rule, cluster, group), severity in self._alerts.firing():
+            own = labels(rule=rule, severity=severity, cluster=cluster, group=group)
+            yield "groupkeeper_alert_firing", f"groupkeeper_alert_firing{own}}} 1\n"
+        for webhook, outbox in sorted(self._courier.outboxes.items()):
+            own = labels(webhook=webhook)
+            yield "groupkeeper_webhook_pending", f"groupkeeper_webhook_pending{own}}} {outbox.pending}\n"
+            yield "groupkeeper_webhook_retries_total", f"groupkeeper_webhook_retries_total{own}}} {outbox.retries}\n"
+            for name, key, counts in (
+                ("groupkeeper_webhook_notices_total", "outcome", outbox.counts),
+                ("groupkeeper_webhook_failures_total", "reason", outbox.failures),
+            ):
+                for value, count in sorted(counts.items()):
+                    yield name, f"{name}{labels(webhook=webhook, **{key: value})}}} {count}\n"
+        for webhook, age_ms in self._courier.ages_ms():
+            name = "groupkeeper_webhook_oldest_pending_seconds"
+            yield name, f"{name}{labels(webhook=webhook)}}} {age_ms / 1000:.3f}\n"
+
+
+def _say(text: str) -> None:
+    complain(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")

@@ -1,0 +1,208 @@
+"""Sending notices to webhooks until they take them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from email.utils import parsedate_to_datetime
+from http.client import HTTPException, HTTPMessage
+from typing import IO, Any
+
+from groupkeeper.live.alerts import Kind, Notice
+from groupkeeper.live.outbox import AT_ONCE, Failure, Outbox
+from groupkeeper.live.rules import Webhook
+from groupkeeper.live.webhooks import request_of, title
+
+_TIMEOUT_S = 5.0
+_LAST_S = 6.0
+"""The time for what is under way as the program ends."""
+
+_TRY_AGAIN = frozenset({408, 425, 429})
+_UNCERTAIN = frozenset({408, 500, 502, 504})
+"""With these the receiver, or one behind it, may have taken the notice."""
+
+
+class _Straight(urllib.request.HTTPRedirectHandler):
+    """A redirected POST would become a GET without the notice."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> None:
+        """None: the answer is an error."""
+
+
+_OPENER = urllib.request.build_opener(_Straight)
+
+
+def post(url: str, document: Any) -> Failure | None:
+    """Post the document. None: it was taken. The failure's text doesn't have the address, which may be a secret."""
+    content = json.dumps(document).encode()
+    headers = {"Content-Type": "application/json", "User-Agent": "groupkeeper"}
+    try:
+        request = urllib.request.Request(url, content, headers, method="POST")
+        with _OPENER.open(request, timeout=_TIMEOUT_S):
+            return None
+    except urllib.error.HTTPError as error:
+        error.close()
+        text = f"HTTP status {error.code}"
+        return Failure(
+            text,
+            f"{text}: give the address that it redirects to" if 300 <= error.code < 400 else text,
+            is_final=error.code < 500 and error.code not in _TRY_AGAIN,
+            may_be_taken=error.code in _UNCERTAIN,
+            retry_after_ms=_retry_after_ms(error.headers.get("Retry-After")),
+        )
+    except urllib.error.URLError as error:
+        is_refused = isinstance(error.reason, (ConnectionRefusedError, socket.gaierror))
+        return Failure("not reached", f"not reached: {error.reason}", may_be_taken=not is_refused)
+    except (OSError, HTTPException, ValueError) as error:
+        return Failure("no answer", f"no answer: {type(error).__name__}", may_be_taken=True)
+
+
+def _retry_after_ms(text: str | None) -> int | None:
+    """Seconds, or a date; None: neither."""
+    if text is None:
+        return None
+    text = text.strip()
+    if text.isascii() and text.isdecimal():
+        return int(text[:9]) * 1000
+    try:
+        return max(0, int((parsedate_to_datetime(text).timestamp() - time.time()) * 1000))
+    except ValueError:
+        return None
+
+
+class Courier:
+    """Sends notices to webhooks, and no notice waits for another webhook or another alert."""
+
+    def __init__(
+        self,
+        webhooks: Mapping[str, Webhook],
+        tell: Callable[[str], None],
+        rules: Collection[str] = (),
+        kept: str = "",
+    ) -> None:
+        """``tell`` is called with failures. ``rules``: the names of all. ``kept``: what ``state`` gave before a
+        restart.
+        """
+        self._webhooks = webhooks
+        self._tell = tell
+        self._began_ms = time.time_ns() // 1_000_000 - time.monotonic_ns() // 1_000_000
+        before = json.loads(kept or "{}")
+        self.outboxes = {name: Outbox(_of_known(before.get(name), rules), self._now_ms()) for name in webhooks}
+        self._news = {name: asyncio.Event() for name in webhooks}
+        self._failing: set[str] = set()
+        self.changed = asyncio.Event()
+
+    def _now_ms(self) -> int:
+        """A clock that is never set."""
+        return self._began_ms + time.monotonic_ns() // 1_000_000
+
+    def state(self) -> str:
+        """All that has to be known after a restart."""
+        return json.dumps({name: outbox.state() for name, outbox in self.outboxes.items()})
+
+    def ages_ms(self) -> Iterator[tuple[str, int]]:
+        """How long the oldest notice of each webhook waits."""
+        return ((name, outbox.age_ms(self._now_ms())) for name, outbox in self.outboxes.items())
+
+    def take(self, notice: Notice) -> None:
+        """Send the notice to its webhooks."""
+        for name in notice.to:
+            outbox = self.outboxes[name]
+            was_dropping = outbox.counts["dropped"] > 0
+            outbox.take(notice._replace(to=(name,)), self._now_ms())
+            if outbox.counts["dropped"] and not was_dropping:
+                self._tell(f"webhook {name}: too many notices wait; the oldest are dropped")
+            self._news[name].set()
+            self.changed.set()
+
+    async def run(self, *, is_kept: bool) -> None:
+        """Send what comes until this is cancelled; then end what is under way. ``is_kept``: what waits is sent after
+        a restart; otherwise it is tried once more.
+        """
+        pool = ThreadPoolExecutor(AT_ONCE * max(1, len(self._webhooks)), thread_name_prefix="groupkeeper-webhook")
+        under_way: set[asyncio.Task[None]] = set()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name in self._webhooks:
+                    group.create_task(self._serve(name, pool, under_way))
+        finally:
+            try:
+                async with asyncio.timeout(_LAST_S):
+                    await self._end(pool, under_way, is_kept)
+            except TimeoutError:
+                pass
+            for each in under_way:
+                each.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
+            if not is_kept:
+                self._say_lost()
+
+    async def _serve(self, name: str, pool: ThreadPoolExecutor, under_way: set[asyncio.Task[None]]) -> None:
+        outbox, news = self.outboxes[name], self._news[name]
+        while True:
+            news.clear()
+            self._begin(name, pool, under_way)
+            pause_ms = outbox.pause_ms(self._now_ms())
+            try:
+                async with asyncio.timeout(None if pause_ms is None else pause_ms / 1000):
+                    await news.wait()
+            except TimeoutError:
+                pass
+
+    def _begin(self, name: str, pool: ThreadPoolExecutor, under_way: set[asyncio.Task[None]]) -> None:
+        """All requests that are due."""
+        while (notice := self.outboxes[name].next(self._now_ms())) is not None:
+            task = asyncio.create_task(self._bring(name, notice, pool))
+            under_way.add(task)
+            task.add_done_callback(under_way.discard)
+
+    async def _bring(self, name: str, notice: Notice, pool: ThreadPoolExecutor) -> None:
+        outbox = self.outboxes[name]
+        failure = await asyncio.get_running_loop().run_in_executor(
+            pool, post, *request_of(notice, self._webhooks[name])
+        )
+        if failure is None:
+            outbox.succeeded(notice.key, self._now_ms())
+        elif outbox.failed(notice.key, failure, self._now_ms()):
+            self._tell(f"webhook {name}: {failure.text}; given up: {title(notice)}")
+        elif name not in self._failing:
+            self._failing.add(name)
+            self._tell(f"webhook {name}: {failure.text}; retrying")
+        if name in self._failing and not outbox.is_failing:
+            self._failing.discard(name)
+            self._tell(f"webhook {name}: no notice waits for a retry any more")
+        self._news[name].set()
+        self.changed.set()
+
+    async def _end(self, pool: ThreadPoolExecutor, under_way: set[asyncio.Task[None]], is_kept: bool) -> None:
+        if not is_kept:
+            for outbox in self.outboxes.values():
+                outbox.hurry(self._now_ms())
+        while True:
+            if not is_kept:
+                for name in self._webhooks:
+                    self._begin(name, pool, under_way)
+            if not under_way:
+                return
+            await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+
+    def _say_lost(self) -> None:
+        for name, outbox in self.outboxes.items():
+            if outbox.pending:
+                self._tell(f"webhook {name}: {outbox.pending} notices were not taken, and no history keeps them")
+
+
+def _of_known(kept: Any, rules: Collection[str]) -> Any:
+    """Without alerts of rules that are gone, which would never be resolved."""
+    if not kept:
+        return None
+    waiting = [each for each in kept["waiting"] if each[0][0] in rules or each[-1][-1][0] == Kind.RESOLVED]
+    return {"waiting": waiting, "missed": [key for key in kept["missed"] if key[0] in rules]}
