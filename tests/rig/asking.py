@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -83,12 +84,15 @@ class Desk:
     Attributes:
         exporter: where `groupkeeper serve` answers that watches them.
         token: what one logs in with there to change something.
+        view_token: what one logs in with there who may only look.
     """
 
     exporter = ""
     token = ""
+    view_token = ""
 
     def __init__(self, servers: Mapping[str, str], folder: Path) -> None:
+        self._deeds: dict[str, list[str]] = {}
         self.servers = servers
         self.folder = folder
         self.environment = {
@@ -97,6 +101,13 @@ class Desk:
             "XDG_CONFIG_HOME": str(folder),
             "NO_COLOR": "1",
         }
+
+    def next_deed(self, cluster: str, deeds: Sequence[str], rng: random.Random) -> str:
+        """Each of them in its turn, so that a short run has most of them; in another order on each cluster."""
+        left = self._deeds.setdefault(cluster, [])
+        if not left:
+            left += rng.sample(deeds, len(deeds))
+        return left.pop()
 
     def run(self, cluster: str, *words: str, command: str = "groupkeeper", stdin: str | None = None) -> Answer:
         """The text of a command's output, of which it is said to which cluster it goes."""

@@ -30,7 +30,6 @@ from tests.rig.judges import describe as judge_describe
 from tests.rig.judges import exporter as judge_exporter
 from tests.rig.judges import members as judge_members
 from tests.rig.judges import offsets as judge_offsets
-from tests.rig.judges import page_changes as judge_page_changes
 from tests.rig.judges import pages as judge_pages
 from tests.rig.judges import pipeline as judge_pipeline
 from tests.rig.judges import plans as judge_plans
@@ -40,7 +39,8 @@ from tests.rig.judges import sums as judge_sums
 from tests.rig.judges import sweep as judge_sweep
 from tests.rig.judges import times as judge_times
 from tests.rig.judges import watch as judge_watch
-from tests.rig.judges.exporter import Serving
+from tests.rig.judges.changing import page_changes as judge_page_changes
+from tests.rig.judges.exporter import CHANGER, VIEWER, Serving
 from tests.rig.judges.watch import Watching
 from tests.rig.story import Consumer, Sleeper, Story
 from tests.rig.truth import Truth
@@ -163,7 +163,8 @@ class Run:
                 stack.callback(one.kill)
             serving = Serving(servers, self.folder, self.desk.environment)
             stack.callback(serving.kill)
-            self.desk.exporter, self.desk.token = serving.address, serving.token
+            self.desk.exporter = serving.address
+            self.desk.token, self.desk.view_token = (serving.tokens[name] for name in (CHANGER, VIEWER))
             began = time.monotonic()
             until = began + self.story.minutes * 60
             while time.monotonic() < until and not self.has_failed:
@@ -318,10 +319,14 @@ class Run:
 
     def _change_and_clone(self) -> None:
         for cluster in self.story.clusters:
-            judge = self.rng.choice(
-                (judge_plans, judge_deletes, judge_page_changes)
-            )  # one of them, as commands cost time
-            self._take(judge.NAME, judge.act(self.desk, cluster, self.rng, self.truth, self.notebook))
+            # One of them, as commands cost time.
+            judge = self.rng.choice([judge_plans, judge_deletes, judge_page_changes, judge_page_changes])
+            if judge is judge_page_changes:
+                verdict = judge_page_changes.act(
+                    self.desk, self.story, cluster, self.rng, self.truth, self.notebook)  # fmt: skip
+            else:
+                verdict = judge.act(self.desk, cluster, self.rng, self.truth, self.notebook)
+            self._take(judge.NAME, verdict)
             self.learn()
         sweeps = [judge_sweep.ask(self.desk, cluster, self.rng) for cluster in self.story.clusters]
         self._hear()

@@ -22,6 +22,14 @@ RELEASES = 2
 """So often a record is given back, at most: after `group.share.delivery.count.limit` deliveries it is archived."""
 
 
+def begin_at_the_oldest(admin: AdminClient, group: str) -> None:
+    """So that a share group is given all there is."""
+    setting = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[setting])
+    for altered in admin.incremental_alter_configs([resource]).values():
+        altered.result(PATIENCE_S)
+
+
 class SharerThread(Performer):
     actor: Sharer
 
@@ -29,10 +37,7 @@ class SharerThread(Performer):
         actor = self.actor
         servers: dict[str, Any] = {"bootstrap.servers": self.servers[actor.cluster], "log_level": 0}
         admin = AdminClient({**servers, **CLIENT})
-        setting = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ResourceType.GROUP, actor.group, incremental_configs=[setting])
-        for altered in admin.incremental_alter_configs([resource]).values():
-            altered.result(PATIENCE_S)
+        begin_at_the_oldest(admin, actor.group)
         self._client = confluent_kafka.ShareConsumer(
             {**servers, "group.id": actor.group, "client.id": actor.name, "share.acknowledgement.mode": "explicit",
              "max.poll.records": 100}

@@ -26,14 +26,32 @@ CERTAINTIES = (*EXACT, "bounded", "time")
 Identity = tuple[str, int]
 
 
+class Copied(NamedTuple):
+    """The group that is cloned, and how its topic is mirrored."""
+
+    source: str
+    group: str
+    topic: str
+    shape: str
+
+    @property
+    def about(self) -> dict[str, str]:
+        """As an answer has it."""
+        return self._asdict()
+
+
+def mirrored(story: Story) -> list[tuple[Committer, Producer]]:
+    """Groups without members that commit for a mirrored topic, in its own cluster, with who writes it."""
+    mirrors = {actor.topic: actor for actor in story.actors if isinstance(actor, Producer) and actor.mirror is not None}
+    return [(actor, mirrors[actor.topics[0]]) for actor in story.actors
+            if isinstance(actor, Committer) and actor.topics[0] in mirrors
+            and actor.cluster == mirrors[actor.topics[0]].cluster]  # fmt: skip
+
+
 def act(desk: Desk, story: Story, rng: random.Random, truth: Truth) -> Verdict:
     """Plans the clone of one group of a mirrored topic, while everything rests."""
     verdict = Verdict()
-    mirrors = {actor.topic: actor for actor in story.actors if isinstance(actor, Producer) and actor.mirror is not None}
-    groups = [actor for actor in story.actors if isinstance(actor, Committer) and actor.topics[0] in mirrors
-              and actor.cluster == mirrors[actor.topics[0]].cluster]  # fmt: skip
-    for committer in groups:
-        writer = mirrors[committer.topics[0]]
+    for committer, writer in mirrored(story):
         assert writer.mirror is not None
         if not truth.by_group.get((committer.cluster, committer.group)):
             verdict.leave("clone: nothing committed yet")
@@ -42,9 +60,8 @@ def act(desk: Desk, story: Story, rng: random.Random, truth: Truth) -> Verdict:
             writer.mirror.cluster, "plan", "clone", literal(committer.group), f"{committer.group}-copy", "--all-topics",
             "--from-bootstrap-server", desk.servers[committer.cluster],
         )  # fmt: skip
-        about = {"source": committer.cluster, "group": committer.group, "topic": writer.topic,
-                 "shape": f"{writer.topic} times={writer.times} {writer.mirror}"}  # fmt: skip
-        answer = replace(answer, about=about)
+        shape = f"{writer.topic} times={writer.times} {writer.mirror}"
+        answer = replace(answer, about=Copied(committer.cluster, committer.group, writer.topic, shape).about)
         found = judge(truth, answer)
         verdict.add(found)
         if not found.differences:

@@ -6,6 +6,7 @@ import copy
 import math
 import random
 import re
+import secrets
 import signal
 import subprocess
 import time
@@ -30,6 +31,17 @@ from groupkeeper.client.admin.types import Position
 NAME = "exporter"
 INTERVAL = "3s"
 PATIENCE_S = 120.0
+CHANGER, VIEWER = "ann", "bob"
+"""Who may change everything, and who may only look."""
+ROLES = f"""
+[[role]]
+users = ["{CHANGER}"]
+may = "change"
+
+[[role]]
+users = ["{VIEWER}"]
+may = "view"
+"""
 
 PARTITION_LAG = "groupkeeper_group_partition_lag"
 PARTITION_SECONDS = "groupkeeper_group_partition_lag_seconds"
@@ -57,23 +69,30 @@ Series = dict[str, dict[Names, float]]
 
 
 class Serving:
-    """The command, as it runs. ``address``: where it answers; ``token``: what one logs in with there."""
+    """The command, as it runs. ``address``: where it answers; ``tokens``: of who may change something, and of who may
+    look.
+    """
 
     def __init__(self, servers: Mapping[str, str], folder: Path, environment: Mapping[str, str]) -> None:
         named = (word for name, one in servers.items() for word in ("--bootstrap-server", f"{name}={one}"))
+        self.tokens = {name: secrets.token_hex(16) for name in (CHANGER, VIEWER)}
+        files = {"tokens": "".join(f"{name} {token}\n" for name, token in self.tokens.items()), "roles.toml": ROLES}
+        for file, text in files.items():
+            (folder / file).write_text(text)
         self._said = folder / "serve.log"
         with self._said.open("w") as said:
             self._child = subprocess.Popen(
                 [str(BIN / "groupkeeper"), "serve", *named, "--port", "0", "--interval", INTERVAL, "--allow-changes",
-                 "--series", "partitions,members", "--history", str(folder / "watched.sqlite")],
+                 "--series", "partitions,members", "--history", str(folder / "watched.sqlite"),
+                 "--token-file", str(folder / "tokens"), "--roles", str(folder / "roles.toml")],
                 stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, env=dict(environment),
             )  # fmt: skip
         deadline = time.monotonic() + PATIENCE_S
-        while (found := re.search(r"at http://([^/]+)/login with (\S+)\n", self._said.read_text())) is None:
+        while (found := re.search(r"at http://([^/\s]+)", self._said.read_text())) is None:
             assert self._child.poll() is None, self._said.read_text()
             assert time.monotonic() < deadline, self._said.read_text()
             time.sleep(0.05)
-        self.address, self.token = found.groups()
+        self.address = found[1]
 
     def end(self) -> Iterator[Difference]:
         """SIGTERM, and what is wrong with how it ends."""
@@ -91,7 +110,7 @@ def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
     """What a poll found that began after the question."""
     asked, deadline = now(), time.monotonic() + PATIENCE_S
     while True:
-        series = _read(desk.exporter, cluster)
+        series = _read(desk, cluster)
         began_s = series.get(BEGAN, {}).get((), 0.0)
         if began_s * 1e9 > asked and () in series.get(MEASURED, {}):
             return Answer(cluster, asked, now(), series, about={"to": "end", "by": "topic"})
@@ -99,9 +118,17 @@ def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
         time.sleep(0.3)
 
 
-def _read(address: str, cluster: str) -> Series:
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:
-        text = answer.read().decode()
+def get(desk: Desk, path: str) -> str:
+    """What is served to who may look."""
+    request = urllib.request.Request(f"http://{desk.exporter}{path}")
+    request.add_header("Authorization", f"Bearer {desk.view_token}")
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
+def _read(desk: Desk, cluster: str) -> Series:
+    text = get(desk, "/metrics")
     found: Series = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:

@@ -12,7 +12,6 @@ import io
 import random
 import re
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -153,7 +152,7 @@ def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
         told = judge_exporter.ask(desk, cluster, rng, truth)
         measured = datetime.fromtimestamp(told.content[MEASURED][()], UTC)
         try:
-            seen, instants = _read(desk.exporter, cluster, rng, told.content)
+            seen, instants = _read(desk, cluster, rng, told.content)
         except HTTPError as error:  # a group or topic that the poll in between did not find any more
             found = f"{error.code} at {error.url}"
         else:
@@ -163,14 +162,12 @@ def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
         assert time.monotonic() < deadline, f"pages of {cluster} at {measured}: {found}"
 
 
-def _read(address: str, cluster: str, rng: random.Random, told: Series) -> tuple[Seen, set[str]]:
+def _read(desk: Desk, cluster: str, rng: random.Random, told: Series) -> tuple[Seen, set[str]]:
     """All pages of a cluster, and the instants that they state."""
     instants: set[str] = set()
 
     def text(path: str, **parameters: str) -> str:
-        with urllib.request.urlopen(f"http://{address}{path}?{urlencode(parameters)}", timeout=60) as answer:
-            content: str = answer.read().decode()
-        return content
+        return judge_exporter.get(desk, f"{path}?{urlencode(parameters)}")
 
     def page(path: str, **parameters: str) -> Page:
         found = Page(text(path, cluster=cluster, **parameters))

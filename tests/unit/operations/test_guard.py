@@ -146,6 +146,13 @@ def test_a_sweep_commits_once_more_what_is_in_the_log() -> None:
     ]
 
 
+def test_a_share_group_is_reset_to_where_it_begins_as_records_ahead_of_it_are_done() -> None:
+    plan = plan_of({P: Change(commit(5), commit(5))})._replace(kind=Kind.SHARE_RESET)
+    assert judge(plan, NOW, LOGS) == Verdict(plan.groups, (), ())
+    moved = plan_of({P: Change(commit(3), commit(5))})._replace(kind=Kind.SHARE_RESET)
+    assert judge(moved, NOW, LOGS) == Verdict((), (("g", P),), ())
+
+
 def test_new_partitions_do_not_matter_to_a_plan_for_some() -> None:
     plan = plan_of(PLAN.groups[0].changes, partitions=None)
     assert judge(plan, NOW, logs_of({P: (0, 10)}, partitions=3)).troubles == ()

@@ -104,8 +104,11 @@ def _judge_group(
 
 
 def _is_renewed(plan: Plan, change: Change) -> bool:
-    """Whether the same offset is recommitted, so that it doesn't expire."""
-    return plan.kind is Kind.SWEEP and change.before is not None and change.before == change.after
+    """Whether the same offset is set again: in a sweep, so that it doesn't expire; of a share group, so that records
+    that were done ahead of it are delivered again.
+    """
+    is_kept = change.before is not None and change.before == change.after
+    return is_kept and plan.kind in (Kind.SWEEP, Kind.SHARE_RESET)
 
 
 def _are_unread(group: GroupPlan, groups: Groups) -> bool:

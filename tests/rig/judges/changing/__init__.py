@@ -1,0 +1,1 @@
+"""Changes that are made from pages: planned, applied, found in the journal, read on from, and taken back."""
