@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-__all__ = ["WHY_NOT", "Opened", "aside", "chromium", "expect", "opened"]
+__all__ = ["AXE", "WHY_NOT", "Opened", "aside", "chromium", "expect", "hindrances", "opened"]
 
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 _COMMAND = os.environ.get("CHROMIUM") or next((found for name in _NAMES if (found := shutil.which(name))), None)
@@ -25,6 +27,9 @@ WHY_NOT = (
     else ""
 )  # fmt: skip
 """Why there is no browser here; empty: there is one."""
+
+AXE = next(iter((Path(__file__).parents[2] / "build").glob("axe-core-*/axe.min.js")), None)
+"""axe-core, where it is there."""
 
 T = TypeVar("T")
 
@@ -82,6 +87,15 @@ def opened(
         yield Opened(page, complaints, requests)
     finally:
         context.close()
+
+
+def hindrances(page: Page) -> list[str]:
+    """What keeps people from using the page as it is now, by the rules of axe-core, which must be there."""
+    assert AXE is not None
+    page.evaluate(f"{AXE.read_text()};0")
+    result: Any = json.loads(page.evaluate("axe.run().then((found) => JSON.stringify(found.violations))"))
+    assert page.evaluate("axe.version")
+    return [f"{each['id']}: {[node['html'][:160] for node in each['nodes'][:2]]}" for each in result]
 
 
 def expect(what: Any) -> Any:

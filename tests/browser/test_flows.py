@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-import json
 import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 import pytest
 from confluent_kafka import Consumer
 from tests.apache_kafka import require as require_apache_kafka
-from tests.browser.opened import WHY_NOT, aside, expect, opened
+from tests.browser.opened import AXE, WHY_NOT, aside, expect, hindrances, opened
 from tests.cli.stages import SETTINGS
 from tests.live.stage import arrange
 from tests.web.serving import Served, serving
@@ -29,7 +28,6 @@ from groupkeeper.testing.background import BackgroundBroker
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-AXE = next(iter((Path(__file__).parents[2] / "build").glob("axe-core-*/axe.min.js")), None)
 
 pytestmark = [
     pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT),
@@ -251,19 +249,13 @@ def made_paths(alice: Person) -> list[str]:
 @pytest.mark.skipif(AXE is None, reason="no axe-core: 'make browser' gets it")
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 def test_nothing_keeps_people_from_using_a_page(stage: Stage, browser: Browser, is_dark: bool) -> None:
-    assert AXE is not None
     found: dict[str, list[str]] = {}
     with opened(browser, is_dark=is_dark) as (page, _, _):
         alice = Person(stage, page)
         alice.log_in()
-        script = AXE.read_text()
         for path in [*stage.paths, *made_paths(alice)]:
             alice.open(path)
-            page.evaluate(f"{script};0")
-            result: Any = json.loads(page.evaluate("axe.run().then((found) => JSON.stringify(found.violations))"))
-            assert page.evaluate("axe.version")
-            said = [f"{each['id']}: {[node['html'][:160] for node in each['nodes'][:2]]}" for each in result]
-            if said:
+            if said := hindrances(page):
                 found[path] = said
     assert found == {}
 

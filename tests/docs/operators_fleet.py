@@ -17,6 +17,7 @@ Row = tuple[Any, ...]
 
 CLUSTERS = ("east", "west")
 ASSIGNED = [{"topic": "clicks", "topic_id": None, "partitions": [0]}]
+RESET = "groupkeeper groups reset billing --to-offset 2000 --execute"
 HOUR_MS = 3_600_000
 MIB = 1_000_000
 
@@ -146,12 +147,12 @@ FLEET: dict[str, tuple[str, *tuple[Row, ...]]] = {
     ),
     "rewinds": (
         ("group_id topic partition rewind_time from_offset to_offset records "
-        "direction was_empty log_partition log_offset"),
-        ("billing", "orders", 0, at("2026-02-24T09:15"), 5000, 2000, 3000, "back", True, 1, 10),
-        ("billing", "orders", 1, at("2026-02-24T09:15"), 6000, 2000, 4000, "back", True, 1, 11),
-        ("mail", "clicks", 0, at("2026-02-24T23:00"), 250, 240, 10, "back", False, 2, 7),
-        ("search", "orders", 1, at("2026-02-25T00:00"), 100, 700, -600, "ahead", True, 2, 20),
-        ("mail", "clicks", 0, ago(days=40), 20, 0, 20, "back", True, 2, 1),
+        "direction was_empty log_partition log_offset changed_by command"),
+        ("billing", "orders", 0, at("2026-02-24T09:15"), 5000, 2000, 3000, "back", True, 1, 10, "ana", RESET),
+        ("billing", "orders", 1, at("2026-02-24T09:15"), 6000, 2000, 4000, "back", True, 1, 11, None, None),
+        ("mail", "clicks", 0, at("2026-02-24T23:00"), 250, 240, 10, "back", False, 2, 7, None, None),
+        ("search", "orders", 1, at("2026-02-25T00:00"), 100, 700, -600, "ahead", True, 2, 20, None, None),
+        ("mail", "clicks", 0, ago(days=40), 20, 0, 20, "back", True, 2, 1, None, None),
     ),
     "commits": (
         "group_id topic partition log_partition log_offset log_time committed_offset metadata is_tombstone removed_by",
@@ -326,8 +327,8 @@ ANSWERS: dict[str, list[Row]] = {
         ("billing", "orders", "deleted", 1, at("2026-02-24T08:45")),
     ],
     "What did the reset of Tuesday change?": [
-        (at("2026-02-24T09:15"), "billing", "orders", 0, 5000, 2000, 3000),
-        (at("2026-02-24T09:15"), "billing", "orders", 1, 6000, 2000, 4000),
+        (at("2026-02-24T09:15"), "billing", "orders", 0, 5000, 2000, 3000, "ana", RESET),
+        (at("2026-02-24T09:15"), "billing", "orders", 1, 6000, 2000, 4000, None, None),
     ],
     "Which offsets had a group committed at that time?": [
         ("orders", 0, 5000, at("2026-02-24T08:00")),

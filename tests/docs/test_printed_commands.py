@@ -54,6 +54,8 @@ def test_the_command_and_its_options_exist(command: str, tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "owners.txt").write_text("team-a-* team-a\n")
     (tmp_path / "key.txt").write_text("a key that is long enough\n")
+    (tmp_path / "journals").mkdir()
+    (tmp_path / "journals" / "ops1.jsonl").touch()
     words = shlex.split(command, comments=True)[1:]
     try:
         parser().parse_args(words)

@@ -37,6 +37,7 @@ __all__ = [
     "add_checkpoints",
     "add_clusters",
     "add_directory",
+    "add_journals",
     "add_output",
     "add_owners",
     "add_spark",
@@ -162,6 +163,23 @@ def _owners(path: str) -> Any:
         raise ArgumentTypeError(str(error)) from None
 
 
+def add_journals(parser: ArgumentParser) -> None:
+    """The argument that names journals of changes."""
+    parser.add_argument(
+        "--journal", action="append", metavar="PATH", dest="journals", default=[], type=_journal,
+        help="who moved offsets, and by which command, for the table rewinds: a journal of groupkeeper, or a folder of "
+        "those of several hosts (*.jsonl, at any depth); may be given several times; this user's: "
+        "~/.local/state/groupkeeper/journal.jsonl",
+    )  # fmt: skip
+
+
+def _journal(path: str) -> str:
+    where = Path(path).expanduser()
+    if not where.is_file() and not (where.is_dir() and next(where.rglob("*.jsonl"), None)):
+        raise ArgumentTypeError(f"{path!r}: there is no journal, and no folder that has some (*.jsonl)")
+    return path
+
+
 def add_spark(parser: ArgumentParser) -> None:
     """Adds the options that select where Spark runs."""
     how = parser.add_argument_group("Spark")
@@ -195,6 +213,7 @@ def _add_snapshot_arguments(parser: ArgumentParser, timeout_ms: int = TIMEOUT_MS
     add_clusters(parser, timeout_ms=timeout_ms)
     add_checkpoints(parser)
     add_owners(parser)
+    add_journals(parser)
     add_privacy(parser)
     add_spark(parser)
     add_lake(parser)
@@ -233,7 +252,7 @@ def snapshot_work(
         summary: Summary = snapshot(
             spark, source, options.tables, screen,
             found=found, is_remote=is_remote, from_start=from_start, lake=lake_choice(options),
-            checkpoints=options.checkpoints, owners=options.owners,
+            checkpoints=options.checkpoints, owners=options.owners, journals=options.journals,
         )  # fmt: skip
         return summary
 
@@ -269,7 +288,7 @@ def _follow(options: Namespace) -> int:
         summary: Summary = import_job("follow").follow(
             spark, source, options.tables, stop, screen,
             interval_s=options.interval, refresh_s=options.refresh, found=found, lake=lake_choice(options),
-            checkpoints=options.checkpoints, owners=options.owners,
+            checkpoints=options.checkpoints, owners=options.owners, journals=options.journals,
         )  # fmt: skip
         return summary
 

@@ -18,6 +18,7 @@ from groupkeeper.cli.framework.terminal import has_colour
 from groupkeeper.cli.pipeline.family import (
     add_checkpoints,
     add_clusters,
+    add_journals,
     add_output,
     add_owners,
     add_spark,
@@ -61,6 +62,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_clusters(parser, "no request is sent to a cluster; the tables are used as they are")
     add_checkpoints(parser)
     add_owners(parser)
+    add_journals(parser)
     add_privacy(parser)
     add_spark(parser)
 
@@ -97,7 +99,13 @@ def _run(options: Namespace) -> int:
             from groupkeeper.cli.pipeline.watch import Screen
 
             problems = do_job(options, "report", snapshot_work(options), Screen()).problems
-        report: Report = reading.read_report(options.tables, hours=options.hours, top=options.top)
+        report: Report = reading.read_report(
+            options.tables,
+            hours=options.hours,
+            top=options.top,
+            journals=options.journals,
+            note=lambda said: complain(f"note: {said}\n"),
+        )
         save(target, [page.page(report)])
     except (SourceError, Unsaved) as error:
         complain(f"error: {error}\n")
@@ -168,14 +176,15 @@ def _worst(report: Report) -> _Section:
 
 def _rewinds(report: Report) -> _Section:
     from groupkeeper.pipeline.report import words
+    from groupkeeper.pipeline.report.moves import made_by, moves_of, sums
 
+    moves = moves_of(report.rewinds)
     rows = [
-        [words.moment(each.rewind_time), *_names(report, each), f"{words.name(each.topic)}-{each.partition}",
-         words.number(each.from_offset), words.number(each.to_offset), words.number(each.records)]
-        for each in report.rewinds[: report.top]
+        [words.moment(each.until), words.name(each.groups[0]) + " …" * (len(each.groups) > 1),
+         words.number(len(each.places)), *(words.number(one or None) for one in sums(each.places)), made_by(each)]
+        for each in moves[: report.top]
     ]  # fmt: skip
-    heads = ["WHEN", *_name_heads(report), "PARTITION", "FROM", "TO", "RECORDS"]
-    return "Rewinds and jumps", heads, rows, len(report.rewinds)
+    return "Rewinds and jumps", ["WHEN", "GROUP", "PARTITIONS", "AGAIN", "SKIPPED", "BY"], rows, len(moves)
 
 
 def _stale(report: Report) -> _Section:

@@ -176,6 +176,24 @@ class Journal:
             return None
         return Recorded(head, groups, outcomes.result(len(groups)), tuple(outcomes.lost), broken)
 
+    def changes(self) -> tuple[list[Recorded], int]:
+        """All changes with everything in them, oldest first, and how many lines make no sense. Raises
+        JournalUnreadable.
+        """
+        found: dict[str, tuple[Head, dict[str, dict[TopicPartition, Pair]], _Outcomes]] = {}
+        broken = 0
+        for line in self._lines():
+            if line is None:
+                broken += 1
+            elif isinstance(line, _Ended):
+                if line.id in found:
+                    found[line.id][2].add(line)
+            else:
+                _, groups, _ = found.setdefault(line.head.id, (line.head, {}, _Outcomes()))
+                groups[line.group_id] = _pairs(line.offsets)
+        every = found.values()
+        return [Recorded(head, own, ends.result(len(own)), tuple(ends.lost)) for head, own, ends in every], broken
+
     def _append(self, lines: Iterable[Mapping[str, Any]]) -> None:
         try:
             is_new = not self.path.exists()

@@ -15,7 +15,7 @@ import pyarrow as pa
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.tables import DECODED
 
-__all__ = ["KEEP", "KINDS", "MODES", "PRIVATE_FIELDS", "PUBLIC_FIELDS", "Privacy"]
+__all__ = ["DROP", "KEEP", "KINDS", "MODES", "PRIVATE_FIELDS", "PUBLIC_FIELDS", "Privacy"]
 
 KEEP, DROP, SALT = MODES = ("keep", "drop", "salt")
 KINDS = ("hosts", "client_ids", "member_ids", "metadata")
@@ -115,7 +115,7 @@ class Privacy(NamedTuple):
         if self.metadata == DROP:
             return pa.nulls(len(texts), pa.string())
         found = texts.dictionary_encode()
-        salted = pa.array([self._text("metadata", text) for text in found.dictionary.to_pylist()], pa.string())
+        salted = pa.array([self.text("metadata", text) for text in found.dictionary.to_pylist()], pa.string())
         return salted.take(found.indices)
 
     def _record(self, text: str) -> str:
@@ -133,9 +133,10 @@ class Privacy(NamedTuple):
             return [self._without(each, field) for each in value]
         if not isinstance(value, str) or field in PUBLIC_FIELDS:
             return value
-        return self._text(PRIVATE_FIELDS[field], value) if field in PRIVATE_FIELDS else ""
+        return self.text(PRIVATE_FIELDS[field], value) if field in PRIVATE_FIELDS else ""
 
-    def _text(self, kind: str, text: str) -> str | None:
+    def text(self, kind: str, text: str) -> str | None:
+        """A text of this kind as it is kept; None: it is not."""
         mode = getattr(self, kind)
         if mode == KEEP or not text:
             return text

@@ -61,10 +61,11 @@ def follow(
     lake: LakeChoice | None = None,
     checkpoints: Sequence[Checkpoint] = (),
     owners: Sequence[Rule] = (),
+    journals: Sequence[str] = (),
 ) -> Summary:
     """Append to the history what the clusters write, every `interval_s`, and rebuild all other tables every
     `refresh_s` when there is something new, until `stop` is set. A cluster that fails is reported, and tried again.
-    `lake`, `checkpoints` and `owners` as for `snapshot`.
+    `lake`, `checkpoints`, `owners` and `journals` as for `snapshot`.
 
     Raises SourceError when the directory can't be written.
     """
@@ -73,6 +74,7 @@ def follow(
         parsed = with_privacy(parsed, output.ledger)
         following = _Following(output, parsed, Run(watch), interval_s, checkpoints)
         following.owners = owners
+        following.journals = journals
         try:
             following.begin(found)
             due_at = 0.0
@@ -104,7 +106,8 @@ def _refresh(output: Output, following: _Following, stop: threading.Event) -> bo
     for problem in strange:
         following.run.fail(problem)
     clusters = Clusters(following.options, instants, following.failed)
-    make_tables(output, Given(clusters, following.retentions, queries=queries, owners=following.owners), following.run)
+    given = Given(clusters, following.retentions, queries=queries, owners=following.owners, journals=following.journals)
+    make_tables(output, given, following.run)
     if len(problems) == before:
         following.made = basis
     del problems[before:]  # said; the next refresh tries again
@@ -144,6 +147,7 @@ class _Following:
         self.patience_s = _LEAST_PATIENCE_S + 2 * interval_s
         """For the queries to come to where the logs ended when they were measured."""
         self.owners: Sequence[Rule] = ()
+        self.journals: Sequence[str] = ()
         self._output = output
         self._checkpoints = checkpoints
         self._interval_s = interval_s

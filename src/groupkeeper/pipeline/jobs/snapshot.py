@@ -44,18 +44,20 @@ def snapshot(
     lake: LakeChoice | None = None,
     checkpoints: Sequence[Checkpoint] = (),
     owners: Sequence[Rule] = (),
+    journals: Sequence[str] = (),
 ) -> Summary:
     """Bring all tables in `directory` up to date; `options` are those of the source, `found` is the plan of the
     clusters, None: they are queried. A failure of one cluster does not affect the others. `from_start`: all tables but
     the history are made of the whole history, not of what is new. `lake`: the lake to write to from now on; None: the
-    one used before, if any. `checkpoints`: of queries shown among the groups; `owners`: of groups and topics.
+    one used before, if any. `checkpoints`: of queries shown among the groups; `owners`: of groups and topics;
+    `journals`: files of groupkeeper's journal, and folders of such.
 
     Raises SourceError when the directory can't be written.
     """
     run = Run(watch)
     with open_output(spark, directory, is_remote=is_remote, lake=lake) as output:
         given = update_history(output, options, run, found)
-        given = with_queries(spark, given, checkpoints, run)._replace(owners=owners)
+        given = with_queries(spark, given, checkpoints, run)._replace(owners=owners, journals=journals)
         make_tables(output, given, run, from_start=from_start)
     return run.summary
 

@@ -21,6 +21,7 @@ from groupkeeper.pipeline.jobs.transactions import transactions
 from groupkeeper.pipeline.kafka.options import OFFSETS_TOPIC
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.owners import Rule
+from groupkeeper.pipeline.present.changes import read_changes
 from groupkeeper.pipeline.present.edges import edges
 from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.lag import lag, to_estimate
@@ -89,8 +90,8 @@ _CLOCKS_MS = 3_600_000
 
 class Given(NamedTuple):
     """The input beside the tables: the clusters, their state at the instant of the tables, their retention of offsets,
-    queries of Spark, and the owners of groups and topics. `made_to` and `read_to`: new rows are those from the one up
-    to the other.
+    queries of Spark, the owners of groups and topics, and journals. `made_to` and `read_to`: new rows are those from
+    the one up to the other.
     """
 
     clusters: Clusters
@@ -99,6 +100,8 @@ class Given(NamedTuple):
     read_to: NextOffsets = MappingProxyType({})
     queries: Queries = Queries()
     owners: Sequence[Rule] = ()
+    journals: Sequence[str] = ()
+    """Files of groupkeeper's journal, and folders of such."""
     note: Callable[[str], None] = lambda text: None
     """Called with remarks about failed requests, and about topics that are other ones than before."""
 
@@ -107,6 +110,15 @@ class Given(NamedTuple):
         """The instant where one is needed for all clusters."""
         measured = [each.measured_ms for each in self.clusters.instants.values()]
         return max(measured, default=time.time_ns() // 1_000_000)
+
+    def changes(self) -> pa.Table:
+        """What the journals have now, as rows of present.moved.CHANGES."""
+        clusters = self.clusters
+        ids = {name: each.identity.cluster_id for name, each in clusters.instants.items()}
+        found, notes = read_changes(self.journals, ids, clusters.options.privacy)
+        for each in notes:
+            self.note(each)
+        return found
 
 
 class Sources(Protocol):
@@ -197,9 +209,10 @@ def _rates(tables: Sources, _: Given) -> DataFrame:
     return open_minutes(rates(tables.new(COMMITS), tables.now(GROUP_EVENTS), tables.then(RATES)), OPEN)
 
 
-def _rewinds(tables: Sources, _: Given) -> pa.RecordBatchReader:
+def _rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
     of = tables.rows_now
-    return rewinds(of(NEW_MOVES), of(MOVES), of(CURRENT_OFFSETS), of(LOG_OFFSETS), column=OPEN)
+    changes = given.changes() if given.journals else None
+    return rewinds(of(NEW_MOVES), of(MOVES), of(CURRENT_OFFSETS), of(LOG_OFFSETS), column=OPEN, changes=changes)
 
 
 def _recent_rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:

@@ -130,6 +130,10 @@ th[aria-sort=descending] button::after{content:" \\25BC"}
 .name{overflow-wrap:anywhere}
 .wide .name{min-width:18ch}
 .why{min-width:25ch}
+.why code{display:block;font-size:12.5px;margin:2px 0}
+.places{margin:2px 0 0;padding:0;list-style:none;color:var(--soft);font-size:13px;overflow-wrap:anywhere;
+font-variant-numeric:tabular-nums}
+.undone{margin:6px 0 0;padding-left:10px;border-left:3px solid var(--line)}
 .filter{margin:0 0 10px;width:min(100%,340px);padding:7px 10px;font:inherit;color:inherit;background:var(--card);
 border:1px solid var(--line);border-radius:6px}
 footer{margin-top:40px;font-size:13px;color:var(--soft);overflow-wrap:anywhere}

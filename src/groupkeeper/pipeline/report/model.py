@@ -131,7 +131,7 @@ class LagLine(NamedTuple):
 
 
 class Rewind(NamedTuple):
-    """A row of tables.REWINDS; `records` below 0 are those that were skipped."""
+    """A row of tables.REWINDS; `records` below 0 are those that were skipped. `change_id` None: no journal has it."""
 
     cluster: str
     group_id: str
@@ -142,6 +142,12 @@ class Rewind(NamedTuple):
     to_offset: int | None
     records: int | None
     was_empty: bool | None
+    change_id: str | None = None
+    change_kind: str | None = None
+    changed_by: str | None = None
+    changed_on: str | None = None
+    command: str | None = None
+    undoes: str | None = None
 
 
 class Stale(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from groupkeeper.pipeline.decode.privacy import DROP, KEEP, Privacy
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.report.model import Refresh
 from groupkeeper.pipeline.storage.stored import Stored
@@ -35,6 +36,16 @@ class Opened:
             )
         number = self._stored.number
         self.refresh = Refresh(number, self._stored.written_time) if number else None
+
+    @property
+    def cluster_ids(self) -> dict[str, str | None]:
+        """By the clusters' names in the tables, as far as runs have noted them; None: the brokers do not tell."""
+        return {name: each.cluster_id for name, each in self._stored.identities.items()}
+
+    @property
+    def privacy(self) -> Privacy:
+        """What may be added of people: what is salted in the tables is dropped here, where the key is not known."""
+        return Privacy(hosts=KEEP if self._stored.privacy.get("hosts", KEEP) == KEEP else DROP)
 
     def table(self, table: Table, columns: Sequence[str] | None = None, wanted: Any = None) -> Any:
         """Rows as an Arrow table; none of a table that is not there. `wanted`: an expression of Arrow; None: all."""

@@ -14,12 +14,17 @@ from groupkeeper.pipeline.report.front import verdict
 from groupkeeper.pipeline.report.look import SCRIPT, STYLE
 from groupkeeper.pipeline.report.markup import Cell, ago, named, nothing, number, sentence, status, table, text
 from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report
+from groupkeeper.pipeline.report.moves import Move, made_by, moves_of, sums
 from groupkeeper.pipeline.report.sections import anchor, sections
 
 __all__ = ["page", "verdict"]
 
 _MOST_ROWS = 500
 _MOST_EVENTS = 300
+_MOST_MOVED_GROUPS = 3
+_MOST_PLACES = 100
+"""Of an entry about rewinds."""
+
 _WITH_DATE_S = 10 * 86400
 _RULES = {
     "ok": "nothing waits for long",
@@ -229,18 +234,57 @@ def _rewinds(report: Report) -> str:
         return nothing("No offset was moved back, or ahead without reading.")
     rows = [
         [
-            markup.time(each.rewind_time),
-            named(_group(report, each.cluster, each.group_id)),
-            named(f"{text(each.topic)}-{each.partition}"),
-            number(each.from_offset),
-            number(each.to_offset),
-            Cell(_moved(each.records), "n", each.records or 0),
-            Cell({True: "reset: no members", False: "while it had members", None: "not known"}[each.was_empty]),
+            markup.time(each.until),
+            named(_moved_groups(report, each)),
+            number(len(each.places)),
+            number(again or None),
+            number(skipped or None),
+            Cell(_moved_by(each) + _places(each), "why"),
         ]
-        for each in report.rewinds
+        for each in moves_of(report.rewinds)
+        for again, skipped in [sums(each.places)]
     ]
-    heads = [("when", "t"), ("group", ""), ("partition", ""), ("from", "n"), ("to", "n"), ("records", "n"), ("how", "")]
-    return table(heads, rows, _MOST_EVENTS, "rewinds", name="rewinds")
+    heads = [
+        ("when", "t"), ("group", ""), ("partitions", "n"), ("read again", "n"), ("skipped", "n"),
+        ("by whom, and how", ""),
+    ]  # fmt: skip
+    return (
+        '<p class="note">What one change has moved is one entry, and so is what a group has moved within a minute. An '
+        "undo stands with what it undid. Who did it is told where a journal of groupkeeper has it (--journal).</p>"
+        + table(heads, rows, _MOST_EVENTS, "rewinds", name="rewinds")
+    )
+
+
+def _moved_groups(report: Report, move: Move) -> str:
+    groups = move.groups
+    shown = ", ".join(_group(report, move.change.cluster, each) for each in groups[:_MOST_MOVED_GROUPS])
+    more = len(groups) - _MOST_MOVED_GROUPS
+    return shown + (f" and {more:,} more" if more > 0 else "")
+
+
+def _moved_by(move: Move) -> str:
+    """Who and how; then the undos."""
+    html = sentence(made_by(move))
+    if move.change.command:
+        html += f"<code>{sentence(move.change.command)}</code>"
+    return html + "".join(
+        f'<p class="undone"><b>undone</b> {words.moment(each.until)}: {_moved_by(each)}</p>' for each in move.undone
+    )
+
+
+def _places(move: Move) -> str:
+    """The offsets of each partition, folded if there are some."""
+    several = len(move.groups) > 1
+    rows = "".join(
+        f"<li>{f'{text(each.group_id)}: ' if several else ''}{text(each.topic)}-{each.partition}: "
+        f"{words.number(each.from_offset)} → {words.number(each.to_offset)}, {_moved(each.records)}</li>"
+        for each in sorted(move.places, key=lambda each: each[1:4])[:_MOST_PLACES]
+    )
+    left = len(move.places) - _MOST_PLACES
+    rows += f"<li>{left:,} more</li>" if left > 0 else ""
+    if len(move.places) == 1:
+        return f'<ul class="places">{rows}</ul>'
+    return f'<details><summary>offsets</summary><ul class="places">{rows}</ul></details>'
 
 
 def _moved(records: int | None) -> str:

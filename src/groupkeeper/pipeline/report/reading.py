@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.present.changes import read_changes
+from groupkeeper.pipeline.present.moved import told_by
 from groupkeeper.pipeline.report import impact
 from groupkeeper.pipeline.report.details import read_details
 from groupkeeper.pipeline.report.lag_lines import Key, Window, lag_lines, measured_lines
@@ -43,14 +45,23 @@ _TRENDS = ("cluster", "group_id", "topic", "partition", "lag", "lag_ms", "produc
 _Number = TypeVar("_Number", int, float)
 
 
-def read_report(directory: str, *, hours: float, top: int) -> Report:
+def read_report(
+    directory: str,
+    *,
+    hours: float,
+    top: int,
+    journals: Sequence[str] = (),
+    note: Callable[[str], None] = lambda text: None,
+) -> Report:
     """The report of the tables in `directory` (a path or URI), for the `hours` before the latest time in them.
+    `journals`: files of groupkeeper's journal, and folders of such, for what the tables do not know of rewinds;
+    `note` is called with what cannot be read of them.
 
     Raises SourceError when there are no tables, or they cannot be read.
     """
     for left in reversed(range(_TRIES)):
         try:
-            return _Reader(directory).report(hours, top)
+            return _Reader(directory, journals, note).report(hours, top)
         except FileNotFoundError:  # tables were replaced since they were listed: these files are no set any more
             if not left:
                 raise SourceError(
@@ -64,8 +75,10 @@ def read_report(directory: str, *, hours: float, top: int) -> Report:
 
 
 class _Reader:
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, journals: Sequence[str], note: Callable[[str], None]) -> None:
         self._directory = directory
+        self._journals = journals
+        self._note = note
         self._opened = Opened(directory, _NEEDED)
 
     def report(self, hours: float, top: int) -> Report:
@@ -177,7 +190,14 @@ class _Reader:
         if window is None:
             return ()
         inside = pc.field("rewind_time") >= pa.scalar(window.since, REWINDS.arrow.field("rewind_time").type)
-        rows = self._opened.table(REWINDS, Rewind._fields, inside)
+        rows = self._opened.table(REWINDS, wanted=inside)
+        if self._journals and len(rows):
+            ids = dict.fromkeys(rows["cluster"].unique().to_pylist()) | self._opened.cluster_ids
+            changes, notes = read_changes(self._journals, ids, self._opened.privacy)
+            for each in notes:
+                self._note(each)
+            rows = told_by(rows, changes).read_all()
+        rows = rows.select(Rewind._fields)
         return tuple(Rewind(**row) for row in rows.sort_by([("rewind_time", "descending")]).to_pylist())
 
     def _stale(self) -> tuple[Stale, ...]:

@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.present.sql import Rows, plain
 from groupkeeper.pipeline.storage.ledger import ENTRIES, NextOffsets, check_schema, entry_path, last_entry, schema_of
 from groupkeeper.pipeline.tables import Table
@@ -54,6 +55,16 @@ class Stored:
     def schema(self) -> int:
         """The version of the tables' schemas."""
         return schema_of(self.entry)
+
+    @property
+    def identities(self) -> dict[str, Identity]:
+        """Of which clusters, by name, the history is; those of earlier versions' runs are missing."""
+        return {name: Identity(*found) for name, found in self.entry.get("identities", {}).items()}
+
+    @property
+    def privacy(self) -> dict[str, str]:
+        """What of people the tables keep, by kind; {}: all."""
+        return dict(self.entry.get("privacy", {}))
 
     @property
     def next_offsets(self) -> NextOffsets:

@@ -338,6 +338,12 @@ REWINDS = Table(
         Column("was_empty", pa.bool_(), "whether the group had no members then, as after a reset; null: not known"),
         *_COMMIT_PLACE,
         Column("topic_id", pa.string(), "id of the topic; null: the commit does not have it"),
+        Column("change_id", pa.string(), "id of the change in groupkeeper's journal; null: no journal has it"),
+        Column("change_kind", pa.string(), "what the change was: reset, undo, clone, sweep; null: no change_id"),
+        Column("changed_by", pa.string(), "the user, with server and principal where there are; null: no change_id"),
+        Column("changed_on", pa.string(), "host on which it was made; null: no change_id, or hosts are not kept"),
+        Column("command", pa.string(), "the command, without secrets; null: no change_id"),
+        Column("undoes", pa.string(), "of an undo: id of the change that it takes back; null: of all others"),
     ),
     day_of="rewind_time",
 )

@@ -89,7 +89,7 @@ def everything(name: str) -> Report:
         clusters=(Cluster(name, 1, 2, 3, 4, 5, {"lagging": 1}, 6, 7, 8, 9, 1, 1),) * 2,
         activity=(Activity(name, BEGIN, 1, (600, 0, 30), (0, 2, 0), (1, 1, 1)),),
         lag_lines=(line,),
-        rewinds=(Rewind(name, name, name, 7, NOW, 5_000, 1_000, 4_000, True),),
+        rewinds=(Rewind(name, name, name, 7, NOW, 5_000, 1_000, 4_000, True, name, name, name, name, name, name),),
         stale=(Stale(name, name, name, 2, (name, "t"), 45.0, NOW, None),),
     )
 
@@ -156,8 +156,9 @@ def test_what_is_shown_is_what_the_rows_say() -> None:
         "1,234,567", "1 h", "consumer Stable", "2", "3", "4", "0 s ago"
     ]  # fmt: skip
     assert found.row("idle", "nothing to read")[3:5] == ["0", "0 s"]
-    assert found.row("orders-7")[3:] == ["5,000", "1,000", "4,000 again", "reset: no members"]
-    assert found.row("orders-8")[5:] == ["4,500 skipped", "not known"]
+    told = ": no journal entry is knownorders-"
+    assert found.row(f"a reset, as it had no members{told}7: 5,000 → 1,000, 4,000 again")[2:5] == ["1", "4,000", "—"]
+    assert found.row(f"by the group, or a reset{told}8: 1,000 → 5,500, 4,500 skipped")[2:5] == ["1", "—", "4,500"]
     assert found.row("old", "321")[1:] == ["records were deleted unread", "orders", "2", "45 d", "—", "321"]
     for label, value in (("lag", "1.23 M"), ("time lag", "1 h"), ("offset commits", "98.8 k"),
                          ("offsets expired", "11"), ("offsets deleted", "22"), ("rebalances", "33"),

@@ -1,0 +1,111 @@
+"""What journals of groupkeeper tell of offsets that were changed: who did it, and by which command."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from groupkeeper.operations.plans.journal import Head, Journal, JournalUnreadable, Recorded, Result
+from groupkeeper.pipeline.decode.privacy import Privacy
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.present.moved import CHANGES
+
+__all__ = ["journal_files", "read_changes"]
+
+_OF_SHARE_GROUPS = "share-"
+_MAY_BE_DONE = frozenset({"CALL_TIMED_OUT", "CONNECTION_FAILED", "REQUEST_TIMED_OUT"})
+"""Errors of the journal after which the brokers may have made the change all the same."""
+
+_PER_BATCH = 100_000
+
+
+def journal_files(path: str) -> list[Path]:
+    """The journal at `path`, or all journals (*.jsonl) in that folder and below it. Raises SourceError when there are
+    none.
+    """
+    where = Path(path).expanduser()
+    if where.is_dir():
+        found = sorted(each for each in where.rglob("*.jsonl") if each.is_file())
+        if not found:
+            raise SourceError(f"{path}: the folder has no journal: none of its files is called *.jsonl")
+        return found
+    if not where.is_file():
+        raise SourceError(f"{path}: there is no such journal; groupkeeper history tells where this machine has its own")
+    return [where]
+
+
+def read_changes(
+    paths: Sequence[str], ids: Mapping[str, str | None], privacy: Privacy | None = None
+) -> tuple[pa.Table, list[str]]:
+    """Rows of CHANGES of all these journals, and remarks about those that cannot be read, or not as a whole. `ids`: the
+    clusters' ids by their names in the tables, None: not known. A change that two of them have counts once.
+    """
+    found: dict[tuple[str, str], Recorded] = {}
+    notes = []
+    for path in paths:
+        try:
+            for file in journal_files(path):
+                changes, broken = Journal(file).changes()
+                found |= {(each.head.id, each.head.host): each for each in changes}
+                if broken:
+                    notes.append(f"{file}: {broken:,} {'lines' if broken > 1 else 'line'} without sense, passed over")
+        except (SourceError, JournalUnreadable) as problem:
+            notes.append(f"{problem}; who moved offsets is not told from there")
+    names: dict[str | None, list[str]] = {}
+    for name, cluster_id in ids.items():
+        names.setdefault(cluster_id, []).append(name)
+    rows = (
+        row
+        for each in found.values()
+        if each.result is not Result.REFUSED and not each.head.kind.startswith(_OF_SHARE_GROUPS)
+        for row in _rows(each, names, privacy or Privacy())
+    )
+    return pa.Table.from_batches(_batches(rows), CHANGES), notes
+
+
+def _rows(recorded: Recorded, names: Mapping[str | None, list[str]], privacy: Privacy) -> Iterator[dict[str, Any]]:
+    """Of a change one for each offset that became another one. Of a cluster that is none of these: none."""
+    head = recorded.head
+    clusters: Sequence[str | None] = [None]
+    if head.cluster_id is not None:
+        clusters = [*names.get(head.cluster_id, ()), *names.get(None, ())]
+    refused = {(one.group_id, one.topic, one.partition) for one in recorded.lost if one.error not in _MAY_BE_DONE}
+    shared = {
+        "change_id": head.id,
+        "change_kind": head.kind,
+        "changed_by": _maker(head),
+        "changed_on": privacy.text("hosts", head.host),
+        "command": shlex.join(head.command),
+        "undoes": head.undoes,
+        "change_time": datetime.fromtimestamp(head.time_ms / 1000, UTC),
+    }
+    for group_id, pairs in recorded.groups.items():
+        if (group_id, None, None) in refused:
+            continue
+        for (topic, partition), (before, after) in pairs.items():
+            if after is None or before == after or (group_id, topic, partition) in refused:
+                continue
+            place = {"group_id": group_id, "topic": topic, "partition": partition, "to_offset": after.offset}
+            for cluster in clusters:
+                yield {**shared, **place, "cluster": cluster, "from_offset": None if before is None else before.offset}
+
+
+def _maker(head: Head) -> str:
+    """The user, the server through which it was done, and the principal at the brokers."""
+    through = f" through {head.through}" * bool(head.through)
+    return f"{head.user}{through}" + f" as {head.principal}" * bool(head.principal)
+
+
+def _batches(rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+    some: list[dict[str, Any]] = []
+    for row in rows:
+        some.append(row)
+        if len(some) == _PER_BATCH:
+            yield pa.RecordBatch.from_pylist(some, CHANGES)
+            some = []
+    yield pa.RecordBatch.from_pylist(some, CHANGES)

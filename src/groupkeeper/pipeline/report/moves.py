@@ -1,0 +1,109 @@
+"""Rewinds and jumps, folded: what one change has done, or a group within a minute, is one entry; an undo stands with
+what it undid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from groupkeeper.pipeline.report import words
+from groupkeeper.pipeline.report.model import Rewind
+
+__all__ = ["Move", "made_by", "moves_of", "sums"]
+
+_FOLDED_S = 60
+_UNDO = "undo"
+_NO_ENTRY = "no journal entry is known"
+_HOW = {
+    True: "a reset, as it had no members", False: "by the group, which had members",
+    None: "by the group, or a reset",
+}  # fmt: skip
+
+
+class Move(NamedTuple):
+    """Rewinds that belong together, the latest first. `undone` are the undos of it, and those of these."""
+
+    places: tuple[Rewind, ...]
+    undone: tuple[Move, ...] = ()
+
+    @property
+    def change(self) -> Rewind:
+        """Any of them: they have the change in common."""
+        return self.places[0]
+
+    @property
+    def time(self) -> datetime | None:
+        return self.places[-1].rewind_time
+
+    @property
+    def until(self) -> datetime | None:
+        return self.places[0].rewind_time
+
+    @property
+    def groups(self) -> list[str]:
+        return list(dict.fromkeys(each.group_id for each in self.places))
+
+
+def moves_of(rewinds: Sequence[Rewind]) -> list[Move]:
+    """Those of rewinds of which the latest comes first, in the same order."""
+    folded: list[list[Rewind]] = []
+    last: dict[tuple[object, ...], list[Rewind]] = {}
+    for each in rewinds:
+        key: tuple[object, ...] = (each.cluster, each.change_id)
+        if each.change_id is None:
+            key = (each.cluster, None, each.group_id, (each.records or 0) < 0, each.was_empty)
+        found = last.get(key)
+        if found is None or (each.change_id is None and _apart(found[-1], each) > _FOLDED_S):
+            found = last[key] = []
+            folded.append(found)
+        found.append(each)
+    return _undone([Move(tuple(each)) for each in folded])
+
+
+def sums(places: Iterable[Rewind]) -> tuple[int, int]:
+    """Records that are read again, and those that are skipped."""
+    known = [each.records for each in places if each.records is not None]
+    return sum(each for each in known if each > 0), -sum(each for each in known if each < 0)
+
+
+def made_by(move: Move) -> str:
+    """Who moved the offsets, in a sentence."""
+    change = move.change
+    if change.change_id is None:
+        return f"{_HOW[change.was_empty]}: {_NO_ENTRY}"
+    where = f" on {words.name(change.changed_on)}" if change.changed_on else ""
+    by = f"{words.name(change.change_kind)} by {words.name(change.changed_by)}{where}"
+    return by + (f", of {words.name(change.undoes)}" if change.undoes else "")
+
+
+def _apart(one: Rewind, two: Rewind) -> float:
+    if one.rewind_time is None or two.rewind_time is None:
+        return 0.0
+    return abs((one.rewind_time - two.rewind_time).total_seconds())
+
+
+def _undone(moves: Sequence[Move]) -> list[Move]:
+    """With each undo in the entry of the change that it undid, directly or by way of another undo."""
+    by_id: dict[tuple[str, str | None], Move] = {
+        (each.change.cluster, each.change.change_id): each for each in moves if each.change.change_id
+    }
+    undone: dict[tuple[str, str | None], list[Move]] = {}
+    placed = set()
+    for move in moves:
+        root, seen = move, {move.change.change_id}
+        while root.change.change_kind == _UNDO:
+            earlier = by_id.get((root.change.cluster, root.change.undoes))
+            if earlier is None or earlier.change.change_id in seen:
+                break
+            root = earlier
+            seen.add(root.change.change_id)
+        if root is not move:
+            placed.add((move.change.cluster, move.change.change_id))
+            undone.setdefault((root.change.cluster, root.change.change_id), []).append(move)
+    return [
+        each._replace(undone=tuple(undone.get((each.change.cluster, each.change.change_id), ())))
+        for each in moves
+        if (each.change.cluster, each.change.change_id) not in placed
+    ]
