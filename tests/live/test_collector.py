@@ -198,9 +198,39 @@ async def test_an_unreachable_cluster_has_a_snapshot_and_comes_back(tmp_path: Pa
         snapshot = await watching.poll()
         assert (snapshot.is_up, len(snapshot.groups), snapshot.polls.done, snapshot.polls.failed) == (True, 3, 4, 2)
         assert (snapshot.last, snapshot.polls.failing_ms) == (None, None)
+        # It is another cluster: nothing of the first one is taken for its past.
+        assert snapshot.replaced is not None
+        assert snapshot.replaced.before == before.cluster_id != snapshot.cluster_id
+        assert snapshot.groups["search"].rebalances == 0
+        assert (snapshot.groups["search"].progress_ms or 0) >= snapshot.replaced.since_ms
         await watching.close()
     assert history.count()["polls"] == 4
     assert [sample.lag for sample in history.samples("prod", "search")] == [8]
+
+
+async def test_a_program_that_starts_during_an_outage_shows_what_was_known_last(tmp_path: Path) -> None:
+    history = History(tmp_path / "history.sqlite", BOUNDS)
+    with BackgroundBroker() as broker:
+        servers = broker.bootstrap_servers
+        await asyncio.to_thread(arrange, servers)
+        watching = collector(servers, history=history, timeout_ms=500)
+        before = await watching.poll()
+        async with Admin(servers) as admin:
+            (await admin.delete_consumer_groups(["audit"])).all()
+        before = await watching.poll()
+    down = await watching.poll()
+    history.close()
+    history = History(tmp_path / "history.sqlite", BOUNDS)
+    again = await collector(servers, history=history, timeout_ms=500).poll()
+    assert (again.is_up, again.polls.done, again.polls.failing_ms) == (False, 1, down.polls.failing_ms)
+    assert (again.polls.succeeded_ms, again.known.measured_ms) == (before.polls.succeeded_ms, before.measured_ms)
+    assert again.known.is_partial
+    assert {name: (group.lag.lag, group.members, group.group_state) for name, group in again.known.groups.items()} == {
+        "billing": (5, 0, GroupState.EMPTY),
+        "search": (8, 0, GroupState.EMPTY),
+    }
+    assert again.groups == {}
+    history.close()
 
 
 async def test_brokers_that_hang_hold_up_a_poll_for_the_time_limit_and_no_longer(

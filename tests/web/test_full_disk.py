@@ -167,6 +167,7 @@ async def test_a_past_that_cannot_be_read_is_said_to_be_missing(tmp_path: Path) 
     snapshots = [snapshot(view("search", [row("t", 0, 1)]))]
     site = Site(Exporter(Choices(), lambda: iter(())), lambda: snapshots, Archive(history), access)
     anybody = Browser(application(site))
+    history.add(snapshots[0], [], 1)
     assert "cannot be read" not in (await anybody.get(GROUP)).words
     history.close()
     page = await anybody.get(GROUP)

@@ -38,6 +38,8 @@ class Watch:
         self._has_rules = bool(names)
         self._state = self._alerts.state()
         self._said: dict[str, str | None] = {}
+        self._began_ms = time.time_ns() // 1_000_000
+        self._replaced_ms: dict[str, int] = {}
         self._unmatched: dict[str, tuple[str, ...]] = {}
 
     def beside(self) -> list[Coroutine[Any, Any, None]]:
@@ -69,9 +71,18 @@ class Watch:
                 self._courier.changed.set()
         problem = None if snapshot.is_up else "; ".join(" ".join(each.message.split()) for each in snapshot.problems)
         self._note(f"cluster {snapshot.cluster}", problem, "is up")
+        self._say_replaced(snapshot)
         self._say_unmatched(snapshot)
         if self._archive.problem is not None or "the history" in self._said:
             self._note("the history", self._archive.problem, "can be written again")
+
+    def _say_replaced(self, snapshot: ClusterSnapshot) -> None:
+        """That a name went to another cluster while this program runs, once."""
+        replaced = snapshot.replaced
+        if replaced is not None and replaced.since_ms > self._replaced_ms.get(snapshot.cluster, self._began_ms):
+            now = snapshot.known.cluster_id
+            _say(f"cluster {snapshot.cluster} is another one now: its id is {now}, it was {replaced.before}")
+            self._replaced_ms[snapshot.cluster] = replaced.since_ms
 
     def _say_unmatched(self, snapshot: ClusterSnapshot) -> None:
         """Options with names that no group or topic has."""

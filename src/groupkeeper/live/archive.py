@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from groupkeeper.live.following import Known
 from groupkeeper.live.history import History, HistoryFailed, Noted, Sample
+from groupkeeper.live.model import ClusterSnapshot, not_polled
 from groupkeeper.live.polling import Found
 
 T = TypeVar("T")
@@ -38,10 +39,17 @@ class Archive:
         """Whether there is a history."""
         return self._history is not None
 
-    async def known(self, cluster: str) -> Mapping[str, Known]:
-        """The last known state of a cluster's groups; nothing without a history."""
+    async def known(self, cluster: str) -> tuple[ClusterSnapshot, Mapping[str, Known]]:
+        """What was known last of a cluster and of its groups; nothing without a history."""
         history = self._history
-        return {} if history is None else await self.ask(lambda: history.known(cluster))
+        if history is None:
+            return not_polled(cluster), {}
+        return await self.ask(lambda: (history.last(cluster), history.known(cluster)))
+
+    async def known_of(self, cluster_id: str) -> Mapping[str, Known]:
+        """What was known last of the groups of the cluster with this id."""
+        history = self._history
+        return {} if history is None else await self.ask(lambda: history.known_of(cluster_id))
 
     async def add(self, found: Found, at_ms: int) -> None:
         """Store the result of a poll."""

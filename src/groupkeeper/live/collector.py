@@ -12,7 +12,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.following import Following
-from groupkeeper.live.model import ClusterSnapshot, not_polled
+from groupkeeper.live.model import ClusterSnapshot, Polls, Replaced, not_polled
 from groupkeeper.live.polling import Found, Wanted, poll, unreached
 from groupkeeper.live.waits import Waits
 from groupkeeper.protocol.errors import KafkaError
@@ -41,6 +41,9 @@ class Collector:
     def __init__(self, cluster: str, open_admin: Callable[[], Admin], schedule: Schedule, archive: Archive) -> None:
         self.cluster = cluster
         self.snapshot: ClusterSnapshot = not_polled(cluster)
+        self._before = self.snapshot
+        self._cluster_id: str | None = None
+        self._replaced: Replaced | None = None
         self._open_admin = open_admin
         self._schedule = schedule
         self._archive = archive
@@ -52,25 +55,51 @@ class Collector:
     async def poll(self) -> ClusterSnapshot:
         """Look at the cluster now. A cluster that cannot be polled has a snapshot, too, with the problem."""
         if self._following is None:
-            self._following = Following(await self._archive.known(self.cluster))
-        began, began_ms, polls = time.monotonic(), time.time_ns() // 1_000_000, self.snapshot.polls
+            await self._remember()
+        began, began_ms, polls = time.monotonic(), time.time_ns() // 1_000_000, self._before.polls
         try:
-            found = await poll(
-                await self._connected(),
-                self.cluster,
-                self._schedule.wanted,
-                self._following,
-                self._waits,
-                polls.ended(began_ms, is_success=True),
-                within_s=_READING_SHARE * self._schedule.interval_s,
-            )
+            found = await self._found(polls.ended(began_ms, is_success=True))
+            if self._is_another(found.snapshot.cluster_id, began_ms):
+                await self._begin_anew(found.snapshot.cluster_id or "")
+                found = await self._found(polls.ended(began_ms, is_success=True))
+            found = found._replace(snapshot=found.snapshot._replace(replaced=self._replaced))
         except (ClientError, KafkaError) as failure:
             await self.close()  # perhaps the brokers have other addresses by now
             failed = polls.ended(began_ms, is_success=False)
-            found = Found(unreached(self.snapshot, failure, failed, time.monotonic() - began), [])
-        self.snapshot = found.snapshot
+            found = Found(unreached(self._before, failure, failed, time.monotonic() - began), [])
+        self.snapshot = self._before = found.snapshot
         await self._archive.add(found, began_ms)
         return found.snapshot
+
+    async def _found(self, polls: Polls) -> Found:
+        assert self._following is not None
+        within_s = _READING_SHARE * self._schedule.interval_s
+        admin = await self._connected()
+        return await poll(
+            admin, self.cluster, self._schedule.wanted, self._following, self._waits, polls, within_s=within_s
+        )
+
+    async def _remember(self) -> None:
+        """What the history has of an earlier run."""
+        last, known = await self._archive.known(self.cluster)
+        self._cluster_id, self._replaced = last.cluster_id, last.replaced
+        self._before = self._before._replace(polls=last.polls, last=last if last.is_up else None)
+        self._following = Following(known)
+
+    def _is_another(self, cluster_id: str | None, at_ms: int) -> bool:
+        """Whether it is another cluster than before: a new one in its place, or at its addresses."""
+        before = self._cluster_id
+        if cluster_id is None or cluster_id == before:
+            return False
+        self._cluster_id = cluster_id
+        if before is not None:
+            self._replaced = Replaced(before, at_ms)
+        return before is not None
+
+    async def _begin_anew(self, cluster_id: str) -> None:
+        """Nothing that followed from polls of the other cluster is true of this one."""
+        self._following = Following(await self._archive.known_of(cluster_id))
+        self._waits = Waits(reads_records=self._schedule.wanted.reads_records)
 
     async def _connected(self) -> Admin:
         if self._admin is None:

@@ -15,25 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from groupkeeper.client.admin.types import GroupState
 from groupkeeper.live.following import Known
-from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.history_file import VERSION, bring_up_to_date, version_of
+from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Replaced, WaitSum, not_polled
+from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.watch import Change
 
-_VERSION = 1
-_TABLES = """
-CREATE TABLE groups (id INTEGER PRIMARY KEY, cluster TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (cluster, name));
-CREATE TABLE samples (
-    id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, of_group INTEGER NOT NULL, state TEXT, members INTEGER, lag INTEGER,
-    lag_ms INTEGER, committed INTEGER, progress_ms INTEGER
-);
-CREATE INDEX samples_of_group ON samples (of_group, at_ms);
-CREATE TABLE changes (
-    id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, of_group INTEGER NOT NULL, what TEXT NOT NULL, member TEXT,
-    before TEXT, after TEXT
-);
-CREATE INDEX changes_of_group ON changes (of_group, at_ms);
-CREATE TABLE polls (id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, cluster TEXT NOT NULL, problem TEXT);
-"""
 _BOUNDED = ("samples", "changes", "polls")
 _REMOVED_TOGETHER = 20_000
 _WRITES_PER_SWEEP = 1000
@@ -131,7 +119,11 @@ class History:
         self._bounds = bounds
         self._steady_ms = steady_ms
         self._ahead_ms: int | None = None
-        self._ids: dict[tuple[str, str], int] = {}
+        self._clusters: dict[int, str] = {}  # the ids that clusters have of themselves
+        self._now: dict[str, int] = {}  # the cluster that has a name
+        self._writers: dict[int, str] = {}
+        self._ids: dict[tuple[int, str], int] = {}
+        self._gone: set[int] = set()
         self._last: dict[int, Sample] = {}
         self._writes = 0
         self._lock = -1
@@ -151,19 +143,16 @@ class History:
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = NORMAL")
         self._file.execute("PRAGMA journal_size_limit = 16777216")
-        [version] = self._file.execute("PRAGMA user_version").fetchone()
-        if version == 0:
+        if (version := version_of(self._file)) > VERSION:
+            raise HistoryFailed(f"{self.path} has version {version} of the history; this program reads {VERSION}")
+        if version < VERSION:
             with self._writing():
-                for statement in _TABLES.split(";"):
-                    self._file.execute(statement)
-                self._file.execute(f"PRAGMA user_version = {_VERSION}")
-        elif version != _VERSION:
-            raise HistoryFailed(f"{self.path} has version {version} of the history; this program reads {_VERSION}")
-        self._file.execute(
-            "CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID"
-        )
-        self._ids = {(cluster, name): key for key, cluster, name in self._file.execute(
-            "SELECT id, cluster, name FROM groups")}  # fmt: skip
+                bring_up_to_date(self._file)
+        self._read_clusters()
+        for key, cluster, name, is_gone in self._file.execute("SELECT id, cluster, name, is_gone FROM groups"):
+            self._ids[cluster, name] = key
+            if is_gone:
+                self._gone.add(key)
         newest = "SELECT of_group, max(id) AS newest FROM samples GROUP BY of_group"
         columns = ", ".join(f"s.{column}" for column in Sample._fields)
         for key, *fields in self._file.execute(
@@ -182,60 +171,111 @@ class History:
         """Store the result of a poll that began or measured then, and prune rows beyond the bounds."""
         problem = snapshot.problems[0].message[:_LONGEST_TEXT] if snapshot.problems else None
         last: dict[int, Sample] = {}
+        gone: list[tuple[int, str]] = []
         try:
             with self._telling(), self._writing():
                 self._file.execute(
                     "INSERT INTO polls (at_ms, cluster, problem) VALUES (?, ?, ?)", (at_ms, snapshot.cluster, problem)
                 )
-                for group in snapshot.groups.values():
-                    sample = sample_of(group, at_ms)
-                    key = self._id_of(snapshot.cluster, group.group_id)
-                    if _is_due(self._last.get(key), sample, self._bounds.step_ms):
-                        last[key] = sample
-                marks = ", ".join("?" * (1 + len(Sample._fields)))
-                self._file.executemany(
-                    f"INSERT INTO samples (of_group, {', '.join(Sample._fields)}) VALUES ({marks})",
-                    ((key, *sample) for key, sample in last.items()),
-                )
-                self._file.executemany(
-                    "INSERT INTO changes (at_ms, of_group, what, member, before, after) VALUES (?, ?, ?, ?, ?, ?)",
-                    [self._noted(snapshot.cluster, change, at_ms) for change in changes],
-                )
+                cluster = self._cluster_of(snapshot, at_ms)
+                # Of a cluster with two names the history is written once.
+                if cluster is not None and self._writers.setdefault(cluster, snapshot.cluster) == snapshot.cluster:
+                    last, gone = self._note(cluster, snapshot, changes, at_ms)
                 self._prune(at_ms)
         except HistoryFailed:
             with self._telling():
+                self._read_clusters()
                 self._check_ids()  # ids given in the transaction were rolled back
             raise
         self._last.update(last)
-        if snapshot.is_up:
-            self._leave_in_file(snapshot)
+        for pair in gone:  # some clusters have thousands of new names every day
+            self._last.pop(self._ids.pop(pair, 0), None)
 
-    def _noted(self, cluster: str, change: Change, at_ms: int) -> tuple[object, ...]:
+    def _note(
+        self, cluster: int, snapshot: ClusterSnapshot, changes: Iterable[Change], at_ms: int
+    ) -> tuple[dict[int, Sample], list[tuple[int, str]]]:
+        """Returns the samples that are new, and the groups that are gone."""
+        last: dict[int, Sample] = {}
+        back: list[tuple[int]] = []
+        for group in snapshot.groups.values():
+            key = self._ids.get((cluster, group.group_id))
+            if key is None or key in self._gone:
+                key = self._id_of(cluster, group.group_id)
+                back.append((key,))
+            sample = sample_of(group, at_ms)
+            if _is_due(self._last.get(key), sample, self._bounds.step_ms):
+                last[key] = sample
+        marks = ", ".join("?" * (1 + len(Sample._fields)))
+        self._file.executemany(
+            f"INSERT INTO samples (of_group, {', '.join(Sample._fields)}) VALUES ({marks})",
+            ((key, *sample) for key, sample in last.items()),
+        )
+        self._file.executemany(
+            "INSERT INTO changes (at_ms, of_group, what, member, before, after) VALUES (?, ?, ?, ?, ?, ?)",
+            [self._noted(cluster, change, at_ms) for change in changes],
+        )
+        if not snapshot.is_up:
+            self._file.execute(
+                "UPDATE clusters SET failing_ms = ? WHERE id = ?", (snapshot.polls.failing_ms or at_ms, cluster)
+            )
+            return last, []
+        self._file.execute(
+            "UPDATE clusters SET measured_ms = ?, succeeded_ms = ?, failing_ms = NULL WHERE id = ?",
+            (snapshot.measured_ms, snapshot.polls.succeeded_ms or at_ms, cluster),
+        )
+        gone = [pair for pair in self._ids if pair[0] == cluster and pair[1] not in snapshot.groups]
+        self._file.executemany("UPDATE groups SET is_gone = 1 WHERE id = ?", [(self._ids[pair],) for pair in gone])
+        self._file.executemany("UPDATE groups SET is_gone = 0 WHERE id = ?", back)
+        self._gone.difference_update(key for [key] in back)
+        return last, gone
+
+    def _read_clusters(self) -> None:
+        found = self._file.execute("SELECT id, cluster_id, name FROM clusters ORDER BY since_ms, id").fetchall()
+        self._clusters = {key: cluster_id for key, cluster_id, _ in found}
+        self._now = {name: key for key, _, name in found}
+
+    def _cluster_of(self, snapshot: ClusterSnapshot, at_ms: int) -> int | None:
+        """The cluster of a snapshot, which has its name from now on; None: it was never reached."""
+        name, cluster_id, now = snapshot.cluster, snapshot.cluster_id or "", self._now.get(snapshot.cluster)
+        if not snapshot.is_up or (now is not None and cluster_id in ("", self._clusters[now])):
+            return now
+        key = next((key for key, known in self._clusters.items() if known == cluster_id != ""), None)
+        if key is None and now is not None and not self._clusters[now]:
+            self._file.execute("UPDATE clusters SET cluster_id = ? WHERE id = ?", (cluster_id, now))
+            key = now
+        elif key is None:
+            added = "INSERT INTO clusters (cluster_id, name, since_ms, instead_of) VALUES (?, ?, ?, '')"
+            key = self._file.execute(added, (cluster_id, name, at_ms)).lastrowid
+            assert key is not None
+        if key != now and self._writers.get(key, name) == name:
+            before = "" if now is None else self._clusters[now]
+            self._file.execute(
+                "UPDATE clusters SET name = ?, since_ms = ?, instead_of = ? WHERE id = ?", (name, at_ms, before, key)
+            )
+        self._clusters[key] = cluster_id
+        self._now[name] = key
+        return key
+
+    def _noted(self, cluster: int, change: Change, at_ms: int) -> tuple[object, ...]:
         member_id = None if change.member is None else change.member.member_id
         key = self._id_of(cluster, change.group_id)
         return at_ms, key, change.what.value, member_id, _text(change.before), _text(change.after)
 
-    def _id_of(self, cluster: str, name: str) -> int:
+    def _id_of(self, cluster: int, name: str) -> int:
         key = self._known_id(cluster, name)
         if key is None:
-            added = self._file.execute("INSERT INTO groups (cluster, name) VALUES (?, ?)", (cluster, name))
+            added = self._file.execute("INSERT INTO groups (cluster, name, is_gone) VALUES (?, ?, 0)", (cluster, name))
             assert added.lastrowid is not None
             key = added.lastrowid
         self._ids[cluster, name] = key
         return key
 
-    def _known_id(self, cluster: str, name: str) -> int | None:
+    def _known_id(self, cluster: int, name: str) -> int | None:
         key = self._ids.get((cluster, name))
         if key is None:
             found = self._file.execute("SELECT id FROM groups WHERE cluster = ? AND name = ?", (cluster, name))
             key = next((int(each) for [each] in found), None)
         return key
-
-    def _leave_in_file(self, snapshot: ClusterSnapshot) -> None:
-        """Drop deleted groups from memory: some clusters have thousands of new names every day."""
-        gone = [pair for pair in self._ids if pair[0] == snapshot.cluster and pair[1] not in snapshot.groups]
-        for pair in gone:
-            self._last.pop(self._ids.pop(pair), None)
 
     def _prune(self, at_ms: int) -> None:
         """Delete the oldest rows, a bounded number at a time. Rows are in order of time."""
@@ -265,8 +305,9 @@ class History:
         return steady_ms + self._ahead_ms
 
     def _check_ids(self) -> None:
-        there = {key for [key] in self._file.execute("SELECT id FROM groups")}
+        there = dict(self._file.execute("SELECT id, is_gone FROM groups").fetchall())
         self._ids = {pair: key for pair, key in self._ids.items() if key in there}
+        self._gone = {key for key, is_gone in there.items() if is_gone}
 
     def keep(self, texts: Mapping[str, str]) -> None:
         """Store texts under names, all or none; they replace earlier ones."""
@@ -280,12 +321,45 @@ class History:
         return "" if row is None else str(row[0])
 
     def known(self, cluster: str) -> Mapping[str, Known]:
-        """What was known last of the groups of a cluster."""
+        """What was known last of the groups of the cluster of this name."""
+        return self._known(self._now.get(cluster))
+
+    def known_of(self, cluster_id: str) -> Mapping[str, Known]:
+        """The same of the cluster with this id."""
+        return self._known(next((key for key, known in self._clusters.items() if known == cluster_id), None))
+
+    def _known(self, cluster: int | None) -> Mapping[str, Known]:
         return {
             name: Known(sample.committed, sample.progress_ms)
             for (of, name), key in self._ids.items()
             if of == cluster and (sample := self._last.get(key)) is not None and sample.committed is not None
         }
+
+    def last(self, cluster: str) -> ClusterSnapshot:
+        """The cluster of this name as it was found last, less partitions and members; not polled: there is nothing."""
+        found = not_polled(cluster)
+        with self._telling():
+            columns = "cluster_id, since_ms, instead_of, measured_ms, succeeded_ms, failing_ms"
+            row = self._file.execute(
+                f"SELECT {columns} FROM clusters WHERE id = ?", (self._now.get(cluster),)
+            ).fetchone()
+        if row is None:
+            return found
+        cluster_id, since_ms, before, measured_ms, succeeded_ms, failing_ms = row
+        groups = {
+            name: view_of(name, sample)
+            for (of, name), key in self._ids.items()
+            if of == self._now[cluster] and key not in self._gone and (sample := self._last.get(key)) is not None
+        }
+        return found._replace(
+            measured_ms=measured_ms,
+            groups=groups if measured_ms is not None else {},
+            polls=Polls(0, 0, succeeded_ms, failing_ms),
+            listed=len(groups),
+            cluster_id=cluster_id or None,
+            replaced=Replaced(before, since_ms) if before else None,
+            is_partial=True,
+        )
 
     def samples(self, cluster: str, group_id: str, since_ms: int = 0, until_ms: int = _LATEST_MS) -> list[Sample]:
         """The samples of a group between these times, oldest first."""
@@ -306,7 +380,8 @@ class History:
         self, columns: str, table: str, order: str, cluster: str, group_id: str, since_ms: int, until_ms: int
     ) -> list[Any]:
         with self._telling():
-            key = self._known_id(cluster, group_id)
+            now = self._now.get(cluster)
+            key = None if now is None else self._known_id(now, group_id)
             if key is None:
                 return []
             where = f"of_group = ? AND at_ms BETWEEN ? AND ? ORDER BY {order}"
@@ -336,6 +411,16 @@ def sample_of(group: GroupView, at_ms: int) -> Sample:
     """A group as it is noted."""
     state = None if group.group_state is None else sys.intern(group.group_state.value)
     return Sample(at_ms, state, group.members, group.lag.lag, group.wait.lag_ms, group.committed, group.progress_ms)
+
+
+def view_of(group_id: str, sample: Sample) -> GroupView:
+    """What a sample has of a group."""
+    state = sample.state if sample.state in set(GroupState) else None
+    return GroupView(
+        group_id, None, None if state is None else GroupState(state), None, None, (), (), {},
+        LagSum(group_id, None, 0, 0, 0, sample.lag, None, None, None), WaitSum(sample.lag_ms), 0, sample.committed,
+        sample.progress_ms, (), noted_members=sample.members,
+    )  # fmt: skip
 
 
 def _is_due(last: Sample | None, now: Sample, step_ms: int) -> bool:

@@ -62,7 +62,8 @@ class GroupView(NamedTuple):
     members or assignments. ``committed``: the sum of the committed offsets, to detect commits; None: nothing is
     committed, or it isn't known. ``progress_ms``: time of the first poll that found the current committed offsets: the
     group has made no progress for at least this time; None: nothing is committed. ``trend``: offsets by which the lag
-    changes in a second, over the latest polls, newer ones counting more; None: not known.
+    changes in a second, over the latest polls, newer ones counting more; None: not known. ``noted_members``: the number
+    of members that the history has, of a group that is from there.
     """
 
     group_id: str
@@ -80,11 +81,12 @@ class GroupView(NamedTuple):
     progress_ms: int | None
     problems: tuple[Problem, ...]
     trend: float | None = None
+    noted_members: int | None = None
 
     @property
     def members(self) -> int | None:
         """How many there are; None: not known."""
-        return None if self.description is None else len(self.description.members)
+        return self.noted_members if self.description is None else len(self.description.members)
 
 
 class Polls(NamedTuple):
@@ -117,13 +119,21 @@ class Scope(NamedTuple):
     are_topics_chosen: bool = False
 
 
+class Replaced(NamedTuple):
+    """The cluster with the id ``before`` had the name until then."""
+
+    before: str
+    since_ms: int
+
+
 class ClusterSnapshot(NamedTuple):
     """A cluster at one instant.
 
     ``measured_ms``: when all log ends were requested, after all other requests; None: the poll failed, and ``groups``
     is empty. ``problems``: why it failed, or which brokers did not list their groups. ``seconds``: what the poll took.
     ``listed``: groups that the cluster lists, also unselected ones. ``last``: after failed polls the last successful
-    one; None: there is none.
+    one; None: there is none. ``replaced``: another cluster had the name before. ``is_partial``: it is from the history,
+    which has no partitions and members.
     """
 
     cluster: str
@@ -137,6 +147,8 @@ class ClusterSnapshot(NamedTuple):
     brokers: tuple[Node, ...] = ()
     scope: Scope = Scope()
     last: ClusterSnapshot | None = None
+    replaced: Replaced | None = None
+    is_partial: bool = False
 
     @property
     def is_up(self) -> bool:

@@ -120,7 +120,9 @@ def _unmatched(option: str, choice: Choice, names: Iterable[str]) -> list[str]:
 def unreached(before: ClusterSnapshot, failure: Failure, polls: Polls, seconds: float) -> ClusterSnapshot:
     """The snapshot of a cluster after a failed poll, with the problem. ``before``: the one before."""
     last = before if before.is_up else before.last
-    return ClusterSnapshot(before.cluster, None, seconds, {}, (problem_of(failure),), polls, last=last)
+    return ClusterSnapshot(
+        before.cluster, None, seconds, {}, (problem_of(failure),), polls, last=last, replaced=before.replaced
+    )
 
 
 def _is_gone(lag: GroupsLag, group_id: str) -> bool:

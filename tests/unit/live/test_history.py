@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from tests.unit.live.views import member, row, snapshot, view
 
-from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.following import Known
 from groupkeeper.live.history import BOUNDS, Bounds, History, HistoryFailed
+from groupkeeper.live.model import Polls, Replaced, Wait, not_polled
 from groupkeeper.operations.problems import Problem
 from groupkeeper.operations.watch import Change, What
 
@@ -80,6 +81,106 @@ def test_changes_and_failed_polls(path: Path) -> None:
         (1000, "state", None, "Stable", "Empty"),
     ]
     assert history.count() == {"samples": 1, "changes": 2, "polls": 2}
+
+
+def test_clusters_are_told_apart_by_their_ids(path: Path) -> None:
+    history = History(path, EVERY)
+
+    def seen(at_ms: int, committed: int, name: str, cluster_id: str) -> None:
+        group = view("g", [row("t", 0, committed)], progress_ms=at_ms)
+        history.add(snapshot(group, cluster=name, cluster_id=cluster_id, at_ms=at_ms), [], at_ms)
+
+    def committed(name: str) -> list[int | None]:
+        return [each.committed for each in history.samples(name, "g")]
+
+    seen(1, 10, "prod", "A")
+    seen(2, 20, "dr", "B")
+    seen(3, 30, "prod", "C")  # it was rebuilt
+    assert (committed("prod"), committed("dr")) == ([30], [20])
+    assert history.last("prod").replaced == Replaced("A", 3)
+    assert history.known_of("A") == {"g": Known(10, 1)}
+    history.close()
+    history = History(path, EVERY)
+    assert history.known("prod") == {"g": Known(30, 3)}
+    seen(4, 40, "prod", "B")  # the name of one that has another one
+    seen(5, 50, "east", "C")  # another name for the same one
+    assert (committed("prod"), committed("east")) == ([20, 40], [30, 50])
+    assert (history.last("prod").replaced, history.last("east").replaced) == (Replaced("C", 4), None)
+    history.close()
+    history = History(path, EVERY)
+    assert (committed("prod"), committed("east"), committed("nowhere")) == ([20, 40], [30, 50], [])
+    seen(6, 60, "prod", "B")
+    seen(7, 70, "again", "B")  # two names at a time: what is found is noted once
+    assert (committed("prod"), committed("again")) == ([20, 40, 60], [20, 40, 60])
+    assert history.last("prod").replaced == Replaced("C", 4)
+    history.close()
+
+
+def test_a_cluster_that_was_found_last(path: Path) -> None:
+    history = History(path, EVERY)
+    assert history.last("prod") == not_polled("prod")
+    for at_ms, names in ((1000, ("g", "gone")), (2000, ("g",))):
+        groups = [view(name, [row("t", 0, 5)], [Wait(7)], progress_ms=at_ms) for name in names]
+        history.add(snapshot(*groups, at_ms=at_ms), [], at_ms)
+    for at_ms in (3000, 4000):
+        down = snapshot(at_ms=None)
+        history.add(down._replace(polls=down.polls._replace(failing_ms=3000)), [], at_ms)
+    history.close()
+    last = History(path, EVERY).last("prod")
+    assert (last.measured_ms, last.polls, last.cluster_id) == (2000, Polls(0, 0, 2000, 3000), "cluster-id")
+    assert last.is_partial
+    [group] = last.groups.values()
+    assert (group.group_id, group.group_state, group.members, group.lag.lag, group.wait.lag_ms) == (
+        "g", GroupState.STABLE, 0, 95, 7,
+    )  # fmt: skip
+
+
+VERSION_1 = """
+CREATE TABLE groups (id INTEGER PRIMARY KEY, cluster TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (cluster, name));
+CREATE TABLE samples (
+    id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, of_group INTEGER NOT NULL, state TEXT, members INTEGER, lag INTEGER,
+    lag_ms INTEGER, committed INTEGER, progress_ms INTEGER
+);
+CREATE INDEX samples_of_group ON samples (of_group, at_ms);
+CREATE TABLE changes (
+    id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, of_group INTEGER NOT NULL, what TEXT NOT NULL, member TEXT,
+    before TEXT, after TEXT
+);
+CREATE INDEX changes_of_group ON changes (of_group, at_ms);
+CREATE TABLE polls (id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, cluster TEXT NOT NULL, problem TEXT);
+CREATE TABLE kept (name TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO groups VALUES (1, 'prod', 'g'), (2, 'dr', 'g'), (3, 'prod', 'h');
+INSERT INTO samples VALUES
+    (1, 1000, 1, 'Stable', 2, 95, 7, 5, 900), (2, 1000, 2, 'Empty', 0, 1, 1, 6, 900),
+    (3, 2000, 1, 'Stable', 2, 94, 7, 6, 2000);
+INSERT INTO changes VALUES (1, 1500, 1, 'state', NULL, 'Empty', 'Stable');
+INSERT INTO polls VALUES (1, 1000, 'prod', NULL), (2, 1000, 'dr', NULL), (3, 2000, 'prod', NULL);
+INSERT INTO kept VALUES ('alerts', 'some');
+PRAGMA user_version = 1;
+"""
+
+
+def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "watched.sqlite"
+    with sqlite3.connect(path) as file:
+        file.executescript(VERSION_1)
+    file.close()
+    history = History(path, EVERY)
+    assert [each.at_ms for each in history.samples("prod", "g")] == [1000, 2000]
+    assert [each.what for each in history.changes("prod", "g")] == ["state"]
+    assert (history.known("prod"), history.known("dr")) == ({"g": Known(6, 2000)}, {"g": Known(6, 900)})
+    assert history.kept("alerts") == "some"
+    assert not history.last("prod").is_up  # which groups there were last isn't known
+    add(history, 3000, 7)
+    assert [each.at_ms for each in history.samples("prod", "g")] == [1000, 2000, 3000]
+    assert history.last("prod").replaced is None
+    history.close()
+    history = History(path, EVERY)
+    assert list(history.last("prod").groups) == ["g"]
+    history.add(snapshot(view("g", [row("t", 0, 8)]), cluster_id="other", at_ms=4000), [], 4000)
+    assert [each.at_ms for each in history.samples("prod", "g")] == [4000]
+    history.close()
+    assert sound(path) == "ok"
 
 
 def test_a_clock_that_is_far_ahead_for_a_while_removes_nothing(path: Path) -> None:

@@ -81,11 +81,15 @@ def view(
 
 
 def snapshot(
-    *groups: GroupView, cluster: str = "prod", at_ms: int | None = 1_700_000_000_000, problems: tuple[Problem, ...] = ()
+    *groups: GroupView,
+    cluster: str = "prod",
+    at_ms: int | None = 1_700_000_000_000,
+    problems: tuple[Problem, ...] = (),
+    cluster_id: str = "cluster-id",
 ) -> ClusterSnapshot:
     polls = Polls(1, 0, at_ms) if at_ms is not None else Polls(1, 1)
     by_id = {group.group_id: group for group in groups}
-    return ClusterSnapshot(cluster, at_ms, 0.25, by_id, problems, polls, len(by_id), "cluster-id", (NODE,))
+    return ClusterSnapshot(cluster, at_ms, 0.25, by_id, problems, polls, len(by_id), cluster_id, (NODE,))
 
 
 __all__ = ["LagStatus", "described", "member", "row", "snapshot", "view"]

@@ -12,8 +12,8 @@ import pytest
 from tests.unit.live.views import described, member, row, snapshot, view
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.live.history import Noted, Sample
-from groupkeeper.live.model import ClusterSnapshot, Scope, Wait, not_polled
+from groupkeeper.live.history import Noted, Sample, view_of
+from groupkeeper.live.model import ClusterSnapshot, Replaced, Scope, Wait, not_polled
 from groupkeeper.operations.authorization import Acl
 from groupkeeper.operations.problems import Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
@@ -167,6 +167,26 @@ def test_records_of_the_lag_that_are_gone_are_told_apart() -> None:
     assert (csv_row["lag"], csv_row["lost"], csv_row["readable"]) == ("165", "125", "40")
     calm = view("calm", [row("t", 0, 40)], [Wait(5000)])
     assert "lost" not in Page(group_page(snapshot(calm), calm, [], [], NOW_MS)).text
+
+
+def test_a_name_that_went_to_another_cluster_is_told_for_a_day() -> None:
+    new = fleet()._replace(replaced=Replaced(EVIL, NOW_MS - 1000), cluster_id="new-id")
+    said = "Since 2023-11-14 22:13:19 UTC prod is another cluster, with the id new-id; before, it was"
+    for html in (fleet_page([new], NOW_MS), cluster_page(new, Wish(), NOW_MS), topics_page(new, {}, NOW_MS)):
+        assert said in Page(html).text
+    assert "another cluster" not in cluster_page(new, Wish(), NOW_MS + 24 * 3_600_000)
+
+
+def test_what_the_history_has_of_a_cluster_that_cannot_be_reached() -> None:
+    noted = view_of("g", Sample(NOW_MS, "Stable", 3, 60, 90_000, 40, NOW_MS))
+    last = snapshot(noted, at_ms=NOW_MS)._replace(is_partial=True, brokers=())
+    down = snapshot(at_ms=None)._replace(last=last)
+    assert "ok g 60 1 min 30 s — — — 3 — Stable" in Page(cluster_page(down, Wish(), NOW_MS)).text
+    assert "brokers" not in Page(fleet_page([down], NOW_MS)).text
+    page = Page(group_page(down, noted, [], [], NOW_MS)).text
+    assert "Partitions They are not in the history, which the numbers are from." in page
+    assert "Its members are not known now." in page
+    assert "They are not in the history" in Page(topics_page(down, {}, NOW_MS)).text
 
 
 def test_what_is_left_out_is_counted_and_said() -> None:

@@ -30,7 +30,11 @@ class Record:
 
     def know(self, snapshots: Sequence[ClusterSnapshot]) -> None:
         """Store the names of clusters by id: a cluster that is down reports no id."""
-        self._names.update({each.cluster_id: each.cluster for each in snapshots if each.cluster_id is not None})
+        for each in snapshots:
+            if each.cluster_id is not None:
+                if each.replaced is not None and self._names.get(each.replaced.before) == each.cluster:
+                    del self._names[each.replaced.before]
+                self._names[each.cluster_id] = each.cluster
 
     def cluster(self, head: Head) -> str | None:
         """The server's name of a change's cluster, None: it isn't watched, or not known."""

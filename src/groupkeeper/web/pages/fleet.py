@@ -96,8 +96,22 @@ def _cluster(snapshot: ClusterSnapshot, now_ms: int) -> str:
     link = parts.url("/cluster", cluster=snapshot.cluster)
     title = f'<h3 class="name"><a href="{link}">{parts.text(snapshot.cluster)}</a></h3>'
     when = f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(snapshot.problems)}'
+    when += parts.another(snapshot, now_ms)
     numbers = parts.old(snapshot, _numbers(snapshot, now_ms)) if snapshot.known.is_up else ""
     return f'<article class="card">{title}{when}{numbers}</article>'
+
+
+def _of_poll(snapshot: ClusterSnapshot) -> list[tuple[str, str]]:
+    """What the history does not have."""
+    troubled = sum(bool(group.problems) for group in snapshot.groups.values())
+    return [
+        ("groups with problems", words.number(troubled)),
+        ("brokers", words.number(len(snapshot.brokers))),
+        (
+            "last poll took",
+            f"{snapshot.seconds:.1f} s" if snapshot.seconds >= 1 else f"{snapshot.seconds * 1000:.0f} ms",
+        ),
+    ]
 
 
 def _numbers(snapshot: ClusterSnapshot, now_ms: int) -> str:
@@ -124,13 +138,9 @@ def _numbers(snapshot: ClusterSnapshot, now_ms: int) -> str:
         *([("lost", parts.records(lost))] if lost else []),
         ("longest time lag", words.duration(max(waits, default=None))),
         ("shortest retention margin", parts.duration(min(margins, default=None))),
-        ("groups with problems", words.number(sum(bool(group.problems) for group in groups))),
-        ("brokers", words.number(len(snapshot.brokers))),
-        (
-            "last poll took",
-            f"{snapshot.seconds:.1f} s" if snapshot.seconds >= 1 else f"{snapshot.seconds * 1000:.0f} ms",
-        ),
     ]
+    if not snapshot.is_partial:
+        pairs += _of_poll(snapshot)
     if open_starts:
         pairs.append(("partitions without a committed offset", words.number(open_starts)))
     return (

@@ -63,7 +63,7 @@ def group_page(
     )
     facts = f"{parts.problems(group.problems)}{_facts(group, parts.judged_ms(snapshot, now_ms))}"
     front = f"{when}{parts.old(snapshot, facts)}{scope.topics_chosen(snapshot.known)}"
-    numbers = f"<h2>Partitions</h2>{_partitions(snapshot.cluster, group)}{_who(group)}"
+    numbers = f"<h2>Partitions</h2>{_partitions(snapshot.known, group)}{_who(group)}"
     body = (
         f"{note}<h2>Lag</h2>{_lag(snapshot.known, group, samples)}{_progress(snapshot.cluster, samples)}"
         f"{parts.old(snapshot, numbers)}<h2>Events of the last 24 hours</h2>{_events(changes)}{made}"
@@ -167,7 +167,9 @@ def _thinned(samples: Sequence[Sample]) -> Iterable[Sample]:
         yield max(samples[start : start + size], key=lambda each: each.lag or 0)
 
 
-def _partitions(cluster: str, group: GroupView) -> str:
+def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
+    if snapshot.is_partial:
+        return _nothing("They are not in the history, which the numbers are from.")
     if not group.rows:
         return _nothing("It has no committed offsets, or you may not see their topics.")
     is_share = group.group_type is GroupType.SHARE
@@ -186,13 +188,11 @@ def _partitions(cluster: str, group: GroupView) -> str:
     ]
     rows = []
     for row, wait in list(zip(group.rows, group.waits, strict=True))[:_MOST_ROWS]:
+        topic = parts.url("/topic", cluster=snapshot.cluster, topic=row.topic)
         failed = row.failure is not None and row.status is not LagStatus.DELETED
         rows.append(
             (
-                Cell(
-                    f'<a href="{parts.url("/topic", cluster=cluster, topic=row.topic)}">{parts.text(row.topic)}</a>',
-                    "name",
-                ),
+                Cell(f'<a href="{topic}">{parts.text(row.topic)}</a>', "name"),
                 Cell(str(row.partition), "n"),
                 Cell(row.status.value.replace("_", " "), "t"),
                 Cell("none" if row.committed is None else words.number(row.committed.offset), "n"),

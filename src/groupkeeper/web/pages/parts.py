@@ -95,6 +95,7 @@ code{overflow-wrap:anywhere}
 )
 
 _MOST_PROBLEMS = 12
+_DAY_MS = 24 * 3600 * 1000
 
 
 def url(path: str, **parameters: str | int | None) -> str:
@@ -268,7 +269,20 @@ def when(snapshot: ClusterSnapshot, now_ms: int) -> str:
 def as_of(snapshot: ClusterSnapshot, now_ms: int) -> str:
     """The same, for a part of a page."""
     tone = "soft" if snapshot.is_up else "verdict bad" if snapshot.polls.done else "verdict none"
-    return f'<p class="{tone}">{measured(snapshot, now_ms)}</p>{problems(snapshot.problems)}'
+    said = f'<p class="{tone}">{measured(snapshot, now_ms)}</p>{problems(snapshot.problems)}'
+    return said + another(snapshot, now_ms)
+
+
+def another(snapshot: ClusterSnapshot, now_ms: int) -> str:
+    """That the name has gone to another cluster, for a day."""
+    replaced = snapshot.replaced
+    if replaced is None or now_ms - replaced.since_ms >= _DAY_MS:
+        return ""
+    now = snapshot.known.cluster_id
+    return (
+        f'<p class="verdict none">Since {moment(replaced.since_ms)} UTC {text(snapshot.cluster)} is another cluster, '
+        f"with the id {text(now)}; before, it was {text(replaced.before)}. The history of each is kept apart.</p>"
+    )
 
 
 def measured(snapshot: ClusterSnapshot, now_ms: int) -> str:

@@ -111,7 +111,10 @@ def topics_page(
     rows = (_cells(snapshot.cluster, topic) for topic in order.cut(topics))
     table = parts.table([order.head(column, link) for column in _COLUMNS], rows, "topics")
     if not topics:
-        table = '<p class="card soft">No topic matches, or no group has offsets or members here.</p>'
+        none = "No topic matches, or no group has offsets or members here."
+        if snapshot.is_partial:
+            none = "They are not in the history, which the numbers are from."
+        table = f'<p class="card soft">{none}</p>'
     list_ = f'{scope.left_out(snapshot)}<p class="soft">{said}</p>{table}{order.turning(len(topics), link)}'
     body = f"{when}{form}{parts.live('list', parts.old(mark, list_))}"
     return parts.page(title, body, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
