@@ -149,7 +149,7 @@ def report(folder: Path, target: Path) -> None:
         row["rule"] = str(RULES.get(row["status"], row["rule"])).format(f"{(row['lag_ms'] or 0) // 60_000} min")
     tables = write(folder / "tables", rows)
     page = folder / "report.html"
-    run(f"groupkeeper pipeline report --tables {tables} --output-file {page} --hours 3", folder)
+    run(f"groupkeeper pipeline report --tables {tables} --output-file {page} --last 3h", folder)
     with chromium() as browser, opened(browser, width=1180, height=800) as (shown, _, _):
         shown.goto(page.as_uri())
         shown.screenshot(path=target)

@@ -107,9 +107,16 @@ def parse_duration(text: str) -> Duration:
 
 _LENGTH = re.compile(r"(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?(?:([0-9]{1,12})ms)?")
 
+_DECIMAL = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})(d|h|m|s|ms)")
+_NS_BY_UNIT = {"d": 86400 * 10**9, "h": 3600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6}
+
 
 def parse_length(text: str) -> Duration:
-    """A duration as people write it, ``7d``, ``1h30m`` or ``500ms``, or in the ISO form. Raises BadDuration."""
+    """A duration as people write it, ``7d``, ``1h30m``, ``0.5h``, ``500ms``, or in the ISO form. Raises BadDuration."""
+    if (decimal := _DECIMAL.fullmatch(text)) is not None:
+        whole, part, unit = decimal.groups()
+        unit_ns = _NS_BY_UNIT[unit]
+        return Duration(*divmod(int(whole) * unit_ns + int(part) * unit_ns // 10 ** len(part), 10**9))
     match = _LENGTH.fullmatch(text)
     if match is None or not text:
         return parse_duration(text)

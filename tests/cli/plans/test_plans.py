@@ -485,6 +485,7 @@ def test_history(run: Run, plan: str, journal: Journal) -> None:
         (2, None, 0, None),
     ]
     assert run("history", "--group", "zeta", asks=False)[1]["changes"] == []
+    assert len(run("history", "--group", "zeta", "--group", "bill*", asks=False)[1]["changes"]) == 1
     status, report, _ = run("history", "nope", asks=False)
     assert (status, report["problems"][0]["error"]) == (1, "NO_SUCH_CHANGE")
 

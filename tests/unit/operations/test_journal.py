@@ -26,6 +26,7 @@ from groupkeeper.operations.plans.journal import (
 )
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan
 from groupkeeper.operations.plans.recording import Recorder, judged, without_secrets
+from groupkeeper.operations.selection import Names
 from groupkeeper.protocol.errors import RequestTimedOut, UnknownMemberId
 
 HEAD = Head(
@@ -185,9 +186,10 @@ def test_what_was_undone_is_known(journal: Journal) -> None:
 def test_changes_of_one_group(journal: Journal) -> None:
     journal.begin(HEAD, [("g", PAIRS), ("h", PAIRS)])
     journal.begin(HEAD._replace(id="other"), [("h", PAIRS)])
-    assert [one.head.id for one in journal.summaries("g")[0]] == [HEAD.id]
-    assert len(journal.summaries("h")[0]) == 2
-    assert journal.summaries("i")[0] == []
+    assert [one.head.id for one in journal.summaries(Names(["g"]))[0]] == [HEAD.id]
+    assert len(journal.summaries(Names(["h"]))[0]) == 2
+    assert len(journal.summaries(Names(["g*", "[h]"]))[0]) == 2
+    assert journal.summaries(Names(["i"]))[0] == []
 
 
 def _write(path: str, name: str, count: int) -> None:

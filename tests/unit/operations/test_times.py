@@ -181,13 +181,14 @@ def test_the_point_before_now() -> None:
 @pytest.mark.parametrize(
     ("text", "same"),
     [("7d", "P7D"), ("2m", "PT2M"), ("1h30m", "PT1H30M"), ("500ms", "PT0.5S"), ("1d2h3m4s5ms", "P1DT2H3M4.005S"),
-     ("0s", "PT0S"), ("P7D", "P7D"), ("-PT1H", "-PT1H"), ("pt1h", "PT1H")],
+     ("0s", "PT0S"), ("P7D", "P7D"), ("-PT1H", "-PT1H"), ("pt1h", "PT1H"),
+     ("1.5h", "PT1H30M"), ("0.25d", "PT6H"), ("0.5ms", "PT0.0005S")],
 )  # fmt: skip
 def test_durations_as_people_write_them(text: str, same: str) -> None:
     assert parse_length(text) == parse_duration(same)
 
 
-@pytest.mark.parametrize("text", ["", "7", "7w", "7D", "30m1h", "1.5h", "-2m", "1h 30m", "ms", "\u0661m"])
+@pytest.mark.parametrize("text", ["", "7", "7w", "7D", "30m1h", "1.5h30m", "1.h", "-2m", "1h 30m", "ms", "\u0661m"])
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(BadDuration):
         parse_length(text)

@@ -148,11 +148,17 @@ class ArgumentParser(argparse.ArgumentParser):
 
 
 def similar(typed: str, names: Sequence[str]) -> str:
-    """``; did you mean …?`` with the nearest of the names, "" when none is near."""
+    """``; did you mean …?`` with the nearest of the names, "" when none is near. Of those the one that begins alike."""
     import difflib
 
-    near = difflib.get_close_matches(typed, names, n=1, cutoff=0.7)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = difflib.get_close_matches(typed, names, n=3, cutoff=0.7)
+    return f"; did you mean {max(near, key=lambda name: _alike(typed, name))!r}?" if near else ""
+
+
+def _alike(one: str, other: str) -> int:
+    """How many letters are the same from the beginning."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
 
 
 def parse(words: Sequence[str]) -> Namespace:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import time
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.client.addresses import parse_bootstrap_servers
@@ -19,6 +19,8 @@ from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, par
 
 if TYPE_CHECKING:
     from groupkeeper.operations.lag import LagStatus
+
+T = TypeVar("T")
 
 STATES = tuple(state for state in GroupState if state not in (GroupState.UNKNOWN, GroupState.NOT_READY))
 TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
@@ -95,6 +97,17 @@ def wait_s(text: str) -> float:
 def hours(text: str) -> float:
     """The same in hours, and 0: none."""
     return 0.0 if text == "0" else _span_ms(text, "h") / _MS_BY_UNIT["h"]
+
+
+def of_0_1(old: str, new: str, unit: str, parse: Callable[[str], T]) -> Callable[[str], T]:
+    """For an option of 0.1 that has become another one: a number in the unit that the name told."""
+
+    def parsed(text: str) -> T:
+        value = parse(f"{text}{unit}")
+        complain(f"note: {old} {text} is {new} {text}{unit} now\n")
+        return value
+
+    return parsed
 
 
 _MS_BY_UNIT = {"ms": 1, "s": 1000, "h": 3_600_000}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import SUPPRESS, ArgumentTypeError, Namespace
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.pipeline.parts import import_part
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_lake", "check_lake", "lake_choice", "settings_of"]
 
-_OF_A_LAKE = ("catalog", "namespace", "keep_versions", "keep_days")
+_OF_A_LAKE = ("catalog", "namespace", "keep_versions", "keep_rows")
 
 
 def add_lake(parser: ArgumentParser) -> None:
@@ -37,22 +37,27 @@ def add_lake(parser: ArgumentParser) -> None:
         help="how long earlier versions of these tables can be read; default: 7d",
     )  # fmt: skip
     lake.add_argument(
-        "--keep-days", metavar="DAYS", type=_days,
-        help="rows of tables that grow (history, events, rates, rewinds) are removed when they are older; "
-        "default: never",
+        "--keep-rows", metavar="DURATION", type=_days,
+        help="rows of tables that grow (history, events, rates, rewinds) are removed when they are older, in whole "
+        "days: 400d; default: never",
     )  # fmt: skip
+    lake.add_argument(
+        "--keep-days", type=values.of_0_1("--keep-days", "--keep-rows", "d", _days), dest="keep_rows", help=SUPPRESS
+    )
+
+
+_DAY_MS = 24 * 3600 * 1000
 
 
 def _days(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 36_500:
-        raise ArgumentTypeError(f"{text!r}: expected a number of days above 0, for example 400")
-    return int(text)
+    days, rest = divmod(values.span_ms(text), _DAY_MS)
+    if rest:
+        raise ArgumentTypeError(f"{text!r}: expected whole days, for example 400d")
+    return days
 
 
 def check_lake(options: Namespace) -> None:
-    given = [
-        name for name in ("catalog", "namespace", "keep_versions", "keep_days") if getattr(options, name) is not None
-    ]
+    given = [name for name in _OF_A_LAKE if getattr(options, name) is not None]
     if options.table_format not in ("delta", "iceberg") and given:
         options.refuse(f"--{given[0].replace('_', '-')} is for --table-format delta or iceberg")
     if options.namespace is not None and options.catalog is None:
@@ -76,7 +81,7 @@ def lake_choice(options: Namespace) -> Any:
         return None
     output = import_part("storage.output")
     lake, mirror = import_part("storage.lake"), import_part("storage.mirror")
-    keeping = mirror.Keeping(row_days=options.keep_days)
+    keeping = mirror.Keeping(row_days=options.keep_rows)
     if options.keep_versions is not None:
         keeping = keeping._replace(version_hours=options.keep_versions)
     place = lake.Place(wanted, options.catalog)

@@ -54,13 +54,13 @@ def _add_as_of_arguments(parser: ArgumentParser) -> None:
         "--save", metavar="FILE", help="write a plan for 'groupkeeper apply' that brings the groups back (one cluster)"
     )
     parser.add_argument(
-        "--save-kip122", metavar="FOLDER",
-        help="write a plan for 'kafka-consumer-group-reset --execute' for each group: FOLDER/GROUP.json (one cluster)",
+        "--save-kip122", metavar="DIR",
+        help="write a plan for 'kafka-consumer-group-reset --execute' for each group: DIR/GROUP.json (one cluster)",
     )  # fmt: skip
     parser.add_argument(
-        "--save-starting-offsets", metavar="FOLDER",
+        "--save-starting-offsets", metavar="DIR",
         help="write where a query of Spark is to start that takes a group's place, as its option startingOffsets: "
-        "FOLDER/GROUP.json (one cluster)",
+        "DIR/GROUP.json (one cluster)",
     )  # fmt: skip
     add_output(parser)
     add_clusters(parser)

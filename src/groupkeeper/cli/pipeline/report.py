@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import ArgumentTypeError, Namespace
+from argparse import SUPPRESS, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.output import complain, say
@@ -39,6 +40,7 @@ __all__ = ["REPORT", "summary_text"]
 _FAILED = 1
 _FILE = "report.html"
 _BLOCKS = "▁▂▃▄▅▆▇█"
+_HOURS = 24.0
 _SHOWN = 16
 """Steps of lag over time in a line of text."""
 _STYLES = {
@@ -56,9 +58,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--top", type=_top, default=10, metavar="N", help="how many of the worst groups are plotted; default: 10"
     )
     parser.add_argument(
-        "--hours", type=_hours, default=24.0, metavar="H",
-        help="hours of history to show, counted back from the last measurement; default: 24",
+        "--last", type=_hours, default=_HOURS, metavar="DURATION",
+        help="how much of the history to show, counted back from the last measurement: 90m, 24h, 7d; default: 24h",
     )  # fmt: skip
+    parser.add_argument(
+        "--hours", type=values.of_0_1("--hours", "--last", "h", _hours), dest="last", default=_HOURS, help=SUPPRESS
+    )
     add_clusters(parser, "no request is sent to a cluster; the tables are used as they are")
     add_checkpoints(parser)
     add_owners(parser)
@@ -74,13 +79,7 @@ def _top(text: str) -> int:
 
 
 def _hours(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0.0
-    if not 0 < found <= 24 * 3660:
-        raise ArgumentTypeError(f"{text!r}: expected a number of hours above 0, for example 24")
-    return found
+    return values.span_ms(text) / 3_600_000
 
 
 def _run(options: Namespace) -> int:
@@ -101,7 +100,7 @@ def _run(options: Namespace) -> int:
             problems = do_job(options, "report", snapshot_work(options), Screen()).problems
         report: Report = reading.read_report(
             options.tables,
-            hours=options.hours,
+            hours=options.last,
             top=options.top,
             journals=options.journals,
             note=lambda said: complain(f"note: {said}\n"),
@@ -270,5 +269,5 @@ REPORT = Command(
     """\
 example:
   groupkeeper pipeline report --bootstrap-server localhost:9092 --tables tables
-  groupkeeper pipeline report --tables tables --hours 168 --output-file week.html""",
+  groupkeeper pipeline report --tables tables --last 7d --output-file week.html""",
 )

@@ -31,6 +31,7 @@ from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import cluster_id_of, without_secrets
 from groupkeeper.operations.plans.telling import consequences, counted
 from groupkeeper.operations.plans.undoing import make_undo
+from groupkeeper.operations.selection import Names
 from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
 from groupkeeper.operations.times import utc_text
 
@@ -61,7 +62,13 @@ def _opened() -> Journal:
 
 def _add_history(command: ArgumentParser) -> None:
     command.add_argument("id", nargs="?", metavar="ID", help="one change, with everything in it")
-    command.add_argument("--group", metavar="GROUP", help="only changes of this group")
+    command.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help="only changes of this group; a name or a glob; repeat for several",
+    )
     add_cluster(command, may_be_several=True)
 
 
@@ -84,17 +91,17 @@ async def _pages_of_cluster(session: ClusterSession) -> AsyncIterator[Page]:
     """The changes of one cluster, selected by the cluster id that its brokers report."""
     cluster_id = await cluster_id_of(session.admin)
     where = _opened()
-    summaries, broken = where.summaries(session.options.group)
+    summaries, broken = where.summaries(Names(session.options.group))
     own = [one for one in summaries if cluster_id is not None and one.head.cluster_id == cluster_id]
     yield _page(session.options, where, own, broken)
 
 
 def _list(options: Namespace, where: Journal) -> int:
-    return print_report(options, HISTORY, _page(options, where, *where.summaries(options.group)))
+    return print_report(options, HISTORY, _page(options, where, *where.summaries(Names(options.group))))
 
 
 def _page(options: Namespace, where: Journal, summaries: Sequence[Summary], broken: int) -> Page:
-    whose = "" if options.group is None else f" of group {options.group}"
+    whose = f" of group {', '.join(options.group)}" if options.group else ""
     remarks = [] if summaries else [f"no changes{whose} in {where.path}"]
     if broken:
         remarks.append(f"{where.path}: {counted(broken, 'line')} without sense, passed over")
@@ -109,7 +116,8 @@ def _one(options: Namespace, recorded: Recorded) -> int:
     if recorded.result is Result.UNFINISHED:
         remarks.append(UNFINISHED.format(id=head.id))
     remarks += _lacking(recorded)
-    groups = ((key, pairs) for key, pairs in recorded.groups.items() if options.group in (None, key))
+    wanted = Names(options.group)
+    groups = ((key, pairs) for key, pairs in recorded.groups.items() if wanted.matches(key))
     rows = list(recorded_rows(groups, recorded.lost))
     return print_report(options, RECORDED, Page(rows, (), remarks))
 

@@ -27,7 +27,7 @@ def add_scenario(command: ArgumentParser) -> None:
     to.add_argument(
         "--to-datetime",
         type=values.datetime_ms,
-        metavar="TIME",
+        metavar="DATETIME",
         help="the first record from then on: 2026-01-31T23:59:59[.999][Z], UTC unless it names a zone",
     )
     to.add_argument(

@@ -52,7 +52,7 @@ def add_scope(command: ArgumentParser) -> None:
         "--topic",
         action="append",
         type=values.topic,
-        metavar="TOPIC[:0,1]",
+        metavar="TOPIC[:PARTITION,...]",
         help=TOPIC_HELP,
     )
 

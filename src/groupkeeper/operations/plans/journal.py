@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import OperationRefused
+from groupkeeper.operations.selection import Names
 from groupkeeper.operations.times import parse_iso_datetime, utc_text
 
 VERSION = 1
@@ -134,8 +135,8 @@ class Journal:
         line = {"v": VERSION, "id": change_id, "time": utc_text(time_ms), "event": "outcome", "groups": groups}
         self._append([{**line, "result": str(result), "lost": [one._asdict() for one in lost]}])
 
-    def summaries(self, group_id: str | None = None) -> tuple[list[Summary], int]:
-        """All changes or those of a group, oldest first, and how many lines make no sense. Raises JournalUnreadable."""
+    def summaries(self, groups: Names | None = None) -> tuple[list[Summary], int]:
+        """All changes or those of groups, oldest first, and how many lines make no sense. Raises JournalUnreadable."""
         found: dict[str, _Count] = {}
         wanted: set[str] = set()
         broken = 0
@@ -148,7 +149,7 @@ class Journal:
             else:
                 count = found.setdefault(line.head.id, _Count(line.head))
                 count.add(line.group_id, line.offsets)
-                if group_id in (None, line.group_id):
+                if groups is None or groups.matches(line.group_id):
                     wanted.add(line.head.id)
         kept = [count for change_id, count in found.items() if change_id in wanted]
         undone = {
