@@ -48,6 +48,27 @@ def test_pages_keep_within_the_window_and_ask_for_nothing_else(
         assert all(each.startswith(f"http://{served.address}/") for each in requests)
 
 
+def test_tables_that_are_too_wide_for_a_phone_show_that_and_scroll_by_keyboard(
+    served: Served, browser: Browser
+) -> None:
+    with opened(browser, width=390) as (page, _, _):
+        for path in PATHS[1:3]:
+            page.goto(f"http://{served.address}{path}")
+            hidden = """() => [...document.querySelectorAll("*")].filter((each) =>
+                each.scrollWidth > each.clientWidth && getComputedStyle(each).overflowX === "auto")
+                .map((each) => [each.role || each.getAttribute("role"), each.tabIndex, each.getAttribute("aria-label"),
+                    getComputedStyle(each).backgroundAttachment])"""
+            for role, tab_index, name, attachment in (found := page.evaluate(hidden)):
+                assert (role, tab_index, bool(name)) == ("region", 0, True)
+                # Shades at both edges stay, and what covers them at the ends moves with the table.
+                assert attachment == "local, local, scroll, scroll, scroll"
+            assert found
+            region = page.get_by_role("region").first
+            region.focus()
+            page.keyboard.press("ArrowRight")
+            page.wait_for_function("document.activeElement.scrollLeft > 0")
+
+
 def test_one_gets_from_the_fleet_to_a_group_and_the_list_is_sorted_by_links(served: Served, browser: Browser) -> None:
     with opened(browser) as (page, _, _):
         page.goto(f"http://{served.address}/")

@@ -9,10 +9,10 @@ __all__ = ["SCRIPT", "STYLE"]
 STYLE = """\
 :root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--ink:#17202a;--soft:#566270;--line:#dde2e8;--accent:#1d5fbf;
 --band:#e3edfb;--ok:#1a7f4b;--unknown:#6b7683;--lagging:#a86400;--rewound:#7a3fb5;--stalled:#c24a00;--stopped:#c01f2e;
---losing:#8f1239;--unstable:#8a6d00}
+--losing:#8f1239;--unstable:#8a6d00;--shade:rgb(23 32 42/.35)}
 @media screen and (prefers-color-scheme:dark){:root{--page:#11151a;--card:#1a2027;--ink:#e8edf2;--soft:#9fabb8;
 --line:#303944;--accent:#6ea8ff;--band:#1f3350;--ok:#4cc38a;--unknown:#9aa5b1;--lagging:#f0b04a;--rewound:#c397f5;--stalled:#ff9351;
---stopped:#ff7480;--losing:#ff8fb0;--unstable:#e0c84a}}
+--stopped:#ff7480;--losing:#ff8fb0;--unstable:#e0c84a;--shade:rgb(232 237 242/.4)}}
 *{box-sizing:border-box}
 body{margin:0;
 background:var(--page);color:var(--ink);font:15px/1.45 system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
@@ -115,11 +115,15 @@ padding:3px 10px;cursor:pointer}
 .is-ok{color:var(--ok)}.is-unknown{color:var(--unknown)}.is-lagging{color:var(--lagging)}
 .is-rewound{color:var(--rewound)}.is-stalled{color:var(--stalled)}.is-stopped{color:var(--stopped)}
 .is-losing{color:var(--losing)}.is-unstable{color:var(--unstable)}
-.wide{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:8px}
+.wide{overflow-x:auto;border:1px solid var(--line);border-radius:8px;
+background:linear-gradient(to right,var(--card) 12px,transparent) local left/36px 100% no-repeat,
+linear-gradient(to left,var(--card) 12px,transparent) local right/36px 100% no-repeat,
+linear-gradient(to right,var(--shade),transparent) left/16px 100% no-repeat,
+linear-gradient(to left,var(--shade),transparent) right/16px 100% no-repeat,var(--card)}
 .wide table{border-collapse:collapse;width:100%;font-size:14px}
 .wide th,.wide td{padding:7px 10px;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
 .wide tr:last-child td{border-bottom:0}
-.wide th{vertical-align:bottom;line-height:1.25;font-size:13px;color:var(--soft);background:var(--card)}
+.wide th{vertical-align:bottom;line-height:1.25;font-size:13px;color:var(--soft)}
 .wide th button{all:unset;cursor:pointer;color:inherit;font:inherit}
 .wide th button:focus-visible{outline:2px solid var(--accent);outline-offset:3px}
 th[aria-sort=ascending] button::after{content:" \\25B2"}
