@@ -366,8 +366,11 @@ class World:
         self.shell.load()
         self.share_state.restart()
         self._began_ms = self.events.now_ms
+        # Sessions begin again, those of members that may have been removed before excepted.
+        now_ms, seats = self.events.now_ms, self.truth.seats
+        self.truth.seats = {key: seat for key, seat in seats.items() if now_ms - seat.heard_ms < SESSION_MS}
         for seat in self.truth.seats.values():
-            seat.heard_ms = max(seat.heard_ms, self.events.now_ms)
+            seat.heard_ms = now_ms
         after = [self.described(group_id) for group_id in GROUPS]
         if [repr(one) for one in before] != [repr(one) for one in after]:
             self.events.fail("Restart", f"before: {before}; after: {after}")
