@@ -98,7 +98,7 @@ def write(servers: str, topic: str, records: Iterable[Item], **properties: str) 
     Writer(servers, topic, **properties).write(records)
 
 
-async def cloned(source: str, target: str, topic: str, offset: int, prefix: str = "") -> Change:
+async def cloned(source: str, target: str, topic: str, offset: int, prefix: str | None = None) -> Change:
     """The change that a clone of a group at this offset of partition 0 plans."""
     made = await made_of(source, target, {TopicPartition(topic, 0): offset}, prefix)
     assert made.troubles == (), made.troubles
@@ -108,7 +108,7 @@ async def cloned(source: str, target: str, topic: str, offset: int, prefix: str 
     return change
 
 
-async def made_of(source: str, target: str, offsets: dict[TopicPartition, int], prefix: str = "") -> Made:
+async def made_of(source: str, target: str, offsets: dict[TopicPartition, int], prefix: str | None = None) -> Made:
     group = f"g{time.time_ns()}"
     async with Admin(source) as here, Admin(target) as there:
         wanted = {place: OffsetAndMetadata(offset) for place, offset in offsets.items()}

@@ -133,6 +133,12 @@ def fetch_streams(version: str = VERSION) -> Path:
     return _fetched(cache_folder(f"streams-{version}"), pom, f"Kafka Streams {version}")
 
 
+def fetch_mirror_maker(version: str = VERSION) -> Path:
+    """The folder of the jars of MirrorMaker 2, and of what it needs. Raises ApacheKafkaUnavailable."""
+    pom = _pom([("org.apache.kafka", "connect-mirror", version)])
+    return _fetched(cache_folder(f"mirror-{version}"), pom, f"MirrorMaker {version}")
+
+
 def _fetched(folder: Path, pom: str, what: str) -> Path:
     jars = folder / "jars"
     if (folder / ".complete").exists():

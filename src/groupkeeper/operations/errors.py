@@ -32,6 +32,17 @@ class PartitionsMissing(OperationRefused):
         self.partitions = partitions
 
 
+class SeveralCopies(OperationRefused):
+    """A topic of another cluster may be several ones here."""
+
+    def __init__(self, topic: str, names: Sequence[str]) -> None:
+        super().__init__(
+            f"Topic {topic} of the other cluster may be {' or '.join(names)} here: name the prefix (--topic-prefix, "
+            "'' for the same name)"
+        )
+        self.topic = topic
+
+
 class PartitionsLeaderless(OperationRefused):
     """Partitions without a leader, in the order asked for."""
 

@@ -14,6 +14,7 @@ from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.operations.plans.clones.matching import Trace
 from groupkeeper.operations.plans.clones.reading import CONTEXT, look_of
 from groupkeeper.operations.plans.clones.settling import Hints, _Settler
+from groupkeeper.operations.plans.clones.syncing import Pair, Syncs
 from groupkeeper.operations.plans.clones.timing import Sides
 from groupkeeper.operations.plans.clones.translating import Ends, Found
 from groupkeeper.operations.plans.walking import Kept
@@ -50,7 +51,7 @@ class Log:
 
 def settler_of(source: Log, target: Log) -> _Settler:
     here, there = {PLACE: Ends(0, source.end)}, {PLACE: Ends(0, target.end)}
-    settler = _Settler(Sides(None, None, {PLACE: PLACE}, here, there), Hints())  # type: ignore[arg-type]
+    settler = _Settler(Sides(None, None, {PLACE: PLACE}, here, there), Hints(), {})  # type: ignore[arg-type]
     settler._ours, settler._theirs = source, target  # type: ignore[assignment]
     return settler
 
@@ -160,3 +161,59 @@ def test_what_a_header_tells(value: bytes | None, meant: int | None) -> None:
     record = Record(None, None, headers=[("offset", value), ("other", b"1")])
     assert look_of("offset")(record)[1] == meant
     assert look_of("offset")(record)[0] == look_of()(Record(None, None, headers=[("other", b"1")]))[0]
+
+
+def mirrored(rng: random.Random, ours: list[Kept], *, loses_syncs: bool) -> tuple[list[Kept], list[int], Syncs]:
+    """What a mirror makes of a log that is killed now and then: copies, which ones they are, and its syncs."""
+    theirs: list[Kept] = []
+    numbers: list[int] = []
+    syncs = Syncs()
+    at, kills, since, written = 0, rng.randrange(3), 10**9, (-1, -1)
+    while at < len(ours):
+        one = ours[at]
+        theirs.append(Kept(len(theirs), 10**8 + len(theirs) // 5, True, False, one.digest))
+        numbers.append(one.offset)
+        since += 1
+        if since >= 100 and not (loses_syncs and rng.random() < 0.5):
+            written, since = (one.offset, len(theirs) - 1), 0
+            syncs.add(Pair(*written))
+        at += 1
+        if kills and rng.random() < 3 / len(ours):
+            kills, at, since = kills - 1, rng.randrange(at), 10**9
+    return theirs, numbers, syncs
+
+
+@pytest.mark.parametrize("kinds", [1, 40, 10**9])
+@pytest.mark.parametrize("loses_syncs", [False, True])
+def test_syncs_of_a_mirror_that_is_killed(kinds: int, loses_syncs: bool) -> None:
+    rng = random.Random(f"{kinds}{loses_syncs}")
+    exact = looked_at = 0
+    for _ in range(15):
+        count, density = rng.randrange(200, 1_500), rng.choice((1.0, 0.8))
+        ours = [kept(at, 10**6 + at, f"{rng.randrange(kinds)}") for at in range(count) if rng.random() < density]
+        theirs, numbers, syncs = mirrored(rng, ours, loses_syncs=loses_syncs)
+        for committed in rng.sample(range(count + 1), 6):
+            found = by_syncs(Log(ours, count), Log(theirs, len(theirs)), committed, syncs)
+            if found is None:
+                continue
+            looked_at += 1
+            behind = numbers[found.offset :]
+            assert all(one < committed or one in behind for one in numbers[: found.offset]), (committed, found)
+            again = sum(one < committed for one in behind)
+            assert found.replays is not None
+            assert again <= found.replays, (committed, found, count)
+            exact += not found.replays
+    assert looked_at > 50
+    if kinds == 10**9:
+        assert exact > looked_at * 0.9
+
+
+def by_syncs(source: Log, target: Log, offset: int, syncs: Syncs) -> Found | None:
+    settler, at = settler_of(source, target), Position(*PLACE, offset)
+    settler._syncs = {PLACE: syncs}
+
+    async def work() -> Found | None:
+        found, _ = await settler._by_syncs({at: offset}, await source.around({at: offset}))
+        return found.get(at)
+
+    return asyncio.run(work())

@@ -76,7 +76,9 @@ def _add_arguments(command: ArgumentParser) -> None:
         "--from-command-config", type=values.properties, metavar="FILE", help="properties for its client"
     )
     where.add_argument(
-        "--topic-prefix", metavar="TEXT", default="", help="what the names of its topics begin with here: 'east.'"
+        "--topic-prefix",
+        metavar="TEXT",
+        help="what the names of its topics begin with here: 'east.'; default: as MirrorMaker 2 has it, else nothing",
     )
     add_cluster(command)
 

@@ -167,7 +167,7 @@ class Desk:
         async def plan(other: Admin | None) -> Made:
             groups = {asked.group_id: target.group_id}
             wanted = Wanted(groups, asked.topics, asked.policies, _now_ms(), asked.command)
-            return await make_clone(admin, Source(other, target.prefix), wanted)
+            return await make_clone(admin, Source(other, target.prefix or None), wanted)
 
         made = await plan(None) if cluster == target.cluster else await self._with(cluster, plan)
         by_command = will_be_made(target.group_id)

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, Position, TopicPartition
-from groupkeeper.operations.errors import NoSuchTime, OutOfRange, PartitionsDiffer, TimeUnknown
+from groupkeeper.operations.errors import NoSuchTime, OutOfRange, PartitionsDiffer, SeveralCopies, TimeUnknown
+from groupkeeper.operations.plans.clones.mirror_maker import Names, mirror_of, names_of
 from groupkeeper.operations.plans.clones.settling import Hints, Settled, settle
+from groupkeeper.operations.plans.clones.syncing import Pair
 from groupkeeper.operations.plans.clones.timing import Sides
 from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found
 from groupkeeper.operations.plans.deleting import chosen, lacking, nothing
@@ -28,11 +30,12 @@ _NAMED = 3
 class Source(NamedTuple):
     """The cluster to copy from. ``admin`` None: the same one.
 
-    ``topic_prefix``: the prefix that replication adds to topic names in the target cluster.
+    ``topic_prefix``: the prefix that replication adds to topic names in the target cluster; None: the names are the
+    same, or those that MirrorMaker 2 gives its copies.
     """
 
     admin: Admin | None = None
-    topic_prefix: str = ""
+    topic_prefix: str | None = None
 
 
 class Wanted(NamedTuple):
@@ -69,10 +72,18 @@ async def make_clone(
     is_here = await _is_here(source, cluster_id, timeout_ms)
     groups = await look_at_groups(theirs, wanted.groups, timeout_ms=timeout_ms)
     targets = await look_at_groups(admin, list(wanted.groups.values()), timeout_ms=timeout_ms)
-    maker = _Maker(source.topic_prefix, wanted, groups, targets)
+    maker = _Maker(wanted, groups, targets)
     maker.refuse_groups(is_here=is_here)
     commits = maker.commits
-    named = {tp: TopicPartition(source.topic_prefix + tp.topic, tp.partition) for one in commits.values() for tp in one}
+    topics = {tp.topic for one in commits.values() for tp in one}
+    mirrored = Names()
+    if not is_here:
+        here_named, there_named = await _topic_names(theirs, timeout_ms), await _topic_names(admin, timeout_ms)
+        mirrored = names_of(here_named, there_named)
+        maker.name(topics, source.topic_prefix, mirrored, there_named)
+    else:
+        maker.name(topics, source.topic_prefix or "", mirrored, frozenset())
+    named = {tp: maker.named(tp) for one in commits.values() for tp in one if tp.topic not in maker.unclear}
     logs = await look_at_logs(admin, named.values(), timeout_ms=timeout_ms)
     usable = {tp: to for tp, to in named.items() if to not in logs.failed}
     maker.remarks += _remarks(groups, commits, source, has_translation=not is_here)
@@ -86,22 +97,25 @@ async def make_clone(
         there = {to: Ends(logs.oldest[to], logs.latest[to]) for to in usable.values()}
         sides = Sides(theirs, admin, usable, here, there, timeout_ms)
         positions = {Position(*tp, one[tp].offset) for one in commits.values() for tp in one if tp in usable}
-        settled = await settle(sides, positions, wanted.hints, say)
+        mirror, remarks = await mirror_of(theirs, admin, mirrored, usable, timeout_ms=timeout_ms)
+        maker.checkpoints = mirror.checkpoints
+        maker.remarks += remarks
+        settled = await settle(sides, positions, wanted.hints, say, syncs=mirror.syncs)
     plans = [maker.plan(group_id, logs, settled) for group_id in commits]
     plans = [plan for plan in plans if plan.changes]
     facts = logs.facts_of(tp.topic for plan in plans for tp in plan.changes)
     plan = Plan(cluster_id, tuple(plans), Kind.CLONE, wanted.made_ms, wanted.command, facts)
     timed, more = await with_times(admin, plan, timeout_ms=timeout_ms)
     made = [plan.group_id for plan in plans]
-    remarks = (*maker.remarks, *_absent(targets, made), *targets.remarks(made), *more)
-    return Made(timed, tuple(maker.troubles), remarks, groups.absent if is_here else ())
+    all_remarks = (*maker.remarks, *_absent(targets, made), *targets.remarks(made), *more)
+    return Made(timed, tuple(maker.troubles), all_remarks, groups.absent if is_here else ())
 
 
 class _Maker:
     """Makes the plans of groups from what is known, and keeps what doesn't work beside them."""
 
-    def __init__(self, prefix: str, wanted: Wanted, groups: Groups, targets: Groups) -> None:
-        self._prefix = prefix
+    def __init__(self, wanted: Wanted, groups: Groups, targets: Groups) -> None:
+        self._names: dict[str, str] = {}
         self._wanted = wanted
         self._groups = groups
         self._targets = targets
@@ -109,6 +123,27 @@ class _Maker:
         self.remarks: list[str] = []
         self.failed: dict[TopicPartition, Failure] = {}
         """Why partitions of the source cannot be translated for any group."""
+        self.unclear: dict[str, Failure] = {}
+        """Topics of the source that may be several of the target."""
+        self.checkpoints: Mapping[tuple[str, TopicPartition], Pair] = {}
+
+    def name(self, topics: Iterable[str], prefix: str | None, mirrored: Names, target: frozenset[str]) -> None:
+        """Learn what the source's topics are called in the target. ``prefix`` None: as MirrorMaker 2 calls its copies,
+        if these are the only ones.
+        """
+        for topic in sorted(topics):
+            copies = mirrored.copies.get(topic, ())
+            some = [topic, *copies] if topic in target or not copies else list(copies)
+            if prefix is None and len(some) > 1:
+                self.unclear[topic] = SeveralCopies(topic, some)
+            self._names[topic] = some[0] if prefix is None else prefix + topic
+        renamed = [f"{topic} is {name}" for topic, name in self._names.items() if prefix is None and name != topic]
+        if renamed:
+            self.remarks.append(f"topics are named as MirrorMaker 2 names its copies: {_several(renamed)}")
+
+    def named(self, tp: TopicPartition) -> TopicPartition:
+        """What a partition of the source is called in the target."""
+        return TopicPartition(self._names[tp.topic], tp.partition)
 
     def refuse_groups(self, *, is_here: bool) -> None:
         """Groups that cannot be described, and those that the source doesn't have."""
@@ -135,7 +170,10 @@ class _Maker:
     def plan(self, group_id: str, logs: Logs, settled: Settled | None) -> GroupPlan:
         """``settled`` None: offsets are copied as they are."""
         committed, target = self._groups.committed[group_id], self._wanted.groups[group_id]
-        named = {tp: TopicPartition(self._prefix + tp.topic, tp.partition) for tp in sorted(self._chosen(group_id))}
+        wanted = sorted(self._chosen(group_id))
+        named = {tp: self.named(tp) for tp in wanted if tp.topic not in self.unclear}
+        unclear = dict.fromkeys(tp.topic for tp in wanted if tp.topic in self.unclear)
+        self.troubles += (Trouble(target, topic, self.unclear[topic]) for topic in unclear)
         self.troubles += _unusable(target, named.values(), logs)
         usable = {tp: to for tp, to in named.items() if to not in logs.failed}
         if settled is None:
@@ -151,11 +189,19 @@ class _Maker:
             after = OffsetAndMetadata(one.offset, one.leader_epoch, committed[tp].metadata)
             latest = max(one.offset, logs.latest[to]) if one.skips is not None else logs.latest[to]  # it grows
             before = self._targets.committed[target].get(to)
+            why = one.why + self._of_mirror_maker(group_id, tp, committed[tp].offset)
             changes[to] = Change(
-                before, after, logs.oldest[to], latest, None, None, one.why, one.skips, one.replays, one.certainty
+                before, after, logs.oldest[to], latest, None, None, why, one.skips, one.replays, one.certainty
             )
         changes = _in_range(target, changes, self._wanted.policies, self.troubles, self.remarks)
         return GroupPlan(target, changes, (), str(self._targets.state(target)))
+
+    def _of_mirror_maker(self, group_id: str, tp: TopicPartition, committed: int) -> str:
+        """What its own translation is, where that is of the same offset."""
+        checkpoint = self.checkpoints.get((group_id, tp))
+        if checkpoint is None or checkpoint.upstream != committed:
+            return ""
+        return f"; MirrorMaker 2's own translation is {checkpoint.downstream}"
 
     def _translated(
         self,
@@ -206,6 +252,10 @@ def _in_range(
         else:
             remarks.append(f"{target} {place} is skipped: {fitted.why}")
     return changes
+
+
+async def _topic_names(admin: Admin, timeout_ms: int | None) -> frozenset[str]:
+    return frozenset(one.name for one in await admin.list_topics(timeout_ms=timeout_ms))
 
 
 async def _is_here(source: Source, cluster_id: str | None, timeout_ms: int | None) -> bool:

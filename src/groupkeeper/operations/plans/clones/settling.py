@@ -10,6 +10,7 @@ from groupkeeper.operations.errors import TimeUnknown
 from groupkeeper.operations.plans.clones.matching import Match, Trace, match
 from groupkeeper.operations.plans.clones.origins import Search, is_in_order, match_origins, narrowed, nearest
 from groupkeeper.operations.plans.clones.reading import CONTEXT, Reader, look_of
+from groupkeeper.operations.plans.clones.syncing import Looked, Syncs, Way, by_sync, is_copied, may_be_again
 from groupkeeper.operations.plans.clones.timing import Sides, facts_of
 from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found, translate
 
@@ -42,14 +43,19 @@ class Settled(NamedTuple):
 
 
 async def settle(
-    sides: Sides, positions: Iterable[Position], hints: Hints, say: Callable[[str], None] = lambda text: None
+    sides: Sides,
+    positions: Iterable[Position],
+    hints: Hints,
+    say: Callable[[str], None] = lambda text: None,
+    *,
+    syncs: Mapping[TopicPartition, Syncs] | None = None,
 ) -> Settled:
     """Where in the target groups that stand at these positions of the source would go on."""
     offsets: dict[TopicPartition, list[int]] = {}
     for topic, partition, offset in sorted(set(positions)):
         offsets.setdefault(TopicPartition(topic, partition), []).append(offset)
     total, done = sum(map(len, offsets.values())), 0
-    settler, settled = _Settler(sides, hints), Settled({}, {})
+    settler, settled = _Settler(sides, hints, syncs or {}), Settled({}, {})
     places = list(offsets)
     for start in range(0, len(places), _AT_ONCE):
         some = places[start : start + _AT_ONCE]
@@ -69,8 +75,9 @@ async def settle(
 class _Settler:
     """Several places of each partition at a time; what was learned about a partition serves for its next ones."""
 
-    def __init__(self, sides: Sides, hints: Hints) -> None:
+    def __init__(self, sides: Sides, hints: Hints, syncs: Mapping[TopicPartition, Syncs]) -> None:
         self._sides = sides
+        self._syncs = syncs
         self._searched = hints.searched
         self._has_origins = hints.offset_header is not None
         look = look_of(hints.offset_header)
@@ -89,6 +96,12 @@ class _Settler:
         found |= await self._guessed(inside, ours, {})
         if self._has_origins:
             found |= await self._by_origins({at: inside[at] for at in ours if at not in found}, ours)
+        told = (Certainty.IDENTITY, Certainty.HEADER)
+        unsure = {at: inside[at] for at in ours if at not in found or found[at].certainty not in told}
+        bounded, again = await self._by_syncs(unsure, ours)
+        for at, one in bounded.items():
+            if not one.replays or at in again or (at in found and found[at].offset < one.offset):
+                found[at] = one  # the last of several copies
         left = [at for at in inside if at not in found]
         tried: dict[TopicPartition, int] = {}
         while left:
@@ -98,8 +111,9 @@ class _Settler:
             found |= await self._guessed({at: inside[at] for at in left if _place(at) in new}, ours, new)
             scouts = {_place(at): at for at in reversed(left) if at not in found}
             by_time, why_not = await self._by_time(list(scouts.values()), ours)
-            found |= by_time
-            failed |= why_not
+            found |= {at: _nearer(one, bounded.get(at)) for at, one in by_time.items()}
+            found |= {at: bounded[at] for at in why_not if at in bounded}
+            failed |= {at: why for at, why in why_not.items() if at not in bounded}
             left = [at for at in left if at not in found and at not in scouts.values()]
         self._ours.forget()
         self._theirs.forget()
@@ -192,6 +206,44 @@ class _Settler:
             if one is not None
         }
 
+    async def _by_syncs(
+        self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]
+    ) -> tuple[dict[Position, Found], set[Position]]:
+        """Of those behind a record of which MirrorMaker 2 says where its copy is, and it is there; and which of them
+        may have been copied again.
+        """
+        ways: dict[Position, Way] = {}
+        for at, offset in inside.items():
+            syncs = self._syncs.get(_place(at))
+            way = None if syncs is None else syncs.way_to(offset, self._here(at), self._there(at))
+            if way is not None and at.offset >= self._here(at).oldest:
+                ways[at] = way
+        first = await self._ours.between({at: (way.pair.upstream, way.pair.upstream + 1) for at, way in ways.items()})
+        ranges = {
+            at: (way.pair.downstream, self._most(way.pair.downstream, way.end) + CONTEXT) for at, way in ways.items()
+        }
+        theirs = await self._theirs.between(ranges, is_whole=False)
+        again = {at: way.again_range for at, way in ways.items() if way.again}
+        again = {at: (begin, end) for at, (begin, end) in again.items() if end == self._most(begin, end)}
+        behind = await self._theirs.between(again)
+        found: dict[Position, Found] = {}
+        doubtful: set[Position] = set()
+        for at, trace in theirs.items():
+            if at not in first or not is_copied(ways[at].pair, first[at], trace):
+                continue  # compaction removed it, or it is the copy of another log
+            looked = Looked(first[at], ours[at], trace, behind.get(at))
+            one = by_sync(ways[at], inside[at], looked)
+            if isinstance(one, Match):
+                found[at] = self._said(at, one, ours[at], inside[at])
+            else:
+                found[at] = one._replace(to_come=self._to_come(at, one.offset, ours[at], inside[at]))
+            if may_be_again(ways[at], inside[at], looked):
+                doubtful.add(at)
+        return found, doubtful
+
+    def _most(self, begin: int, end: int) -> int:
+        return min(end, begin + self._searched)
+
     def _same(self, at: Position, one: Match, ours: Trace) -> Found:
         there = self._there(at)
         offset = min(at.offset, one.offset)
@@ -281,6 +333,13 @@ def _around(search: Search) -> tuple[int, int]:
     """What to look at: the guess with its neighbours, at the end all that the place can be in."""
     low, high = (search.low, search.high) if search.guess is None else (search.guess, search.guess)
     return low - CONTEXT, high + CONTEXT
+
+
+def _nearer(one: Found, sync: Found | None) -> Found:
+    """Of a place by times and one that is not after the right one: which has less to be read again, and skips less."""
+    if sync is None or (not one.skips and one.offset > sync.offset):
+        return one
+    return sync
 
 
 def _is_equal(here: Trace, there: Trace) -> bool:

@@ -85,12 +85,13 @@ class Facts(NamedTuple):
 class Certainty(StrEnum):
     """How sure it is that a translated offset is the right one.
 
-    The first three are exact, by what the records hold. BOUNDED is before the right one, by what they hold; TIME is
+    The first four are exact, by what the records hold. BOUNDED is before the right one, by what they hold; TIME is
     what times alone tell.
     """
 
     IDENTITY = "identity"
     HEADER = "header"
+    SYNC = "sync"
     CONTENT = "content"
     BOUNDED = "bounded"
     TIME = "time"

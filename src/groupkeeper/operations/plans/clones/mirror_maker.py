@@ -1,0 +1,147 @@
+"""What MirrorMaker 2 has written down of its copying: how topics are called in the target, and places it knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import OffsetSpec, TopicPartition
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.plans.clones.syncing import Pair, Syncs
+from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.mirror_maker import Checkpoint, OffsetSync, decode_checkpoint, decode_offset_sync
+from groupkeeper.protocol.record import Record
+from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_records
+
+MOST_RECORDS = 200_000
+"""So many of the last offsets of an internal topic are read: the latest say most."""
+
+_CHECKPOINTS = re.compile(r"(?P<alias>.+)(?P<separator>[._-]+)checkpoints(?P=separator)internal")
+_SYNCS = re.compile(r"mm2-offset-syncs(?P<separator>[._-]+)(?P<alias>.+)(?P=separator)internal")
+
+_SEPARATORS = "._-"
+
+T = TypeVar("T", OffsetSync, Checkpoint)
+
+
+class Names(NamedTuple):
+    """Topics of both clusters by which MirrorMaker 2 is recognised."""
+
+    copies: Mapping[str, Sequence[str]] = {}
+    """By the source's topics: those of the target that begin with the source's alias and a separator."""
+    checkpoints: Sequence[str] = ()
+    """In the target."""
+    syncs_here: Sequence[str] = ()
+    """In the source."""
+    syncs_there: Sequence[str] = ()
+    """In the target."""
+
+
+class Mirror(NamedTuple):
+    """What is known of the partitions that are asked for, by the source's names.
+
+    ``syncs``: records that were copied. ``checkpoints``: what groups have there, for what
+    they had in the source.
+    """
+
+    syncs: Mapping[TopicPartition, Syncs] = {}
+    checkpoints: Mapping[tuple[str, TopicPartition], Pair] = {}
+
+
+def names_of(source: Iterable[str], target: Iterable[str]) -> Names:
+    """Which of the topics of both clusters are MirrorMaker 2's, its copies and its own."""
+    aliases: dict[str, None] = {}
+    checkpoints, syncs_there = [], []
+    names = sorted(target)
+    for name in names:
+        if match := _CHECKPOINTS.fullmatch(name):
+            checkpoints.append(name)
+        elif match := _SYNCS.fullmatch(name):
+            syncs_there.append(name)
+        if match:
+            aliases[match["alias"]] = None
+    copies: dict[str, list[str]] = {}
+    for alias in aliases:
+        for name in names:
+            rest = name.removeprefix(alias)
+            for at in range(1, len(rest)) if rest != name else ():
+                if rest[at - 1] not in _SEPARATORS:
+                    break
+                copies.setdefault(rest[at:], []).append(name)
+    return Names(copies, checkpoints, [one for one in sorted(source) if _SYNCS.fullmatch(one)], syncs_there)
+
+
+async def mirror_of(
+    source: Admin,
+    target: Admin,
+    names: Names,
+    named: Mapping[TopicPartition, TopicPartition],
+    *,
+    timeout_ms: int | None = None,
+) -> tuple[Mirror, list[str]]:
+    """What its topics say of partitions; and remarks about topics that could not be read."""
+    remarks: list[str] = []
+    found: list[dict[TopicPartition, Syncs]] = []
+    for admin, topics in ((source, names.syncs_here), (target, names.syncs_there)):
+        for topic in topics:
+            of_topic: dict[TopicPartition, Syncs] = {}
+            for sync in await _read(admin, topic, decode_offset_sync, remarks, timeout_ms):
+                tp = TopicPartition(sync.topic, sync.partition)
+                if tp in named:
+                    of_topic.setdefault(tp, Syncs()).add(Pair(sync.upstream, sync.downstream))
+            found.append(of_topic)
+    # Where several targets were copied to, it isn't known which of them this one is.
+    syncs = {tp: each for one in found for tp, each in one.items() if sum(tp in other for other in found) == 1}
+    back = {to: tp for tp, to in named.items()}
+    checkpoints: dict[tuple[str, TopicPartition], Pair] = {}
+    for topic in names.checkpoints:
+        for one in await _read(target, topic, decode_checkpoint, remarks, timeout_ms):
+            to = TopicPartition(one.topic, one.partition)
+            if to in back:
+                checkpoints[one.group_id, back[to]] = Pair(one.upstream, one.downstream)
+    return Mirror(syncs, checkpoints), remarks
+
+
+async def _read(
+    admin: Admin,
+    topic: str,
+    decode: Callable[[bytes | None, bytes | None], T | None],
+    remarks: list[str],
+    timeout_ms: int | None,
+) -> list[T]:
+    """The last records of a topic of one partition, in their order."""
+    place, found = TopicPartition(topic, 0), list[T]()
+
+    def take(_: TopicPartition, batches: bytes) -> int | None:
+        reached = None
+        try:
+            for pos, header in iter_headers(batches):
+                reached = header.next_offset
+                if not header.is_control:
+                    found.extend(_decoded(read_records(batches, pos, header=header), decode))
+        except CorruptRecord:
+            return None
+        return reached
+
+    try:
+        oldest = (await admin.list_offsets({place: OffsetSpec.earliest()}, timeout_ms=timeout_ms)).result(place)
+        latest = (await admin.list_offsets({place: OffsetSpec.latest()}, timeout_ms=timeout_ms)).result(place)
+        begin = max(oldest.offset, latest.offset - MOST_RECORDS)
+        (await admin.read_logs({place: (begin, latest.offset)}, take, timeout_ms=timeout_ms)).all()
+    except (KafkaError, ClientError) as why:
+        remarks.append(f"MirrorMaker 2's topic {topic} could not be read and is not used: {why or type(why).__name__}")
+        return []
+    return found
+
+
+def _decoded(records: Iterable[Record], decode: Callable[[bytes | None, bytes | None], T | None]) -> Iterable[T]:
+    for record in records:
+        try:
+            one = decode(record.key, record.value)
+        except MalformedMessage:
+            continue  # none of MirrorMaker 2's
+        if one is not None:
+            yield one

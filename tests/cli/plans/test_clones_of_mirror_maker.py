@@ -1,0 +1,103 @@
+"""Clones that use what MirrorMaker 2 has written down; its internal topics are written by the tests."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from struct import pack
+
+import pytest
+from confluent_kafka import Producer
+from tests.copies import FIRST_MS, Item, items, made_of, make_topic, write
+
+from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations.plans.making import Made
+from groupkeeper.operations.plans.model import Change
+from groupkeeper.testing.background import BackgroundBroker
+
+SYNCS, CHECKPOINTS = "mm2-offset-syncs.west.internal", "east.checkpoints.internal"
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[tuple[str, str]]:
+    with BackgroundBroker() as here, BackgroundBroker() as there:
+        make_topic(here.bootstrap_servers, SYNCS)
+        make_topic(there.bootstrap_servers, CHECKPOINTS)
+        yield here.bootstrap_servers, there.bootstrap_servers
+
+
+def sync(servers: str, topic: str, pairs: Sequence[tuple[int, int]]) -> None:
+    """As MirrorMaker 2 writes where records were copied to."""
+    producer = Producer({"bootstrap.servers": servers})
+    for pair in pairs:
+        producer.produce(SYNCS, pack(">qq", *pair), pack(">h", len(topic)) + topic.encode() + pack(">i", 0))
+    producer.produce(SYNCS, b"?", b"no sync")
+    assert producer.flush(30) == 0
+
+
+def planned(clusters: tuple[str, str], topic: str, offset: int) -> Made:
+    return asyncio.run(made_of(*clusters, {TopicPartition(topic, 0): offset}))
+
+
+def change_of(made: Made) -> Change:
+    assert made.troubles == ()
+    ((change,),) = [group.changes.values() for group in made.plan.groups]
+    assert change.after is not None
+    return change
+
+
+@pytest.fixture
+def beats(clusters: tuple[str, str]) -> str:
+    """A topic whose records are all the same, copied to one that stamps them."""
+    topic = f"t{time.time_ns()}"
+    make_topic(clusters[0], topic)
+    make_topic(clusters[1], f"east.{topic}", **{"message.timestamp.type": "LogAppendTime"})
+    beats = [Item(number, b"beat", None, FIRST_MS + number // 50) for number in range(400)]
+    write(clusters[0], topic, beats)
+    write(clusters[1], f"east.{topic}", beats[:250])
+    write(clusters[1], f"east.{topic}", beats[200:])  # it was killed, and began again
+    return topic
+
+
+def test_syncs_say_where_records_are_that_are_all_the_same(clusters: tuple[str, str], beats: str) -> None:
+    sync(clusters[0], beats, [(0, 0), (101, 101), (202, 202), (200, 250), (301, 351)])
+    made = planned(clusters, beats, 101)
+    assert any(f"{beats} is east.{beats}" in remark for remark in made.remarks)
+    for offset, meant, certainty, again in (
+        (101, 101, "bounded", 48),  # the 48 records before the last sync may be copies of it, and of what is before
+        (102, 102, "bounded", 48),
+        (150, 102, "bounded", 96),
+        (201, 251, "sync", 0),
+        (220, 251, "bounded", 19),
+        (301, 351, "sync", 0),
+    ):
+        change = change_of(planned(clusters, beats, offset))
+        assert change.after is not None
+        found = (change.after.offset, change.certainty, change.skipped, change.replayed)
+        assert found == (meant, certainty, 0, again), (offset, change)
+
+
+def test_syncs_of_another_copy_are_not_believed(clusters: tuple[str, str]) -> None:
+    topic = f"t{time.time_ns()}"
+    make_topic(clusters[0], topic)
+    make_topic(clusters[1], f"east.{topic}")
+    write(clusters[0], topic, items(300))
+    write(clusters[1], f"east.{topic}", [Item(-1, None, b"another's", FIRST_MS - 5), *items(300)])
+    sync(clusters[0], topic, [(0, 0), (100, 150)])
+    change = change_of(planned(clusters, topic, 100))
+    assert change.after is not None
+    assert (change.after.offset, change.certainty) == (101, "content")
+
+
+def test_a_topic_that_may_be_two_is_not_guessed(clusters: tuple[str, str], beats: str) -> None:
+    make_topic(clusters[1], beats)
+    made = planned(clusters, beats, 100)
+    assert made.plan.groups == ()
+    (trouble,) = made.troubles
+    assert f"{beats} or east.{beats}" in str(trouble.failure)
+    assert "--topic-prefix" in str(trouble.failure)
+    for prefix in ("", "east."):
+        made = asyncio.run(made_of(*clusters, {TopicPartition(beats, 0): 100}, prefix))
+        assert [list(group.changes) for group in made.plan.groups] in ([[(prefix + beats, 0)]], [])
+        assert not any("may be" in str(one.failure) for one in made.troubles)
