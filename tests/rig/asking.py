@@ -11,9 +11,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.rig.facts import now
+
+if TYPE_CHECKING:
+    from tests.rig.judges.trends import Trends, Watch
 
 BIN = Path(sys.executable).parent
 TIMEOUT_S = 900
@@ -85,7 +88,12 @@ class Desk:
         exporter: where `groupkeeper serve` answers that watches them.
         token: what one logs in with there to change something.
         view_token: what one logs in with there who may only look.
+        watch: when it polls.
+        trends: what must be so of lags over its polls.
     """
+
+    watch: Watch
+    trends: Trends
 
     exporter = ""
     token = ""

@@ -100,6 +100,15 @@ class Committed(NamedTuple):
         return (self.began, self.ended) if at < 0 else (at, at)
 
 
+class Typed(NamedTuple):
+    """Of what type a group is, by what its members speak; "": by turns of one and of another."""
+
+    cluster: str
+    group: str
+    kind: str
+    ended: int
+
+
 class Reading(NamedTuple):
     """A consumer reads in the name of a group that it neither joins nor commits for."""
 
@@ -176,12 +185,12 @@ class Trouble(NamedTuple):
 
 
 Fact: TypeAlias = (
-    Made | Removed | Produced | TransactionEnded | Cut | Committed | Acknowledged | Consumed | Reading
+    Made | Removed | Produced | TransactionEnded | Cut | Committed | Acknowledged | Consumed | Reading | Typed
     | Joining | Assigned | Left | Trouble
 )  # fmt: skip
 KINDS: dict[str, type] = {
     kind.__name__: kind
-    for kind in (Made, Removed, Produced, TransactionEnded, Cut, Committed, Acknowledged, Consumed, Reading,
+    for kind in (Made, Removed, Produced, TransactionEnded, Cut, Committed, Acknowledged, Consumed, Reading, Typed,
                  Joining, Assigned, Left, Trouble)
 }  # fmt: skip
 

@@ -41,6 +41,7 @@ from tests.rig.judges import times as judge_times
 from tests.rig.judges import watch as judge_watch
 from tests.rig.judges.changing import page_changes as judge_page_changes
 from tests.rig.judges.exporter import CHANGER, VIEWER, Serving
+from tests.rig.judges.trends import Trends, Watch
 from tests.rig.judges.watch import Watching
 from tests.rig.story import Consumer, Sleeper, Story
 from tests.rig.truth import Truth
@@ -165,6 +166,9 @@ class Run:
             stack.callback(serving.kill)
             self.desk.exporter = serving.address
             self.desk.token, self.desk.view_token = (serving.tokens[name] for name in (CHANGER, VIEWER))
+            self.desk.trends, self.desk.watch = Trends(self.truth), Watch(self.desk)
+            self.desk.watch.start()
+            stack.callback(self.desk.watch.end)
             began = time.monotonic()
             until = began + self.story.minutes * 60
             while time.monotonic() < until and not self.has_failed:

@@ -30,6 +30,7 @@ from tests.rig.facts import (
     Removed,
     TransactionEnded,
     Trouble,
+    Typed,
 )
 
 Place = tuple[str, str, int]
@@ -38,7 +39,7 @@ Place = tuple[str, str, int]
 Key = tuple[str, str, str, int]
 """Cluster, group, topic and partition."""
 
-GroupFact = Committed | Acknowledged | Consumed | Reading | Joining | Assigned | Left | Trouble
+GroupFact = Committed | Acknowledged | Consumed | Reading | Typed | Joining | Assigned | Left | Trouble
 
 FOREVER = 1 << 62
 RETRY_NS = 300_000_000
@@ -131,6 +132,8 @@ class Truth:
     """Of topics that were removed, made again or grown: when last."""
     never: set[tuple[str, str]] = field(default_factory=set)
     """Names of groups that there must not be."""
+    types: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Of groups whose members all speak one protocol."""
     joining: dict[tuple[str, str], list[Joining]] = field(default_factory=lambda: defaultdict(list))
     commits: dict[Key, list[Committed]] = field(default_factory=lambda: defaultdict(list))
     by_group: dict[tuple[str, str], set[Key]] = field(default_factory=lambda: defaultdict(set))
@@ -196,6 +199,9 @@ class Truth:
                 self.shared[fact.cluster, fact.group, fact.topic, fact.partition].append(fact)
             case Reading():
                 self.never.add((fact.cluster, fact.group))
+            case Typed():
+                kind = self.types.setdefault((fact.cluster, fact.group), fact.kind)
+                self.types[fact.cluster, fact.group] = kind if kind == fact.kind else ""
             case Joining():
                 self.joining[fact.cluster, fact.group].append(fact)
             case Assigned():

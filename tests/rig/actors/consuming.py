@@ -11,7 +11,7 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from tests.rig.actors.performing import CLIENT, Performer
-from tests.rig.facts import DONE, FAILED, MAYBE, Assigned, Committed, Consumed, Joining, Left, now
+from tests.rig.facts import DONE, FAILED, MAYBE, Assigned, Committed, Consumed, Joining, Left, Typed, now
 from tests.rig.story import Consumer
 
 REFUSALS = frozenset([
@@ -94,6 +94,8 @@ class ConsumerThread(Performer):
 
     def _note_assignment(self) -> None:
         actor = self.actor
+        kind = "" if actor.protocol == "both" else actor.protocol.capitalize()
+        self.notebook.write(Typed(actor.cluster, actor.group, kind, now()))
         self.notebook.write(Assigned(actor.cluster, actor.group, actor.name, self._session, sorted(self._has), now()))
 
     def step(self) -> None:

@@ -15,7 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 from tests.rig.actors.performing import CLIENT, PATIENCE_S, Performer
-from tests.rig.facts import Acknowledged, now
+from tests.rig.facts import Acknowledged, Typed, now
 from tests.rig.story import Sharer
 
 RELEASES = 2
@@ -43,6 +43,7 @@ class SharerThread(Performer):
              "max.poll.records": 100}
         )  # fmt: skip
         self._client.subscribe(list(actor.topics))
+        self.notebook.write(Typed(actor.cluster, actor.group, "Share", now()))
         # Nothing is done yet; but it is known that the group is one.
         self.notebook.write(*(
             Acknowledged(actor.cluster, actor.group, topic, 0, [], True, now(), now()) for topic in actor.topics

@@ -7,7 +7,7 @@ import uuid
 
 from confluent_kafka.admin import AdminClient
 from tests.rig.actors.performing import CLIENT, PATIENCE_S, Performer
-from tests.rig.facts import DONE, Assigned, Committed, Joining, Left, now
+from tests.rig.facts import DONE, Assigned, Committed, Joining, Left, Typed, now
 from tests.rig.story import Streamer
 from tests.spark.streams_member import NOTE, StreamsMember
 
@@ -35,6 +35,7 @@ class StreamerThread(Performer):
         self._member.join(self._count)
         has = [(actor.topic, place) for place in range(self._count)]
         self.notebook.write(Assigned(actor.cluster, actor.group, actor.name, 1, has, now()))
+        self.notebook.write(Typed(actor.cluster, actor.group, "Streams", now()))
         self._next = time.monotonic()
 
     def step(self) -> None:

@@ -110,10 +110,11 @@ def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
     """What a poll found that began after the question."""
     asked, deadline = now(), time.monotonic() + PATIENCE_S
     while True:
-        series = _read(desk, cluster)
+        text = get(desk, "/metrics")
+        series = _read(text, cluster)
         began_s = series.get(BEGAN, {}).get((), 0.0)
         if began_s * 1e9 > asked and () in series.get(MEASURED, {}):
-            return Answer(cluster, asked, now(), series, about={"to": "end", "by": "topic"})
+            return Answer(cluster, asked, now(), series, about={"to": "end", "by": "topic", "text": text})
         assert time.monotonic() < deadline, f"no poll of {cluster} since {asked}: {series.get(BEGAN)}"
         time.sleep(0.3)
 
@@ -127,8 +128,7 @@ def get(desk: Desk, path: str) -> str:
     return text
 
 
-def _read(desk: Desk, cluster: str) -> Series:
-    text = get(desk, "/metrics")
+def _read(text: str, cluster: str) -> Series:
     found: Series = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:

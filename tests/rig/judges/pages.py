@@ -25,6 +25,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from tests.rig.asking import Answer, Desk, Difference, Verdict
 from tests.rig.facts import now
 from tests.rig.judges import exporter as judge_exporter
+from tests.rig.judges import followed
 from tests.rig.judges.exporter import (
     BY_STATUS,
     COMMITTED,
@@ -47,6 +48,7 @@ from tests.rig.judges.exporter import (
     Series,
     agrees,
 )
+from tests.rig.judges.followed import Looked, Own, Watched
 from tests.rig.truth import Truth
 
 NAME = "pages"
@@ -134,7 +136,8 @@ class Page(HTMLParser):
 @dataclass
 class Seen:
     """``rows``: of the CSV. ``wish``: what the address of the list selects; ``listed``: what is there then. ``fleet``:
-    the numbers of the cluster on the first page. ``told``: the exporter's series of the same poll.
+    the numbers of the cluster on the first page. ``told``: the exporter's series of the same poll. ``groups``: what no
+    series has.
     """
 
     series: Series
@@ -143,6 +146,7 @@ class Seen:
     listed: list[Line]
     fleet: Line
     told: Series = field(default_factory=dict)
+    groups: dict[str, Own] = field(default_factory=dict)
 
 
 def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
@@ -157,9 +161,17 @@ def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
             found = f"{error.code} at {error.url}"
         else:
             if instants == {f"{measured:%Y-%m-%d %H:%M:%S}"}:
-                return replace(told, answered=now(), content=seen, about={**told.about, "step": step})
+                about = {**told.about, "step": step, "watched": _watched(desk, cluster, told)}
+                return replace(told, answered=now(), content=seen, about=about)
             found = f"{sorted(instants)}"
         assert time.monotonic() < deadline, f"pages of {cluster} at {measured}: {found}"
+
+
+def _watched(desk: Desk, cluster: str, told: Answer) -> Watched:
+    """With the poll of this answer."""
+    desk.watch.take(told.about["text"])
+    measured = round(told.content[MEASURED][()] * 1000) * 1_000_000
+    return Watched(desk.watch.up_to(cluster, measured), desk.trends)
 
 
 def _read(desk: Desk, cluster: str, rng: random.Random, told: Series) -> tuple[Seen, set[str]]:
@@ -180,16 +192,22 @@ def _read(desk: Desk, cluster: str, rng: random.Random, told: Series) -> tuple[S
     wish = _wish(rows, rng)
     listed = page("/cluster", **wish).tables.get("groups", [])
     series: Series = {MEASURED: told[MEASURED]}
+    groups: dict[str, Own] = {}
+    lines = {line["group"]: line for line in listed}
     for row in rows:
-        group_series(series, row["group"], page("/group", group=row["group"]))
+        own = page("/group", group=row["group"])
+        group_series(series, row["group"], own)
+        groups[row["group"]] = Own(own.numbers[0][1], own.tables.get("members", []),
+                                   own.tables.get("parts of the topology", []), row,
+                                   lines.get(row["group"], {}))  # fmt: skip
         if row["problem"]:
             series.setdefault(PROBLEM, {})[row["group"], row["problem"], ""] = 1
     for line in page("/topics").tables.get("topics", ()):
-        topic_series(series, line["topic"], page("/topic", topic=line["topic"]))
+        topic_series(series, line["topic"], page("/topic", topic=line["topic"]), told)
     fleet = Page(text("/"))
     titles = [title for title, _ in fleet.numbers]
     instants.add(fleet.instants[titles.index(cluster)] if len(titles) == len(fleet.instants) else "a cluster is down")
-    return Seen(series, rows, wish, listed, dict(fleet.numbers)[cluster], told), instants
+    return Seen(series, rows, wish, listed, dict(fleet.numbers)[cluster], told, groups), instants
 
 
 def _wish(rows: list[Line], rng: random.Random) -> dict[str, str]:
@@ -206,15 +224,18 @@ def _wish(rows: list[Line], rng: random.Random) -> dict[str, str]:
     return wish
 
 
+UNKNOWN_TEXTS = ("—", "none", "unknown")
+
+
 def _number(text: str) -> int | None:
-    shown = text.removeprefix("≥ ").replace(",", "")
-    return None if shown == "—" else int(shown)
+    shown = text.removeprefix("≥ ").partition(" (")[0].replace(",", "")  # "7 (3 lost)"
+    return None if shown in UNKNOWN_TEXTS else int(shown)
 
 
 def seconds_of(text: str) -> float | None:
     """The least that a duration may be that is shown so."""
     shown = text.removeprefix("≥ ").removeprefix("~ ")
-    if shown == "—":
+    if shown in UNKNOWN_TEXTS:
         return None
     sign, shown = (-1, shown[1:]) if shown.startswith("−") else (1, shown)
     if shown == "under 1 s":
@@ -253,14 +274,15 @@ def group_series(series: Series, group: str, page: Page) -> None:
     for (name, topic), number in counts.items():
         _set(series, name, number, group, topic)
     for line in page.tables.get("members", ()):
-        places = re.findall(r"\d+_\d+", line["active"]) if "active" in line else re.findall(
-            r"\d+(?=, |;|$)", re.sub(r"[^;]*: ", "", line["assigned"]))  # fmt: skip
+        places = re.findall(r"\d+_\d+", line["active tasks"]) if "active tasks" in line else re.findall(
+            r"\d+(?=, |;|$)", re.sub(r"[^;]*: ", "", line["assignment"]))  # fmt: skip
         _set(series, MEMBER_PARTITIONS, len(places), group, line["member"], line["client"], line["host"])
 
 
 def _partition(series: Series, group: str, line: Line, counts: Counter[tuple[str, str]]) -> None:
     topic, at = line["topic"], line["partition"]
-    committed, start, end, lag = (_number(line[name]) for name in ("committed", "log start", "log end", "lag"))
+    offset = "start offset" if "start offset" in line else "committed offset"
+    committed, start, end, lag = (_number(line[name]) for name in (offset, "log start", "log end", "lag"))
     seconds = seconds_of(line["time lag"])
     _set(series, COMMITTED, committed, group, topic, at)
     _set(series, PARTITION_LAG, lag, group, topic, at)
@@ -277,14 +299,19 @@ def _partition(series: Series, group: str, line: Line, counts: Counter[tuple[str
         counts[MAX_LAG, topic] = max(counts[MAX_LAG, topic], lag)
 
 
-def topic_series(series: Series, topic: str, page: Page) -> None:
-    """What the page of a topic says of those who read it."""
+def topic_series(series: Series, topic: str, page: Page, told: Series | None = None) -> None:
+    """What the page of a topic says of those who read it. ``told``: what the exporter says, for lags that the page
+    calls unknown, as nothing is committed in partitions with records.
+    """
     for line in page.tables["groups that read it"]:
         own = (line["group"], topic)
         for name, column in ((PARTITIONS, "partitions"), (ON_IT, "members on it"), (LAG, "lag"), (LOST, "lost")):
             _set(series, name, _number(line[column]), *own)
         _set(series, BY_STATUS, _number(line["without commit"]), *own, "no_commit")
         _set(series, SECONDS, seconds_of(line["time lag"]), *own)
+        for name, column in ((LAG, "lag"), (SECONDS, "time lag")):
+            if line[column] == "unknown" and told is not None:
+                _set(series, name, told.get(name, {}).get(own), *own)
         _set(series, MARGIN, seconds_of(line["retention margin"]), *own)
 
 
@@ -296,7 +323,14 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
             verdict.comparisons += 1
             if text:
                 verdict.differences.append(Difference(NAME, answer.cluster, text))
+    for group, text in followed.judge(_looked(truth, answer, seen), verdict):
+        verdict.differences.append(Difference(NAME, answer.cluster, text, group=group))
     return verdict.renamed(judge_exporter.NAME, NAME)
+
+
+def _looked(truth: Truth, answer: Answer, seen: Seen) -> Looked:
+    unsure = {labels[0] for name in (ESTIMATED, UNKNOWN) for labels in seen.series.get(name, {})}
+    return Looked(truth, answer, seen.groups, unsure)
 
 
 def _told(answer: Answer, seen: Seen) -> Iterator[str]:
@@ -354,7 +388,9 @@ def _listed(answer: Answer, seen: Seen) -> Iterator[str]:
         shown = [_number(line["lag"]), seconds_of(line["time lag"]), seconds_of(line["retention margin"]),
                  _number(line["members"]), _number(line["rebalances"])]  # fmt: skip
         for name, one in zip(FIGURES, shown, strict=True):
-            is_same = agrees(answer, one, _figure(row[name]))
+            figure = _figure(row[name])
+            is_open = row["partitions_without_commit"] not in ("", "0") and name in ("lag", "time_lag_s")
+            is_same = agrees(answer, one, figure) or (is_open and one is None and not figure)
             yield "" if is_same else f"list: {name} of {line['group']} {one}, of the CSV {row[name]}"
         kind = (line["type"].removeprefix("—"), line["state"].removeprefix("—"))
         yield "" if kind == (row["type"], row["state"]) else f"list: {line['group']} {kind}, of the CSV {row}"
@@ -380,7 +416,12 @@ def _fleet(answer: Answer, seen: Seen) -> Iterator[str]:
 def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:
     """One figure that is wrong: of the pages and the exporter alike, or of one page only."""
     seen: Seen = copy.deepcopy(answer.content)
-    match rng.randrange(5):
+    match rng.randrange(6):
+        case 5:
+            worse_group = followed.spoilt(_looked(truth, answer, seen), rng)
+            if worse_group is None:
+                return None
+            seen.groups[worse_group[0]] = worse_group[1]
         case 0:
             if not seen.series.get(EPOCH):
                 return None

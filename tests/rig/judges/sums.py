@@ -39,7 +39,7 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
     for row in answer.content[f"lag_by_{by}"]:
         rows.setdefault(row["group"], {})[row.get("topic")] = row
     for group in sorted(truth.groups(cluster, answer.asked) | rows.keys()):
-        parts = _parts(truth, answer, group, verdict)
+        parts = parts_of(truth, answer, group, verdict)
         if parts is None:
             continue
         wanted: dict[str | None, list[Part]] = {} if by == "topic" else {None: []}
@@ -57,7 +57,7 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
     return verdict
 
 
-def _parts(truth: Truth, answer: Answer, group: str, verdict: Verdict) -> dict[Place, Part] | None:
+def parts_of(truth: Truth, answer: Answer, group: str, verdict: Verdict) -> dict[Place, Part] | None:
     """What the partitions of a group add; None: it is not known which those are."""
     cluster, asked, answered = answer.cluster, answer.asked, answer.answered
     name = (cluster, group)
@@ -126,7 +126,7 @@ def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:
     """One number that is wrong, or a row too few, of a group that can be judged."""
     content = copy.deepcopy(answer.content)
     rows = content[f"lag_by_{answer.about['by']}"]
-    judged = [row for row in rows if _parts(truth, answer, row["group"], Verdict())]
+    judged = [row for row in rows if parts_of(truth, answer, row["group"], Verdict())]
     if not judged:
         return None
     row = rng.choice(judged)

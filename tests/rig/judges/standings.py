@@ -1,0 +1,120 @@
+"""How a group is, as the pages of `groupkeeper serve` say it: by how long records wait, and commits stand still."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.rig.asking import Answer, Verdict
+from tests.rig.facts import DONE
+from tests.rig.judges import sums
+from tests.rig.judges.members import CALM_NS, DEATH_NS
+from tests.rig.judges.times import records_at
+from tests.rig.truth import Between, Key, Log, Truth
+
+from groupkeeper.client.admin.types import Position
+
+STATUSES = ("ok", "unknown", "lagging", "stopped", "losing")
+LAGGING_MS, PATIENCE_MS, EMPTY_PATIENCE_MS = 300_000, 600_000, 60_000
+POLL_MS = 15_000
+"""What is new is found by a poll, at the latest after so long, on a busy machine."""
+MS = 1_000_000
+
+
+class _Part(NamedTuple):
+    """Of one partition: whether records were lost or are about to be, and how long the next one has waited."""
+
+    is_lost: bool
+    may_be_lost: bool
+    wait_ms: Between
+
+
+def admissible(truth: Truth, answer: Answer, group: str, measured_ms: int, first_poll_ms: int) -> set[str] | None:
+    """What the status may be; None: the facts do not tell. ``first_poll_ms``: before it nothing was looked at."""
+    name = (answer.cluster, group)
+    all_parts = sums.parts_of(truth, answer, group, Verdict())
+    if not all_parts:
+        return None
+    keys = truth.by_group.get(name, set())
+    parts = [_part(truth, answer, key, measured_ms) for key in keys]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if any(part.is_lost for part in known):
+        return {"losing"}
+    found = {"losing"} if any(part.may_be_lost for part in known) else set[str]()
+    wait = Between(*(max((one[at] for one in (part.wait_ms for part in known)), default=0) for at in (0, 1)))
+    still = _still_ms(truth, answer, keys, measured_ms, first_poll_ms)
+    patience = _patience_ms(truth, answer, name)
+    stood = Between(min(wait.low, still.low), min(wait.high, still.high))
+    if stood.high >= patience.low:
+        found.add("stopped")
+    if stood.low >= patience.high:
+        return found
+    if wait.high >= LAGGING_MS:
+        found.add("lagging")
+    if wait.low >= LAGGING_MS:
+        return found
+    # Where nothing is committed, it isn't known how many of the records wait.
+    without = [part.uncommitted for part in all_parts.values() if part.uncommitted is not None]
+    if any(one.high > 0 for one in without):
+        found.add("unknown")
+    return found if any(one.low > 0 for one in without) else found | {"ok"}
+
+
+def _part(truth: Truth, answer: Answer, key: Key, measured_ms: int) -> _Part | None:
+    cluster, _, topic, partition = key
+    if (cluster, topic) in truth.removed or truth.is_changing(cluster, topic, answer.asked):
+        return None
+    log = truth.logs[cluster, topic, partition]
+    if log.has_unplaced or truth.is_compacted_topic(cluster, topic):
+        return None
+    start = log.start(answer.asked, answer.answered)
+    kept_ms = int(truth.topics[cluster, topic].settings.get("retention.ms", -1))
+    commits = [None if one is None else one.offset for one in truth.committed(key, answer.asked, answer.answered)]
+    waits = [_wait(truth, answer, log, topic, partition, offset, measured_ms) for offset in commits]
+    wait = Between(min(one.low for one in waits), max(one.high for one in waits))
+    is_below = all(offset is not None and offset < start.low for offset in commits)
+    may_be_below = any(offset is not None and offset < start.high for offset in commits)
+    return _Part(
+        is_below or 0 <= kept_ms < wait.low, may_be_below or 0 <= kept_ms < wait.high, wait
+    )  # fmt: skip
+
+
+def _wait(
+    truth: Truth, answer: Answer, log: Log, topic: str, partition: int, offset: int | None, measured_ms: int
+) -> Between:
+    """How long the next record has waited; 0: there is none."""
+    if offset is None:
+        return Between(0, 0)
+    start, end = log.start(answer.asked, answer.answered), log.end(answer.asked, answer.answered)
+    at = min(max(offset, start.low), end.high)
+    found = records_at(truth, answer, Position(topic, partition, at))
+    ages = [max(0, measured_ms - one) for one in found if isinstance(one, int)]
+    ages += [0] if None in found or not ages or offset >= end.low else []
+    return Between(min(ages), max(ages))
+
+
+def _still_ms(truth: Truth, answer: Answer, keys: set[Key], measured_ms: int, first_poll_ms: int) -> Between:
+    """Since when polls have found what is committed now, at least and at most."""
+    least = most = first_poll_ms
+    is_sure = True
+    for key in keys:
+        commits = [one for one in truth.commits[key] if one.began < answer.answered]
+        is_sure = is_sure and all(one.outcome == DONE for one in commits)
+        offset = 0
+        for one in commits:
+            if one.offset != offset:
+                least, most = max(least, one.began // MS), max(most, one.ended // MS)
+            offset = one.offset
+    return Between(max(0, measured_ms - most - POLL_MS) if is_sure else 0,
+                   max(0, measured_ms - (least if is_sure else first_poll_ms)))  # fmt: skip
+
+
+def _patience_ms(truth: Truth, answer: Answer, name: tuple[str, str]) -> Between:
+    """How long a group may stand still: less without members."""
+    if not truth.joining.get(name) and not truth.assigned.get(name):
+        return Between(EMPTY_PATIENCE_MS, EMPTY_PATIENCE_MS)
+    if not truth.is_calm(*name, answer.asked - CALM_NS, answer.answered + CALM_NS, DEATH_NS):
+        return Between(EMPTY_PATIENCE_MS, PATIENCE_MS)
+    patience = PATIENCE_MS if truth.members(*name, answer.asked) else EMPTY_PATIENCE_MS
+    return Between(patience, patience)

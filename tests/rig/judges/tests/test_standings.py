@@ -1,0 +1,65 @@
+"""What the status and the trend of a group may be, by facts."""
+
+from __future__ import annotations
+
+import pytest
+from tests.rig.asking import Answer
+from tests.rig.facts import DONE, Committed, Made, Produced
+from tests.rig.judges.standings import admissible
+from tests.rig.judges.trends import Poll, Trends
+from tests.rig.truth import Truth
+
+SECOND = 1_000_000_000
+NOW = 1_000_000 * SECOND
+
+
+def truth(offset: int, *, age_s: int, committed_s: int, partitions: int = 1, retention_ms: int = -1) -> Truth:
+    """Two records of an age, and a group without members that has committed an offset so long ago."""
+    made = Truth()
+    settings = {"retention.ms": str(retention_ms)} if retention_ms >= 0 else {}
+    made.add([Made("c", "t", partitions, settings, 0, 0)])
+    at_ms = (NOW - age_s * SECOND) // 1_000_000
+    made.add([Produced("c", "t", partition, at, at_ms, 10, "p", at, None, False, None, 1, 2)
+              for partition in range(partitions) for at in range(2)])  # fmt: skip
+    then = NOW - committed_s * SECOND
+    made.add([Committed("c", "g", "t", 0, offset, -1, "", DONE, "a", then, then + 1)])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        (truth(2, age_s=900, committed_s=900), {"ok"}),
+        (truth(1, age_s=10, committed_s=900), {"ok"}),
+        (truth(1, age_s=900, committed_s=10), {"lagging"}),
+        (truth(1, age_s=900, committed_s=70), {"lagging", "stopped"}),  # a poll may have found it just now
+        (truth(1, age_s=900, committed_s=900), {"stopped"}),
+        (truth(1, age_s=10, committed_s=10, retention_ms=5000), {"losing"}),
+    ],
+)
+def test_a_status_follows_from_facts(made: Truth, wanted: set[str]) -> None:
+    answer = Answer("c", NOW, NOW + 1, None, about={"to": "end", "by": "topic"})
+    assert admissible(made, answer, "g", NOW // 1_000_000, 0) == wanted
+
+
+def test_nothing_is_said_of_groups_that_facts_do_not_know() -> None:
+    answer = Answer("c", NOW, NOW + 1, None, about={"to": "end", "by": "topic"})
+    assert admissible(truth(1, age_s=1, committed_s=1), answer, "other", NOW // 1_000_000, 0) is None
+
+
+def test_a_trend_lies_within_what_facts_say_of_each_poll() -> None:
+    made = Truth()
+    made.add([Made("c", "t", 1, {}, 0, 0), Committed("c", "g", "t", 0, 0, -1, "", DONE, "a", 1, 2)])
+    # 20 records in each of five seconds, then none.
+    made.add([Produced("c", "t", 0, at, 1, 10, "p", at, None, False, None, NOW + at * SECOND // 20,
+                       NOW + at * SECOND // 20 + 1) for at in range(100)])  # fmt: skip
+    polls = [Poll(number, at, at) for number in range(1, 11) if (at := NOW + number * 3 * SECOND)]
+    growing = Trends(made).of("c", "g", polls[:2])
+    assert growing is not None
+    assert growing.has(40 / 3)
+    assert growing.sort == "surely growing"
+    assert not growing.has(-40 / 3)
+    late = Trends(made).of("c", "g", polls)
+    assert late is not None
+    assert late.low <= 40 / 3 * 0.7**8 <= late.high
+    assert Trends(made).of("c", "g", [polls[0], polls[2]]) is None
