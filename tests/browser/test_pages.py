@@ -66,7 +66,10 @@ def test_tables_that_are_too_wide_for_a_phone_show_that_and_scroll_by_keyboard(
             region = page.get_by_role("region").first
             region.focus()
             page.keyboard.press("ArrowRight")
-            page.wait_for_function("document.activeElement.scrollLeft > 0")
+            page.evaluate("""() => new Promise((done) => {
+                const look = () => document.activeElement.scrollLeft > 0 ? done() : requestAnimationFrame(look);
+                look();
+            })""")
 
 
 def test_one_gets_from_the_fleet_to_a_group_and_the_list_is_sorted_by_links(served: Served, browser: Browser) -> None:
