@@ -160,9 +160,10 @@ version, such as `offsets/1`), the rows under the name of their kind, `notes` (t
 every key; what is absent is `null`. `--output csv` has the same columns under the same names, without notes and
 problems, which then go to standard error: a line of names first, absent values empty, partitions as
 `orders:0,1;payments:2`. Within a version columns are only added, at the end. Tables are for people and can change;
-they are at most 100 columns wide, or as wide as the terminal where that is wider, as far as the names in them let
-them: what would make them wider is left out, first what has no value, and `--wide` shows all columns. What isn't
-printable is escaped in them. Rows are written as they are known, except with `--sort`.
+they are at most 100 columns wide, or as wide as the terminal where that is wider: what would make them wider is left
+out, first what has no value, and at a terminal names that are still too long are cut in their middle, which is said
+below; in a pipe names are whole. `--wide` shows all columns and all of the names. What isn't printable is escaped.
+Rows are written as they are known, except with `--sort`.
 
 A problem has `error`, a name in capitals: of Kafka's error codes (`GROUP_ID_NOT_FOUND`) where a broker refused, and
 otherwise our own (`CONNECTION_FAILED`, `CALL_TIMED_OUT`, `GROUP_IS_ACTIVE`, `NO_PLAN`, ...); `message`, for people;

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.output import complain, flush, say
 from groupkeeper.cli.framework.render import (
+    CUT,
     WIDTH,
     CsvWriter,
     JsonLinesWriter,
@@ -26,7 +27,7 @@ from groupkeeper.cli.framework.render import (
     remark_text,
 )
 from groupkeeper.cli.framework.reports import Page, Problem, Shape, Value, problem_of
-from groupkeeper.cli.framework.terminal import Progress, columns_of, has_colour
+from groupkeeper.cli.framework.terminal import Progress, columns_of, has_colour, is_terminal
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.protocol.errors import KafkaError
@@ -291,7 +292,7 @@ async def _write(options: Namespace, report: Report, ask: Callable[[Progress], A
             raise
         progress.clear()
         say(writer.end())
-    return _tell(options, remarks, problems)
+    return _tell(options, [*remarks, *_remarks_on(writer)], problems)
 
 
 _INTERRUPTED = Problem("INTERRUPTED", "interrupted: there may be more")
@@ -301,7 +302,11 @@ def print_report(options: Namespace, shape: Shape, page: Page) -> int:
     """Write a report of one page that needs no cluster, and return the exit status."""
     writer = _writer(options, Report(shape, _nothing))
     say(writer.begin() + writer.page(page) + writer.end())
-    return _tell(options, page.remarks, page.problems)
+    return _tell(options, [*page.remarks, *_remarks_on(writer)], page.problems)
+
+
+def _remarks_on(writer: Writer) -> list[str]:
+    return [CUT] if isinstance(writer, TableWriter) and writer.has_cut else []
 
 
 async def _nothing(session: ClusterSession) -> AsyncIterator[Page]:
@@ -332,7 +337,13 @@ def _writer(options: Namespace, report: Report) -> Writer:
         every = [column.name for column in report.shape.columns]
         return TableWriter(report.shape, has_colour=is_coloured, with_columns=every, limit=None)
     limit = max(WIDTH, columns_of(sys.stdout))
-    return TableWriter(report.shape, has_colour=is_coloured, with_columns=report.with_columns, limit=limit)
+    return TableWriter(
+        report.shape,
+        has_colour=is_coloured,
+        with_columns=report.with_columns,
+        limit=limit,
+        cuts_names=is_terminal(sys.stdout),
+    )
 
 
 async def pages_of(

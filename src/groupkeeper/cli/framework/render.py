@@ -56,19 +56,36 @@ _GAP = "  "
 _LEAST = 20
 """Lists of partitions are not cut to less."""
 
+_LEAST_NAME = 12
+"""Nor are names."""
+
+CUT = "long texts are cut to the terminal's width: --wide shows them whole"
+"""The remark below such a table."""
+
 
 class TableWriter:
     """A header, and a line for each row; nothing without rows.
 
     Columns are as wide as what the first page has in them; a later page that needs more room makes them wider. Where
     the first page would be wider than the table may be, columns go: first those without a value, then those that are
-    needed least; and lists of partitions in the last column are cut.
+    needed least; and lists of partitions in the last column are cut. Names are, too, where it is people who read them.
+
+    Attributes:
+        has_cut: whether a name is not whole.
     """
 
     def __init__(
-        self, shape: Shape, *, has_colour: bool = False, with_columns: Sequence[str] = (), limit: int | None = WIDTH
+        self,
+        shape: Shape,
+        *,
+        has_colour: bool = False,
+        with_columns: Sequence[str] = (),
+        limit: int | None = WIDTH,
+        cuts_names: bool = False,
     ) -> None:
         """``with_columns``: shown although tables leave them out by default. ``limit``: None: as wide as it gets."""
+        self.has_cut = False
+        self._cuts_names = cuts_names
         names = [one.name for one in shape.columns if one.in_table or one.name in with_columns]
         self._columns = sorted(names, key=lambda name: name != CLUSTER.name)
         self._widths: list[int] = []
@@ -88,8 +105,9 @@ class TableWriter:
             self._fit(page.rows)
             self._widths = [0] * len(self._columns)
             self._is_number = [_is_number(page.rows, name) for name in self._columns]
+        room = self._room(page.rows)
         # Column by column: a table may have a million cells.
-        columns = [self._column(position, page.rows, header) for position in range(len(self._columns))]
+        columns = [self._column(position, page.rows, header, room) for position in range(len(self._columns))]
         return "".join([_GAP.join(cells).rstrip() + "\n" for cells in zip(*columns, strict=True)])
 
     def end(self) -> str:
@@ -111,6 +129,23 @@ class TableWriter:
     def _width(self, name: str, rows: Sequence[Row]) -> int:
         return max(len(name), min(_WIDEST, max(map(width, _texts([row[name] for row in rows])))))
 
+    def _room(self, rows: Sequence[Row]) -> Mapping[str, int]:
+        """How wide columns of texts may be, of those that are cut. The widest are cut first, to the same width."""
+        if self._limit is None or not self._cuts_names:
+            return {}
+        sizes: dict[str, int] = {}
+        for name, size in zip(self._columns, self._widths, strict=True):
+            sizes[name] = max(size, len(name), *map(width, _texts([row[name] for row in rows])))
+        if isinstance(rows[0][self._columns[-1]], list | tuple):
+            sizes[self._columns[-1]] = min(sizes[self._columns[-1]], _LEAST)
+        names = [name for name in self._columns if any(isinstance(row[name], str) for row in rows)]
+        over = sum(sizes.values()) + len(_GAP) * (len(sizes) - 1) - self._limit
+        most = max((sizes[name] for name in names), default=0)
+        while over > 0 and most > _LEAST_NAME:
+            most -= 1
+            over -= sum(sizes[name] > most for name in names)
+        return {name: most for name in names if sizes[name] > most}
+
     def _cut(self, texts: Sequence[str], rows: Sequence[Row]) -> list[str]:
         """Lists of partitions in the last column, no longer than there is room."""
         is_last = isinstance(rows[0][self._columns[-1]], list | tuple)
@@ -119,16 +154,20 @@ class TableWriter:
             return list(texts)
         return [text if len(text) <= room else text[: room - 1] + "…" for text in texts]
 
-    def _column(self, position: int, rows: Sequence[Row], has_header: bool) -> list[str]:
+    def _column(self, position: int, rows: Sequence[Row], has_header: bool, room: Mapping[str, int]) -> list[str]:
         """The cells of a column, as wide as each other."""
         name = self._columns[position]
         title = [name.upper().replace("_", "-")] if has_header else []
         texts = title + _texts([row[name] for row in rows])
         if position == len(self._columns) - 1:
             texts = self._cut(texts, rows)
+        if name in room:
+            texts = [text if width(text) <= room[name] else shortened(text, room[name]) for text in texts]
+            self.has_cut = True
         is_plain = "".join(texts).isascii()
         widest = max(map(len if is_plain else width, texts))
-        size = self._widths[position] = max(self._widths[position], min(_WIDEST, widest))
+        size = max(self._widths[position], min(_WIDEST, widest)) if name not in room else room[name]
+        self._widths[position] = size
         if not is_plain:
             blanks = [" " * (size - width(text)) for text in texts]
             is_number = self._is_number[position]
@@ -193,6 +232,17 @@ def printable(text: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode() for char in text
     )
+
+
+def shortened(text: str, size: int) -> str:
+    """The text in that width: a name without its middle, a sentence without its end."""
+    keeps = size - 1
+    while True:
+        tail = 0 if " " in text else keeps // 2
+        short = f"{text[: keeps - tail]}…{text[len(text) - tail :]}"
+        if width(short) <= size:
+            return short
+        keeps -= 1
 
 
 def places_text(places: Sequence[Mapping[str, str | int]]) -> str:

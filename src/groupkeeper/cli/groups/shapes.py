@@ -70,7 +70,7 @@ STATUSES = {
 }
 
 _SUMS = (
-    Column("partitions", "how many"),
+    Column("partitions", "how many", goes=1),
     Column("without_commit", "the number of them without a committed offset", goes=2),
     Column("unknown", "the number of others whose lag isn't known", goes=4),
     Column("lag", "the sum of those that are known; null: none is"),
