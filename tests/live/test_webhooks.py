@@ -106,6 +106,9 @@ def test_slack_gets_no_markup_from_names() -> None:
         "since 2023-11-14T22:13:20.000Z",
     ]
     assert "<" not in json.dumps(document)
+    for command, said in {"x `y`": "```x `y````", "x ```y": "its command cannot be shown here"}.items():
+        _, document = sent(Template.SLACK, NOTICE._replace(command=command))
+        assert document["blocks"][0]["text"]["text"].splitlines()[3] == said
     assert len(sent(Template.SLACK, NOTICE._replace(texts=("x" * 9999,)))[1]["blocks"][0]["text"]["text"]) <= 3000
 
 

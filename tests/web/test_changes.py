@@ -24,6 +24,7 @@ from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.polling import Wanted
 from groupkeeper.operations.plans.journal import Journal, Result
 from groupkeeper.operations.selection import ALL, Choice, Names
+from groupkeeper.shell import way_of_servers
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.access.people import Access, Proxy, Tokens, networks_of
 from groupkeeper.web.access.roles import Roles, grants_of
@@ -61,7 +62,8 @@ class Site:
         self.watched = {name: collector(servers, Wanted(watched)) for name, servers in clusters.items()}
         self.told: list[str] = []
         openers = {name: partial(Admin, servers, default_timeout_ms=TIMEOUT_MS) for name, servers in clusters.items()}
-        desk = Desk(openers, journal, self.told.append, watched) if changes else None
+        ways = {name: way_of_servers(servers) for name, servers in clusters.items()}
+        desk = Desk(openers, journal, self.told.append, watched, ways) if changes else None
         self.exporter = Exporter(Choices(), lambda: iter(()))
         self.app = application(Served(self.exporter, self.snapshots, Archive(None), access, desk, Record(journal)))
 
@@ -120,11 +122,11 @@ async def test_a_group_that_is_left_out_is_not_changed(broker: BackgroundBroker,
     refused = await clone(**{"to-group": "search"})
     assert refused.status == 403
     assert "this server leaves out search (--group, --except-group)" in refused.words
-    assert "groupkeeper plan clone billing search --all-topics --context prod" in refused.words
+    assert f"groupkeeper plan clone --all-topics --bootstrap-server {site.servers} billing search" in refused.words
     assert "Nothing is changed yet" in (await clone(**{"to-group": "bill-2"})).words
     change = done.field("change")
     page = await alice.get(f"/journal/change?id={change}")
-    assert f"The undo is a command: groupkeeper undo {change}" in page.words
+    assert f"The undo is a command: groupkeeper undo --bootstrap-server {site.servers} {change}" in page.words
     form = {"seal": await alice.seal("/"), "cluster": "prod", "change": change}
     assert (await alice.post("/undo", form)).status == 403
     assert await site.committed("search") == {"orders-0": 8}
@@ -204,9 +206,7 @@ async def test_the_plan_is_that_of_the_command_it_names(
     for wish in wishes:
         page = await site.plan(alice, "billing", deed="reset", **{"scope": "all", **wish})
         own = json.loads((await alice.get(f"/plan.json?id={page.parameter('id')}")).text)
-        words = own["command"][1:-2]
-        where = ["--bootstrap-server", site.servers, "--save", "-"]
-        await asyncio.to_thread(main, [*words, *where])
+        await asyncio.to_thread(main, [*own["command"][1:], "--save", "-"])
         theirs = json.loads(capsys.readouterr().out or "{}")
         differing = ("made", "command", "principal")
         if own["groups"]:

@@ -16,6 +16,7 @@ from groupkeeper.cli.framework.clusters import Cluster, UsageMistake, admin_of
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters, choice_of, usable_clusters_of
+from groupkeeper.cli.framework.typed import way_of
 from groupkeeper.cli.serve_access import Admission, add_access, admission_of
 from groupkeeper.cli.serve_watch import KEPT, Watch
 from groupkeeper.client.admin import Admin
@@ -26,6 +27,7 @@ from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.polling import Wanted
 from groupkeeper.live.rules import Rules, read_rules
 from groupkeeper.live.toml_tables import BadTable
+from groupkeeper.shell import Ways
 from groupkeeper.web.exporter import OTHERS, OWN, Choices, Exporter
 from groupkeeper.web.series import Level
 
@@ -189,8 +191,9 @@ def _run(options: Namespace) -> int:
     archive = Archive(history)
     schedule = Schedule(options.interval / 1000, wanted)
     collectors = [Collector(name, opener, schedule, archive) for name, opener in openers.items()]
-    admission, rules = _admission(options, openers, collectors, listening), options.rules or Rules((), (), {})
-    watch = Watch(archive, rules, kept)
+    ways = {name: way_of(options, cluster) for name, cluster in clusters.items()}
+    admission = _admission(options, openers, collectors, listening, ways)
+    watch = Watch(archive, options.rules or Rules((), (), {}), kept, ways)
     exporter = Exporter(Choices(options.metric_names, options.series, options.max_series), watch.samples)
     for collector in collectors:
         exporter.take(collector.snapshot)
@@ -238,6 +241,7 @@ def _admission(
     openers: Mapping[str, Callable[[], Admin]],
     collectors: Sequence[Collector],
     listening: socket.socket,
+    ways: Ways,
 ) -> Admission:
     def tell(cluster: str) -> None:
         for each in collectors:
@@ -245,7 +249,7 @@ def _admission(
                 each.hurry()
 
     try:
-        return admission_of(options, openers, tell, is_local=_is_local(listening))
+        return admission_of(options, openers, tell, ways, is_local=_is_local(listening))
     except UsageMistake as mistake:
         listening.close()
         options.refuse(str(mistake))

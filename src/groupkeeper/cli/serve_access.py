@@ -12,6 +12,7 @@ from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.several_clusters import choice_of
 from groupkeeper.client.admin import Admin
 from groupkeeper.live.toml_tables import BadTable
+from groupkeeper.shell import Ways
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
@@ -73,10 +74,15 @@ def _header(text: str) -> str:
 
 
 def admission_of(
-    options: Namespace, openers: Mapping[str, Callable[[], Admin]], tell: Callable[[str], None], *, is_local: bool
+    options: Namespace,
+    openers: Mapping[str, Callable[[], Admin]],
+    tell: Callable[[str], None],
+    ways: Ways,
+    *,
+    is_local: bool,
 ) -> Admission:
-    """Users, roles and changes as the options configure them. ``openers`` and ``tell``: see Desk. ``is_local``: only
-    this machine reaches the server.
+    """Users, roles and changes as the options configure them. ``openers``, ``tell`` and ``ways``: see Desk.
+    ``is_local``: only this machine reaches the server.
 
     Raises UsageMistake.
     """
@@ -97,9 +103,9 @@ def admission_of(
     proxy = None if options.user_header is None else Proxy(options.user_header, networks)
     is_open = options.token_file is None and proxy is None
     access = Access(Roles(_grants(options), changes=options.allow_changes), tokens, proxy, is_open=is_open)
-    desk = (
-        Desk(openers, kept, tell, choice_of(options, "group")) if options.allow_changes and kept is not None else None
-    )
+    desk = None
+    if options.allow_changes and kept is not None:
+        desk = Desk(openers, kept, tell, choice_of(options, "group"), ways)
     return Admission(access, desk, None if kept is None else Record(kept), token)
 
 

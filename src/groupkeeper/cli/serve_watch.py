@@ -14,6 +14,7 @@ from groupkeeper.live.courier import Courier
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.rules import Rules
 from groupkeeper.live.webhooks import title
+from groupkeeper.shell import Ways
 from groupkeeper.web.exporter import plain
 from groupkeeper.web.exposition import Sample, labels
 
@@ -29,10 +30,10 @@ _PAUSE_S = 0.25
 class Watch:
     """What is done with each snapshot beside serving it: alerts, and saying on standard error what has changed."""
 
-    def __init__(self, archive: Archive, rules: Rules, kept: Mapping[str, str]) -> None:
-        """``kept``: the texts of KEPT before a restart."""
+    def __init__(self, archive: Archive, rules: Rules, kept: Mapping[str, str], ways: Ways) -> None:
+        """``kept``: the texts of KEPT before a restart. ``ways``: to the clusters, for commands."""
         self._archive = archive
-        self._alerts = Alerts(rules, kept.get(_ALERTS, ""))
+        self._alerts = Alerts(rules, kept.get(_ALERTS, ""), ways)
         names = {rule.name for rule in rules.rules}
         self._courier = Courier(rules.webhooks, _say, names, kept.get(_NOTICES, ""))
         self._has_rules = bool(names)

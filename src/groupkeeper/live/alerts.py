@@ -7,6 +7,7 @@ Unknown values change nothing: a firing alert keeps firing, a pending one stays 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,8 @@ from groupkeeper.live.limits import TIMES, Finding, Measure, Verdict, judge_grou
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.rules import Rule, Rules
 from groupkeeper.operations.selection import Names
+from groupkeeper.shell import Way, Ways, text, way_to
+from groupkeeper.shell import command as command_of
 
 
 class Kind(StrEnum):
@@ -74,9 +77,10 @@ class _Alert:
 class Alerts:
     """All alerts of all clusters."""
 
-    def __init__(self, rules: Rules, kept: str = "") -> None:
-        """``kept``: what ``state`` gave before a restart."""
+    def __init__(self, rules: Rules, kept: str = "", ways: Mapping[str, Way] = {}) -> None:
+        """``kept``: what ``state`` gave before a restart. ``ways``: to clusters, for commands."""
         self._rules = rules
+        self._ways = ways
         self._alerts: dict[Key, _Alert] = {}
         self._rebalances: dict[tuple[str, str, str], deque[tuple[int, int]]] = {}
         names = {rule.name for rule in rules.rules}
@@ -131,8 +135,8 @@ class Alerts:
                 verdict = next((each for each in (Verdict.BROKEN, Verdict.UNKNOWN) if each in verdicts), Verdict.OK)
                 broken = tuple(text_of(each) for each in findings if each.verdict is Verdict.BROKEN)
                 key = Key(rule.name, snapshot.cluster, group_id)
-                command = rule.command or helpful(key, findings)
-                yield from self._step(rule, key, verdict, broken or ("its limits are kept again",), now_ms, command)
+                texts = broken or ("its limits are kept again",)
+                yield from self._step(rule, key, verdict, texts, now_ms, findings)
         own = (rule.name, snapshot.cluster)
         for seen in [key for key in self._rebalances if key[:2] == own and key[2] not in snapshot.groups]:
             del self._rebalances[seen]
@@ -164,7 +168,13 @@ class Alerts:
         return group._replace(rebalances=group.rebalances - seen[0][1])
 
     def _step(
-        self, rule: Rule, key: Key, verdict: Verdict, texts: tuple[str, ...], now_ms: int, command: str = ""
+        self,
+        rule: Rule,
+        key: Key,
+        verdict: Verdict,
+        texts: tuple[str, ...],
+        now_ms: int,
+        findings: Sequence[Finding] = (),
     ) -> Iterator[Notice]:
         alert = self._alerts.get(key)
         if alert is not None:
@@ -185,12 +195,14 @@ class Alerts:
         else:
             alert.well_ms = None
         if alert.fired_ms is not None:
-            yield from self._tell(rule, key, alert, now_ms, command or rule.command or helpful(key, ()))
+            yield from self._tell(rule, key, alert, now_ms, findings)
 
-    def _tell(self, rule: Rule, key: Key, alert: _Alert, now_ms: int, command: str) -> Iterator[Notice]:
-        if self._is_silenced(key, now_ms):
-            return
+    def _tell(self, rule: Rule, key: Key, alert: _Alert, now_ms: int, findings: Sequence[Finding]) -> Iterator[Notice]:
         due = [name for name in rule.to if self._is_due(name, alert, now_ms)]
+        if not due or self._is_silenced(key, now_ms):
+            return
+        ways = self._ways
+        command = _filled(rule.command, key, ways) if rule.command else helpful(key, findings, ways)
         for is_repeat in (False, True):
             to = tuple(name for name in due if (name in alert.sent_ms) is is_repeat)
             if to:
@@ -220,8 +232,6 @@ class Alerts:
         to: tuple[str, ...],
         is_repeat: bool,
     ) -> Notice:
-        group = shlex.quote(Names(()).quoted(key.group))
-        command = command.replace("{group}", group).replace("{cluster}", shlex.quote(key.cluster))
         return Notice(kind, key, rule.severity, rule.owner, alert.since_ms, now_ms, texts, command, to, is_repeat)
 
     def _is_silenced(self, key: Key, now_ms: int) -> bool:
@@ -266,19 +276,31 @@ def duration(ms: int) -> str:
     return sign + "".join(parts[:2])
 
 
-def helpful(key: Key, findings: Sequence[Finding]) -> str:
+def helpful(key: Key, findings: Sequence[Finding], ways: Ways) -> str:
     """The command that shows more, or would help. Of lost records none can be read again: the group is put where its
     logs begin, and stays where it is in others.
     """
+    way = way_to(key.cluster, ways)
     if not key.group:
-        return "groupkeeper groups list --context {cluster}"
-    measures = (
-        {each.measure for each in findings if each.verdict is Verdict.BROKEN} if isinstance(findings, list) else ()
-    )
+        return text(command_of(way, ["groups", "list"]))
+    measures = {each.measure for each in findings if each.verdict is Verdict.BROKEN}
     if Measure.LOST in measures:
-        return "groupkeeper plan reset --context {cluster} --all-topics --to-current {group}"
-    if Measure.REBALANCES in measures:
-        return "groupkeeper groups watch --context {cluster} {group}"
-    if Measure.MEMBERS in measures or Measure.STATE in measures:
-        return "groupkeeper groups members --context {cluster} {group}"
-    return "groupkeeper groups describe --context {cluster} {group}"
+        words = ["plan", "reset", "--all-topics", "--to-current"]
+    elif Measure.REBALANCES in measures:
+        words = ["groups", "watch"]
+    elif Measure.MEMBERS in measures or Measure.STATE in measures:
+        words = ["groups", "members"]
+    else:
+        words = ["groups", "describe"]
+    return text(command_of(way, words, [Names(()).quoted(key.group)]))
+
+
+def _filled(template: str, key: Key, ways: Ways) -> str:
+    """A rule's own command. A group's name cannot be taken for an option there: it is a glob that matches it alone."""
+    group = Names(()).quoted(key.group)
+    values = {
+        "{group}": shlex.quote(f"[-]{group[1:]}" if group.startswith("-") else group),
+        "{cluster}": shlex.quote(key.cluster),
+        "{where}": text(way_to(key.cluster, ways).options),
+    }
+    return re.sub("|".join(map(re.escape, values)), lambda match: values[match[0]], template)

@@ -51,12 +51,18 @@ def _slack(notice: Notice) -> Any:
     if notice.owner:
         lines.append(f"Owner: {_escaped(notice.owner)}")
     if notice.command:
-        lines.append(f"`{_escaped(notice.command).replace('`', chr(39))}`")
+        lines.append(_code(notice.command))
     lines.append(f"since {_time(notice.since_ms)}")
     return {
         "text": _escaped(title(notice)),
         "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:2900]}}],
     }
+
+
+def _code(command: str) -> str:
+    """In Slack's format. What ends code ends neither kind of it there."""
+    mark = next((mark for mark in ("`", "```") if mark not in command), None)
+    return "its command cannot be shown here" if mark is None else f"{mark}{_escaped(command)}{mark}"
 
 
 def _escaped(text: str) -> str:

@@ -85,10 +85,10 @@ async def look_at_deletion(
     failed = dict(described.failed)
     for group_id, failure in described.failed.items():
         if isinstance(failure, NotOfConsumers):
-            failed[group_id] = NotOfConsumers(group_id, deletes=GroupType.SHARE)
+            failed[group_id] = NotOfConsumers(deletes=GroupType.SHARE)
     for group_id, group in described.done.items():
         if group.group_type is GroupType.STREAMS:
-            failed[group_id] = NotOfConsumers(group_id, deletes=GroupType.STREAMS)
+            failed[group_id] = NotOfConsumers(deletes=GroupType.STREAMS)
         elif group.group_state is GroupState.DEAD:  # brokers before 4.0 describe what doesn't exist
             failed[group_id] = GroupIdNotFound(f"Group {group_id} not found.")
         elif group.group_state not in INACTIVE:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from groupkeeper.client.admin.types import (
@@ -75,17 +74,20 @@ class GroupIsActive(OperationRefused):
         self.state = state
 
 
+TOOLS = {GroupType.SHARE: "kafka-share-groups", GroupType.STREAMS: "kafka-streams-groups"}
+"""The tools for groups whose offsets no consumer commits."""
+
+
 class NotOfConsumers(OperationRefused):
     """A share group, whose start offsets no commit changes; with ``deletes``, a group of this type to delete."""
 
-    def __init__(self, group_id: str, *, deletes: GroupType | None = None) -> None:
-        tool = "kafka-streams-groups" if deletes is GroupType.STREAMS else "kafka-share-groups"
-        name = shlex.quote(group_id)
+    def __init__(self, *, deletes: GroupType | None = None) -> None:
+        tool = TOOLS[deletes or GroupType.SHARE]
         super().__init__(
-            f"a share group has start offsets instead of committed ones: '{tool} --reset-offsets --group {name}' sets "
-            f"them, '{tool} --delete-offsets --group {name}' deletes them"
+            f"a share group has start offsets instead of committed ones, which {tool} shows, sets and deletes "
+            "(--describe, --reset-offsets, --delete-offsets)"
             if deletes is None
-            else f"a {deletes.lower()} group: '{tool} --delete --group {name}' deletes it"
+            else f"a {deletes.lower()} group is deleted by {tool} (--delete)"
         )
 
 

@@ -14,6 +14,7 @@ from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.journal import JournalUnreadable
+from groupkeeper.shell import way_to
 from groupkeeper.web.access.people import Access, Person
 from groupkeeper.web.access.roles import Role
 from groupkeeper.web.answers import HEADERS, html_answer
@@ -106,7 +107,8 @@ class Changes:
         clusters = [each.cluster for each in viewer.seen(self._snapshots())]
         why_not = self.why_not(viewer, snapshot.cluster, group)
         is_chosen = self._desk is not None and bool(self._desk.watched)
-        return html_answer(change_page(snapshot, group, viewer, why_not, clusters, is_chosen=is_chosen))
+        way = way_to(snapshot.cluster, {} if self._desk is None else self._desk.ways)
+        return html_answer(change_page(snapshot, group, viewer, why_not, clusters, way, is_chosen=is_chosen))
 
     def why_not(self, viewer: Viewer, cluster: str, group: GroupView) -> str:
         """Why a person cannot plan a change of a group, "" when that is possible."""
@@ -125,7 +127,7 @@ class Changes:
         desk, person, form = await self._posted(request)
         snapshot, group = self._group(first(form, "cluster"), first(form, "group"), request)
         is_share = group.group_type is GroupType.SHARE
-        asked = asked_of(form, snapshot.cluster, group.group_id, is_share=is_share)
+        asked = asked_of(form, snapshot.cluster, group.group_id, desk.ways, is_share=is_share)
         target = asked.target or Target(snapshot.cluster, group.group_id)
         self._cluster(target.cluster, request)
         self._may_change(person, target.cluster, (target.group_id,), asked.command)
@@ -140,7 +142,7 @@ class Changes:
     async def sweep(self, request: Request) -> Response:
         desk, person, form = await self._posted(request)
         snapshot = self._cluster(first(form, "cluster"), request)
-        swept = swept_of(form, snapshot.cluster)
+        swept = swept_of(form)
         group_ids = [
             group_id
             for group_id, group in snapshot.groups.items()
@@ -191,7 +193,7 @@ class Changes:
         if recorded is None:
             raise Refused(404, "The journal has no such change.")
         cluster = first(form, "cluster")
-        self._may_change(person, cluster, tuple(recorded.groups), ("groupkeeper", "undo", change_id))
+        self._may_change(person, cluster, tuple(recorded.groups), desk.undo_command(cluster, change_id))
         if cluster not in (each.cluster for each in self._snapshots()):
             raise Refused(404, "There is no such cluster here.")
         entry = await desk.undo(cluster, change_id, recorded, person)
@@ -216,7 +218,10 @@ class Changes:
         cluster = record.cluster(recorded.head)
         may = cluster is not None and self._is_allowed(person, cluster, tuple(recorded.groups))
         unseen = self._unseen(tuple(recorded.groups)) if may else ""
-        return html_answer(change_made_page(record, recorded, viewer, may_undo=may, unseen=unseen))
+        command: Sequence[str] = ()
+        if self._desk is not None and cluster is not None:
+            command = self._desk.undo_command(cluster, recorded.head.id)
+        return html_answer(change_made_page(record, recorded, viewer, may_undo=may, unseen=unseen, command=command))
 
     async def made_table(self, viewer: Viewer, cluster: str, group_id: str) -> str:
         """What the journal has of a group, for its page; "" when that is nothing."""

@@ -129,7 +129,8 @@ def test_alertmanager_takes_what_fires_and_what_is_resolved(tmp_path: Path) -> N
                 "severity": "warning",
                 "source": "groupkeeper",
             }
-            assert alert["annotations"]["command"] == "groupkeeper groups describe --context prod search"
+            where = f"--bootstrap-server {broker.bootstrap_servers}"
+            assert alert["annotations"]["command"] == f"groupkeeper groups describe {where} search"
 
             async def read_all() -> None:
                 async with Admin(broker.bootstrap_servers) as admin:

@@ -11,6 +11,7 @@ from groupkeeper.operations.errors import GroupIsActive, StalePlan
 from groupkeeper.operations.plans.guard import Verdict
 from groupkeeper.operations.plans.making import Made
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Trouble
+from groupkeeper.shell import way_of_servers
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.access.roles import Rights
 from groupkeeper.web.changes.desk import Entry
@@ -27,7 +28,7 @@ def idle(**more: object) -> GroupView:
 
 
 def choices(group: GroupView, why_not: str = "") -> Page:
-    return Page(change_page(snapshot(group, cluster=EVIL), group, SOMEBODY, why_not))
+    return Page(change_page(snapshot(group, cluster=EVIL), group, SOMEBODY, why_not, [], way_of_servers("b:1")))
 
 
 def entry(*troubles: Trouble, kind: Kind = Kind.RESET, groups: int = 1) -> Entry:
@@ -50,7 +51,8 @@ def test_what_is_disabled_says_why() -> None:
     share = choices(idle(group_type=GroupType.SHARE)).text
     assert share.count("Plan the") == 1  # its reset
     assert "all with a start offset" in share
-    assert share.count("kafka-share-groups") == 3  # two ways for offsets, and one for the group
+    assert "kafka-share-groups --bootstrap-server b:1 --describe --group " in share
+    assert "kafka-share-groups --bootstrap-server b:1 --delete --group " in share
     assert "kafka-streams-groups" in choices(idle(group_type=GroupType.STREAMS)).text
     held = described(EVIL, member(EVIL, TopicPartition(EVIL, 0)))
     active = choices(view(EVIL, [row(EVIL, 0, 40)], description=held)).text

@@ -71,17 +71,17 @@ def is_name(text: str) -> bool:
 
 def read(name: str) -> Context:
     """The context of that name. Raises ContextProblem."""
-    if not is_name(name) or not _path(name).exists():
+    if not is_name(name) or not path_of(name).exists():
         raise ContextProblem(_unknown(name))
     try:
-        properties = read_properties(str(_path(name)))
+        properties = read_properties(str(path_of(name)))
     except OSError as problem:
-        raise ContextProblem(f"cannot read {_path(name)}: {problem.strerror}") from None
+        raise ContextProblem(f"cannot read {path_of(name)}: {problem.strerror}") from None
     except BadEscape as problem:
-        raise ContextProblem(f"{_path(name)}, line {problem.line}: {problem}") from None
+        raise ContextProblem(f"{path_of(name)}, line {problem.line}: {problem}") from None
     servers = properties.pop(SERVERS, "")
     if not servers:
-        raise ContextProblem(f"{_path(name)} has no {SERVERS}")
+        raise ContextProblem(f"{path_of(name)} has no {SERVERS}")
     is_protected = properties.pop(PROTECTED, "false").strip().lower() == "true"
     return Context(name, servers, properties.pop(COMMAND_CONFIG, None), properties, is_protected)
 
@@ -117,7 +117,7 @@ def write(context: Context) -> None:
     own |= {PROTECTED: "true"} if context.is_protected else {}
     properties = {SERVERS: context.bootstrap_server, **own, **context.properties}
     lines = [f"{escaped(name, is_key=True)}={escaped(value)}\n" for name, value in properties.items()]
-    _replace(_path(context.name), "".join(lines))
+    _replace(path_of(context.name), "".join(lines))
 
 
 def remove(name: str) -> None:
@@ -125,7 +125,7 @@ def remove(name: str) -> None:
     if name not in names():
         raise ContextProblem(_unknown(name))
     try:
-        _path(name).unlink()
+        path_of(name).unlink()
         if current() == name:
             (folder() / "current-context").unlink()
     except OSError as problem:
@@ -148,7 +148,7 @@ def use(name: str) -> None:
 
 def is_open_to_others(name: str) -> bool:
     """Whether other users may read the file."""
-    return bool(_path(name).stat().st_mode & 0o077) and sys.platform != "win32"
+    return bool(path_of(name).stat().st_mode & 0o077) and sys.platform != "win32"
 
 
 def masked(name: str, value: str) -> str:
@@ -157,7 +157,7 @@ def masked(name: str, value: str) -> str:
     return "********" if value and _SECRET.search(lower) and not _NO_SECRET.search(lower) else value
 
 
-def _path(name: str) -> Path:
+def path_of(name: str) -> Path:
     return folder() / "contexts" / f"{name}{_SUFFIX}"
 
 

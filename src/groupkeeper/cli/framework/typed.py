@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from argparse import Namespace
 
-from groupkeeper.cli.framework.context_files import masked
+from groupkeeper.cli.framework.clusters import Cluster
+from groupkeeper.cli.framework.context_files import ContextProblem, masked, path_of, read
+from groupkeeper.shell import Way, way_of_servers
 
 _CLUSTER = ("--bootstrap-server", "--context", "--command-config")
 
@@ -22,6 +25,30 @@ def follow_up(options: Namespace, *words: str) -> str:
     for name, value in getattr(options, "property", ()):
         cluster += ["--property", f"{name}={masked(name, value)}"]
     return shlex.join(["groupkeeper", *words, *cluster])
+
+
+def way_of(options: Namespace, cluster: Cluster) -> Way:
+    """The way to one of the clusters that the options name, from every folder. Secrets of --property are left out."""
+    typed = as_typed(options, "--command-config")
+    config = os.path.abspath(typed[1]) if typed else ""
+    more = [
+        word for name, value in options.property for word in ("--property", f"{name}={masked(name, value)}")
+    ]  # fmt: skip
+    if cluster.context is None:
+        return way_of_servers(cluster.bootstrap_server, config, more)
+    own = ("--command-config", config) if config else ()
+    return Way(
+        ("--context", cluster.context, *own, *more), cluster.bootstrap_server, config or _config_of(cluster.context)
+    )
+
+
+def _config_of(context: str) -> str:
+    """The file with the properties of a context, for tools that know no contexts; "" where it has none."""
+    try:
+        there = read(context)
+    except ContextProblem:
+        return ""
+    return str(path_of(context)) if there.properties else there.command_config or ""
 
 
 def as_typed(options: Namespace, name: str) -> list[str]:

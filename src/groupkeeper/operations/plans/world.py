@@ -175,7 +175,7 @@ async def describe(admin: Admin, group_ids: Collection[str], *, timeout_ms: int 
         if found is None:
             continue
         if found.group_type is GroupType.SHARE:
-            failed[group_id] = NotOfConsumers(group_id)
+            failed[group_id] = NotOfConsumers()
         else:
             del failed[group_id]
             done[group_id] = Group(group_id, GroupType.STREAMS, found.group_state or GroupState.UNKNOWN)

@@ -24,6 +24,7 @@ from groupkeeper.operations.reset import (
 )
 from groupkeeper.operations.selection import BadPattern, Names
 from groupkeeper.operations.times import BadDatetime, BadDuration, parse_iso_datetime, parse_length
+from groupkeeper.shell import Ways, command, option, options_from, tool, way_to
 
 _LONGEST_NUMBER = 18
 
@@ -68,11 +69,11 @@ class Asked(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """What a sweep of a cluster is to remove or keep, of which groups. ``command``: what does the same in a shell."""
+    """What a sweep of a cluster is to remove or keep, of which groups. ``options``: of the command that does it."""
 
     groups: Names
     criteria: Criteria
-    command: tuple[str, ...]
+    options: tuple[str, ...]
 
 
 def first(form: Form, name: str) -> str:
@@ -80,29 +81,30 @@ def first(form: Form, name: str) -> str:
     return next(iter(form.get(name, ())), "")
 
 
-def asked_of(form: Form, cluster: str, group_id: str, *, is_share: bool = False) -> Asked:
-    """The change that a form requests. Raises BadForm."""
+def asked_of(form: Form, cluster: str, group_id: str, ways: Ways, *, is_share: bool = False) -> Asked:
+    """The change that a form requests. ``ways``: for the command. Raises BadForm."""
     deed = _one_of(Deed, "deed", first(form, "deed"))
     if is_share:
-        return _of_share_group(form, deed, group_id)
+        return _of_share_group(form, deed, cluster, group_id, ways)
     topics, names = (ALL_COMMITTED, []) if deed is Deed.DELETE else _topics(form, deed)
     scenario, where = (None, []) if deed is not Deed.RESET else _scenario(form)
     policies, how = _policies(form) if deed in (Deed.RESET, Deed.CLONE) else (Policies(), [])
     if deed is Deed.CLONE:
-        target, where = _target(form, cluster, group_id)
-        command = ("groupkeeper", "plan", "clone", group_id, target.group_id, *names, *how, *where)
-        return Asked(deed, group_id, topics, None, policies, command, target)
+        target, where = _target(form, cluster, group_id, ways)
+        told = ["plan", "clone", *names, *how, *where]
+        words = command(way_to(target.cluster, ways), told, (group_id, target.group_id))
+        return Asked(deed, group_id, topics, None, policies, words, target)
     told = ["plan", "reset"] if deed is Deed.RESET else ["groups", str(deed)]
     group = group_id if deed is Deed.DELETE_OFFSETS else Names(()).quoted(group_id)  # the others take globs
-    command = ("groupkeeper", *told, group, *names, *where, *how, "--context", cluster)
-    return Asked(deed, group_id, topics, scenario, policies, command)
+    words = command(way_to(cluster, ways), [*told, *names, *where, *how], (group,))
+    return Asked(deed, group_id, topics, scenario, policies, words)
 
 
 SHARE_SCENARIOS = ("earliest", "latest", "time", "ago")
 """To where a share group can be reset: what kafka-share-groups can do, too."""
 
 
-def _of_share_group(form: Form, deed: Deed, group_id: str) -> Asked:
+def _of_share_group(form: Form, deed: Deed, cluster: str, group_id: str, ways: Ways) -> Asked:
     if deed is not Deed.RESET:
         raise BadForm(f"deed: {deed} is not possible for a share group here; the page of its changes has the tool")
     if first(form, "to") not in ("", *SHARE_SCENARIOS):
@@ -112,21 +114,22 @@ def _of_share_group(form: Form, deed: Deed, group_id: str) -> Asked:
     if isinstance(scenario, ToTime):
         then = datetime.fromtimestamp(scenario.timestamp_ms / 1000, UTC).replace(tzinfo=None)
         where = ["--to-datetime", then.isoformat(timespec="milliseconds")]
-    command = ("kafka-share-groups", "--reset-offsets", "--group", group_id, *names, *where, "--dry-run")
-    return Asked(deed, group_id, topics, scenario, Policies(), command, is_of_share_group=True)
+    told = ["--reset-offsets", *option("--group", group_id), *names, *where, "--dry-run"]
+    words = tool(way_to(cluster, ways), "kafka-share-groups", told)
+    return Asked(deed, group_id, topics, scenario, Policies(), words, is_of_share_group=True)
 
 
-def _target(form: Form, cluster: str, group_id: str) -> tuple[Target, list[str]]:
+def _target(form: Form, cluster: str, group_id: str, ways: Ways) -> tuple[Target, list[str]]:
     """The target group, and its arguments of the command."""
     target = Target(first(form, "to-cluster") or cluster, first(form, "to-group") or group_id, first(form, "prefix"))
     if target == Target(cluster, group_id):
         raise BadForm("which group: a group cannot be cloned to itself; name another one, or another cluster")
-    said = ["--topic-prefix", target.prefix] if target.prefix else []
-    said += ["--from-context", cluster] if target.cluster != cluster else []
-    return target, [*said, "--context", target.cluster]
+    said = option("--topic-prefix", target.prefix) if target.prefix else []
+    said += options_from(way_to(cluster, ways)) if target.cluster != cluster else []
+    return target, said
 
 
-def swept_of(form: Form, cluster: str) -> Swept:
+def swept_of(form: Form) -> Swept:
     """The sweep that a form requests. Raises BadForm."""
     pattern = first(form, "groups").strip()
     try:
@@ -137,12 +140,10 @@ def swept_of(form: Form, cluster: str) -> Swept:
     missing = bool(first(form, "missing"))
     if idle is None and expiring is None and not missing:
         raise BadForm("what to clear away: nothing is chosen")
-    said = [pattern] if pattern else ["--all-groups"]
-    said += ["--idle", first(form, "idle").strip()] if idle is not None else []
+    said = ["--idle", first(form, "idle").strip()] if idle is not None else []
     said += ["--missing-topics"] if missing else []
     said += ["--expiring", first(form, "expiring").strip()] if expiring is not None else []
-    command = ("groupkeeper", "plan", "sweep", *said, "--context", cluster)
-    return Swept(groups, Criteria(idle, missing, expiring), command)
+    return Swept(groups, Criteria(idle, missing, expiring), tuple(said))
 
 
 def _age_ms(name: str, text: str) -> int | None:
@@ -185,7 +186,7 @@ def _topics(form: Form, deed: Deed) -> tuple[Topics, list[str]]:
         else:
             partitions += (TopicPartition(topic, number) for number in numbers)
     partitions = [place for place in partitions if place.topic not in names]
-    said = [word for text in dict.fromkeys(typed) for word in ("--topic", text)]
+    said = [word for text in dict.fromkeys(typed) for word in option("--topic", text)]
     return Topics(names, partitions), said
 
 

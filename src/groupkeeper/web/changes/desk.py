@@ -7,7 +7,6 @@ applied one after the other. The plans are lost when the program ends; the journ
 from __future__ import annotations
 
 import asyncio
-import glob
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,9 +27,10 @@ from groupkeeper.operations.plans.recording import Recorder
 from groupkeeper.operations.plans.sweeping import make_sweep
 from groupkeeper.operations.plans.undoing import make_undo
 from groupkeeper.operations.plans.world import will_be_made
-from groupkeeper.operations.selection import ALL, Choice
+from groupkeeper.operations.selection import ALL, Choice, Names
 from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
 from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.shell import Way, command, way_to
 from groupkeeper.web.access.people import Person
 from groupkeeper.web.changes.asked import Asked, Deed, Swept, Target
 
@@ -104,19 +104,18 @@ _NAMED = 100
 """So many groups are named in a command."""
 
 
-def _of_groups(command: tuple[str, ...], group_ids: Sequence[str]) -> tuple[str, ...]:
-    """A command of `plan sweep` for these groups: pages leave out groups that its pattern, or --all-groups, would take.
-    Nothing where they are too many to be named.
+def sweep_command(way: Way, options: Sequence[str], group_ids: Sequence[str]) -> tuple[str, ...]:
+    """The command for these groups: pages leave out groups that a pattern, or --all-groups, would take. Nothing where
+    they are too many to be named.
     """
     if len(group_ids) > _NAMED:
         return ()
-    options = command[4:]
-    return (*command[:3], *options, "--", *(glob.escape(group_id) for group_id in group_ids))
+    return command(way, ["plan", "sweep", *options], [Names(()).quoted(group_id) for group_id in group_ids])
 
 
 class Desk:
     """``open_admins`` make clients that aren't connected yet, by cluster. ``tell`` is called with the cluster of each
-    plan that was applied. ``watched``: the groups that the server shows; it changes no others.
+    plan that was applied. ``watched``: the groups that the server shows; it changes no others. ``ways``: for commands.
     """
 
     def __init__(
@@ -125,9 +124,11 @@ class Desk:
         journal: Journal,
         tell: Callable[[str], None],
         watched: Choice = ALL,
+        ways: Mapping[str, Way] = {},
     ) -> None:
         self.journal = journal
         self.watched = watched
+        self.ways = ways
         self._open_admins = open_admins
         self._tell = tell
         self._entries: dict[str, Entry] = {}
@@ -179,23 +180,27 @@ class Desk:
         """Plan a sweep of these groups. Nothing is changed. Raises NotDone."""
 
         async def work(admin: Admin) -> Entry:
-            made = await make_sweep(admin, group_ids, ALL_COMMITTED, swept.criteria, _now_ms(), swept.command)
+            made = await make_sweep(admin, group_ids, ALL_COMMITTED, swept.criteria, _now_ms())
             concerned = tuple(group.group_id for group in made.plan.groups)
-            command = _of_groups(swept.command, concerned)
-            made = made._replace(plan=made.plan._replace(command=command))
+            words = sweep_command(way_to(cluster, self.ways), swept.options, concerned)
+            made = made._replace(plan=made.plan._replace(command=words))
             verdict = await _compared(admin, made.plan, concerned)
             return Entry(cluster, person.name, made, verdict, concerned)
 
         return self._put(await self._with(cluster, work))
 
+    def undo_command(self, cluster: str, change_id: str) -> tuple[str, ...]:
+        """What takes a change back in a shell."""
+        return command(way_to(cluster, self.ways), ["undo"], (change_id,))
+
     async def undo(self, cluster: str, change_id: str, recorded: Recorded, person: Person) -> Entry:
         """Plan what takes a change back. Nothing is changed. Raises NotDone."""
         is_share = await self._ask_journal(lambda: is_of_share_groups(self.journal, recorded))
-        command = ("groupkeeper", "undo", change_id, "--context", cluster)
+        words = self.undo_command(cluster, change_id)
 
         async def work(admin: Admin) -> Entry:
             used = ShareAdmin(admin) if is_share else admin
-            plan, verdict = await make_undo(used, recorded, command, _now_ms(), if_out_of_range=Otherwise.FAIL)
+            plan, verdict = await make_undo(used, recorded, words, _now_ms(), if_out_of_range=Otherwise.FAIL)
             timed, remarks = await with_times(admin, plan)
             entry = Entry(cluster, person.name, Made(timed, (), tuple(remarks)), verdict, tuple(recorded.groups))
             entry.is_of_share_groups = is_share

@@ -7,8 +7,9 @@ from html import escape
 
 from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.operations.errors import NotOfConsumers, named
+from groupkeeper.operations.errors import TOOLS, NotOfConsumers, named
 from groupkeeper.operations.reset import INACTIVE
+from groupkeeper.shell import Way, option, text, tool
 from groupkeeper.web.changes.asked import SHARE_SCENARIOS
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.parts import Viewer
@@ -21,12 +22,13 @@ def change_page(
     group: GroupView,
     viewer: Viewer,
     why_not: str,
-    clusters: Sequence[str] = (),
+    clusters: Sequence[str],
+    way: Way,
     *,
     is_chosen: bool = False,
 ) -> str:
     """``why_not``: why this person cannot change this group, "" when that is possible. ``clusters``: to which it may be
-    cloned. ``is_chosen``: the server leaves out groups.
+    cloned. ``way``: to the cluster, for commands. ``is_chosen``: the server leaves out groups.
     """
     crumbs = [
         *parts.way_to(snapshot.cluster),
@@ -41,8 +43,8 @@ def change_page(
     )
     body = f"{front}<h2>Reset</h2>{_reset(snapshot, group, viewer)}"
     body += f"<h2>Clone</h2>{_clone(snapshot, group, viewer, clusters, is_chosen=is_chosen)}"
-    body += f"<h2>Delete offsets</h2>{_delete_offsets(snapshot, group, viewer)}"
-    body += f"<h2>Delete the group</h2>{_delete(snapshot, group, viewer)}"
+    body += f"<h2>Delete offsets</h2>{_delete_offsets(snapshot, group, viewer, way)}"
+    body += f"<h2>Delete the group</h2>{_delete(snapshot, group, viewer, way)}"
     return parts.page(title, body, crumbs, viewer)
 
 
@@ -96,6 +98,10 @@ def _held_by(group: GroupView) -> str:
 
 def _disabled(why: str) -> str:
     return f'<p class="card soft">{parts.sentence(why)}</p>'
+
+
+def _by_tool(why: NotOfConsumers, command: Sequence[str]) -> str:
+    return f'<p class="card soft">{parts.sentence(str(why))}: <code>{escape(text(command))}</code></p>'
 
 
 def _form(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, deed: str, fields: str, button: str) -> str:
@@ -201,9 +207,10 @@ def _clone(
     return _form(snapshot, group, viewer, "clone", note + fields + _scope(group, "clone"), "Plan the clone")
 
 
-def _delete_offsets(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer) -> str:
+def _delete_offsets(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, way: Way) -> str:
     if group.group_type is GroupType.SHARE:
-        return _disabled(str(NotOfConsumers(group.group_id)))
+        command = tool(way, TOOLS[GroupType.SHARE], ["--describe", *option("--group", group.group_id)])
+        return _by_tool(NotOfConsumers(), command)
     note = (
         '<p class="note">Where no offset is committed, consumers begin where their auto.offset.reset says. While the '
         "group has members, only offsets of topics that none of them reads can be deleted.</p>"
@@ -211,9 +218,11 @@ def _delete_offsets(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer)
     return _form(snapshot, group, viewer, "delete-offsets", note + _scope(group, "delete"), "Plan the deletion")
 
 
-def _delete(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer) -> str:
+def _delete(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, way: Way) -> str:
     if group.group_type in (GroupType.SHARE, GroupType.STREAMS):
-        return _disabled(str(NotOfConsumers(group.group_id, deletes=group.group_type)))
+        program = TOOLS[group.group_type]
+        command = tool(way, program, ["--delete", *option("--group", group.group_id)])
+        return _by_tool(NotOfConsumers(deletes=group.group_type), command)
     if group.group_state not in (None, *INACTIVE):
         return _disabled(f"The group is active ({group.group_state}){_held_by(group)}: a group with members is not "
                          "deleted.")  # fmt: skip

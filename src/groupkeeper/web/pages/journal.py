@@ -87,9 +87,11 @@ _OUTCOMES = {
 }
 
 
-def change_made_page(record: Record, recorded: Recorded, viewer: Viewer, *, may_undo: bool, unseen: str = "") -> str:
+def change_made_page(
+    record: Record, recorded: Recorded, viewer: Viewer, *, may_undo: bool, unseen: str = "", command: Sequence[str] = ()
+) -> str:
     """A change with everything in it. ``may_undo``: whether this person may take it back. ``unseen``: a group of it
-    that this server leaves out, so that it is not taken back from here.
+    that this server leaves out, so that it is not taken back from here, but by this command.
     """
     head = recorded.head
     tone, said = _OUTCOMES[recorded.result]
@@ -103,10 +105,9 @@ def change_made_page(record: Record, recorded: Recorded, viewer: Viewer, *, may_
     ]
     undo = ""
     if unseen:
-        command = shlex.join(("groupkeeper", "undo", head.id))
         undo = (
             f"<p>{parts.sentence(scope.is_left_out(unseen))} The undo is a command: "
-            f"<code>{parts.sentence(command)}</code></p>"
+            f"<code>{escape(shlex.join(command))}</code></p>"
         )
     elif may_undo and cluster is not None:
         fields = viewer.sealed({"cluster": cluster, "change": head.id})
@@ -115,7 +116,7 @@ def change_made_page(record: Record, recorded: Recorded, viewer: Viewer, *, may_
     body = (
         f'<p class="verdict {tone}">{said}{broken}</p><div class="card">{parts.numbers(pairs)}'
         f'<p class="note">By {parts.sentence(maker_of(head))}. As a command: '
-        f"<code>{parts.sentence(shlex.join(head.command))}</code></p></div>{earlier}"
+        f"<code>{escape(shlex.join(head.command))}</code></p></div>{earlier}"
         f'<div class="actions">{undo}</div><h2>Partitions</h2>{_places(recorded)}'
     )
     return parts.page(f"Change {head.id}", body, [*_TOP, ("journal", "/journal")], viewer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from html import escape
 
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.authorization import Deed
@@ -104,8 +105,8 @@ def _facts(entry: Entry) -> str:
     ]
     if entry.change_id:
         pairs.append(("change in the journal", parts.text(entry.change_id)))
-    command = shlex.join(entry.plan.command)
-    shown = f'<p class="note">As a command: <code>{parts.sentence(command)}</code></p>'
+    command = escape(shlex.join(entry.plan.command))
+    shown = f'<p class="note">As a command: <code>{command}</code></p>' if command else ""
     return f'<div class="card">{parts.numbers(pairs)}{shown}</div>'
 
 
