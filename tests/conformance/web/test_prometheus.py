@@ -60,6 +60,13 @@ def until(url: str, is_there: Callable[[Any], bool]) -> Any:
     raise AssertionError(f"{url}: {found}")
 
 
+def test_the_file_is_one_of_rules() -> None:
+    run = subprocess.run(
+        [program("promtool"), "check", "rules", str(RULES)], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 def test_the_golden_sequence_of_alerts(tmp_path: Path) -> None:
     text = (HERE / "goldens/prometheus-rules-test.yaml").read_text().replace("RULES", str(RULES))
     path = tmp_path / "test.yaml"
