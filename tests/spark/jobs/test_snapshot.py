@@ -16,6 +16,7 @@ from groupkeeper.broker.authorizer import RuleAuthorizer
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs import refresh
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
@@ -43,7 +44,10 @@ def test_tables_are_written_and_replaced(spark: SparkSession, servers: str, tmp_
     options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
     for number in (1, 2):
         commit(servers, "snapshot", {(topic, 0): number})
+        jobs = spark.sparkContext.statusTracker().getJobIdsForGroup()
         summary = snapshot(spark, options, str(tables))
+        is_by_spark = spark.sparkContext.statusTracker().getJobIdsForGroup() != jobs
+        assert number == 1 or not is_by_spark  # a few commits are worth no job
         assert not summary.problems
         rows = pq.read_table(tables / "current_offsets").to_pylist()
         (row,) = [each for each in rows if each["group_id"] == "snapshot"]
@@ -61,8 +65,12 @@ def test_tables_are_written_and_replaced(spark: SparkSession, servers: str, tmp_
 
 
 @pytest.mark.long
-def test_what_is_carried_is_made_again_of_the_history(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("most", [0, refresh.LITTLE], ids=["by Spark", "in this process"])
+def test_what_is_carried_is_made_again_of_the_history(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
     """Where it is lost, and by a rebuild; why an offset was removed is told right in between."""
+    monkeypatch.setattr(refresh, "LITTLE", most)
     tables = tmp_path / "tables"
     added = ("group_events", "rates", "rewinds")
 

@@ -51,8 +51,9 @@ Cut = dict[str, dict[int, int]]
 class Refreshed:
     """What a run of refreshes keeps, in memory; each is what the steps of the pipeline make (steps.Sources)."""
 
-    def __init__(self, spark: SparkSession, fleet: Fleet) -> None:
+    def __init__(self, spark: SparkSession, fleet: Fleet, *, is_little: bool = True) -> None:
         self._spark, self._fleet = spark, fleet
+        self.is_little = is_little
         self._then: dict[str, DataFrame] = {}
         self._new: dict[str, DataFrame] = {}
         self._now: dict[str, DataFrame] = {}
@@ -61,6 +62,10 @@ class Refreshed:
 
     def new(self, table: Table) -> DataFrame:
         return self._new[table.name]
+
+    def rows_new(self, table: Table) -> pa.Table:
+        assert self.is_little
+        return self.new(table).toArrow()
 
     def has_new(self, table: Table) -> bool:
         return not self._new[table.name].isEmpty()
@@ -135,11 +140,11 @@ def fleet(spark: SparkSession) -> Iterator[Fleet]:
     yield from fleet_of(spark, COUNT)
 
 
-@pytest.fixture(scope="module")
-def refreshed(spark: SparkSession, fleet: Fleet) -> Refreshed:
+@pytest.fixture(scope="module", params=[False, True], ids=["by Spark", "in this process"])
+def refreshed(spark: SparkSession, fleet: Fleet, request: pytest.FixtureRequest) -> Refreshed:
     rng = random.Random(SEED)
     cuts = {name: cuts_of(records, rng) for name, records in fleet.records.items()}
-    found = Refreshed(spark, fleet)
+    found = Refreshed(spark, fleet, is_little=request.param)
     before: Cut = {}
     for number in range(TIMES + 1):
         cut = {name: {0: own[number]} for name, own in cuts.items()}

@@ -14,7 +14,6 @@ from groupkeeper.pipeline.present.moved import last_moves, rewinds
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, LAG, LOG_OFFSETS, Table
 from groupkeeper.pipeline.tables.state import MOVES
-from groupkeeper.pipeline.transforms.moves import told_moves
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -121,7 +120,7 @@ def rewinds_of(spark: SparkSession, found: DataFrame, *known: DataFrame) -> Data
     """Rows of tables.REWINDS of rows of tables.state.MOVES; known are current offsets and logs."""
     none = [frame(spark, table, []) for table in (MOVES, CURRENT_OFFSETS, LOG_OFFSETS)]
     last = by_sql(spark, last_moves, none[0], found)
-    return by_sql(spark, rewinds, told_moves(found), last, *(known or none[1:]), OPEN).drop(OPEN)
+    return by_sql(spark, rewinds, found, last, *(known or none[1:]), OPEN).drop(OPEN)
 
 
 def log_offsets(spark: SparkSession, seconds: float, logs: Mapping[int, tuple[int, int]], **columns: Any) -> DataFrame:

@@ -18,6 +18,7 @@ from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.jobs.steps import STEPS, Given, Step
 from groupkeeper.pipeline.jobs.watch import Problem, Run
 from groupkeeper.pipeline.kafka.instants import Instant, Instants
+from groupkeeper.pipeline.present.moved import places
 from groupkeeper.pipeline.present.sql import Rows, made
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets, Tables
@@ -35,6 +36,16 @@ _HISTORY = (COMMITS, GROUP_RECORDS)
 _ADDED = tuple(step.table for step in STEPS if step.adds)
 _KEPT = (*CARRIED, *(step.table for step in STEPS if step.table.is_carried))
 """Tables that the next refresh starts from."""
+LITTLE = 1_000_000
+"""Up to so many new rows of history are taken by this process, more by Spark."""
+
+_BETWEEN = """
+SELECT history.* FROM history
+    LEFT JOIN made_to ON made_to.cluster = history.cluster AND made_to.log_partition = history.log_partition
+    LEFT JOIN read_to ON read_to.cluster = history.cluster AND read_to.log_partition = history.log_partition
+WHERE log_offset >= coalesce(made_to.next_offset, 0) AND coalesce(log_offset < read_to.next_offset, true)
+"""
+
 _OF_HISTORY = tuple(table for table in _ADDED if not table.is_measured)
 
 
@@ -52,11 +63,14 @@ class Frames:
             self.made_to = made_to or {}
             known = output.ledger.next_offsets
             new = {table.name: output.read(table) if self.from_start else output.fresh(table) for table in _HISTORY}
+            near = {table: output.few_rows(table, LITTLE, is_all=self.from_start) for table in _HISTORY}
             self._has_new = {
                 table.name: self.from_start or bool(output.ledger.fresh_files(table.name)) for table in _HISTORY
             }
         self.read_to = {name: _cut(offsets, instants.get(name)) for name, offsets in known.items()}
         beyond = {name: own for name, own in self.read_to.items() if own != known[name]}
+        self.is_little = all(rows is not None for rows in near.values())
+        self._near = {table.name: self._between(table, rows) for table, rows in near.items() if rows is not None}
         self._new = {name: frame.where(is_before(beyond)) if beyond else frame for name, frame in new.items()}
         self.spark = output.spark
         self._output = output
@@ -72,6 +86,14 @@ class Frames:
 
     def new(self, table: Table) -> DataFrame:
         return self._new[table.name]
+
+    def rows_new(self, table: Table) -> Rows:
+        return self._near[table.name]
+
+    def _between(self, table: Table, rows: Rows) -> pa.Table:
+        """Those that no refresh has seen, up to the instant."""
+        given = {"history": rows, "made_to": places(self.made_to), "read_to": places(self.read_to)}
+        return made(table, _BETWEEN, given).read_all()
 
     def has_new(self, table: Table) -> bool:
         return self._has_new[table.name]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +29,7 @@ from groupkeeper.pipeline.present.members import members
 from groupkeeper.pipeline.present.moved import jumps_ahead, last_moves, recent_rewinds, rewinds
 from groupkeeper.pipeline.present.offsets import standing_offsets
 from groupkeeper.pipeline.present.quality import Offsets, checks_of_offsets, checks_of_tables, quality_rows
-from groupkeeper.pipeline.present.sql import Rows, copied, empty, together
+from groupkeeper.pipeline.present.sql import Rows, copied, empty, of_rows, together
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
 from groupkeeper.pipeline.present.status import RULES, status
 from groupkeeper.pipeline.present.trends import lag_history, log_ends
@@ -74,15 +74,18 @@ from groupkeeper.pipeline.transforms.estimates import estimated
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.history import is_from
-from groupkeeper.pipeline.transforms.latest import last_commits, last_records
-from groupkeeper.pipeline.transforms.moves import moves, told_moves
-from groupkeeper.pipeline.transforms.offsets_read import offsets_read
-from groupkeeper.pipeline.transforms.paces import paces
-from groupkeeper.pipeline.transforms.rates import open_minutes, rates
+from groupkeeper.pipeline.transforms.latest import LAST_COMMITS_OF, last_records
+from groupkeeper.pipeline.transforms.moves import MOVES_OF
+from groupkeeper.pipeline.transforms.offsets_read import OFFSETS_READ_OF
+from groupkeeper.pipeline.transforms.paces import PACES_OF
+from groupkeeper.pipeline.transforms.query import Query, of_frames
+from groupkeeper.pipeline.transforms.rates import rates_of
 from groupkeeper.pipeline.transforms.rejects import rejects
-from groupkeeper.pipeline.transforms.spans import spans
+from groupkeeper.pipeline.transforms.spans import SPANS_OF
 
 __all__ = ["STEPS", "Given", "Sources", "Step"]
+
+_NOTHING: Mapping[str, Table] = MappingProxyType({})
 
 _CLOCKS_MS = 3_600_000
 """The largest expected difference between a coordinator's clock and this one."""
@@ -129,8 +132,15 @@ class Sources(Protocol):
     @property
     def spark(self) -> SparkSession: ...
 
+    @property
+    def is_little(self) -> bool:
+        """Whether the new rows are few enough, and near enough, for this process."""
+
     def new(self, table: Table) -> DataFrame:
         """Of COMMITS and GROUP_RECORDS the rows that no refresh has seen."""
+
+    def rows_new(self, table: Table) -> Rows:
+        """The same, where `is_little`."""
 
     def has_new(self, table: Table) -> bool:
         """Whether there may be new rows."""
@@ -158,8 +168,8 @@ class Sources(Protocol):
 
 
 class Step(NamedTuple):
-    """A table and how it is made: by Spark where it takes the new rows of history, by SQL in this process where it
-    takes tables of what there is now. `adds`: its rows are appended; the column OPEN marks provisional rows.
+    """A table and how it is made: by SQL in this process where it takes tables of what there is now, or few new rows of
+    history, by Spark else. `adds`: its rows are appended; the column OPEN marks provisional rows.
     `is_published`: it is more than what later steps are made of.
     """
 
@@ -169,8 +179,29 @@ class Step(NamedTuple):
     is_published: bool = True
 
 
-def _last_commits(tables: Sources, _: Given) -> DataFrame:
-    return last_commits(_with_carried(tables, COMMITS, LAST_COMMITS))
+_Made: TypeAlias = DataFrame | pa.RecordBatchReader
+
+
+def _asked(
+    tables: Sources, query: Query, *, new: Sequence[Table] = (COMMITS,), then: Mapping[str, Table] = _NOTHING,
+    now: Mapping[str, Table] = _NOTHING,
+) -> _Made:  # fmt: skip
+    """What a query of `new` rows finds, and of tables as they were and are by now: in this process where it is little
+    that is new, by Spark else.
+    """
+    new = [table for table in new if tables.has_new(table)]
+    if tables.is_little:
+        given = {table.name: tables.rows_new(table) for table in new}
+        given |= {name: tables.rows_then(table) for name, table in then.items()}
+        return of_rows(query, given | {name: tables.rows_now(table) for name, table in now.items()})
+    frames = {table.name: tables.new(table) for table in new}
+    frames |= {name: tables.then(table) for name, table in then.items()}
+    frames |= {name: tables.now(table) for name, table in now.items()}
+    return of_frames(query, tables.spark, frames)
+
+
+def _last_commits(tables: Sources, _: Given) -> _Made:
+    return _asked(tables, LAST_COMMITS_OF, then={"last_commits": LAST_COMMITS})
 
 
 def _current_offsets(tables: Sources, given: Given) -> pa.RecordBatchReader:
@@ -196,17 +227,17 @@ def _group_facts(tables: Sources, _: Given) -> DataFrame | pa.RecordBatchReader:
     return group_facts(tables.new(GROUP_RECORDS), tables.now(GROUP_EVENTS), tables.then(GROUP_FACTS))
 
 
-def _new_moves(tables: Sources, given: Given) -> DataFrame:
-    found = moves(_with_carried(tables, COMMITS, LAST_COMMITS), tables.now(GROUP_EVENTS), tables.then(GROUP_FACTS))
-    return told_moves(found.where(is_from(given.made_to)))
+def _new_moves(tables: Sources, _: Given) -> _Made:
+    then = {"last_commits": LAST_COMMITS, "facts": GROUP_FACTS}
+    return _asked(tables, MOVES_OF, then=then, now={"group_events": GROUP_EVENTS})
 
 
-def _paces(tables: Sources, _: Given) -> DataFrame:
-    return paces(tables.new(COMMITS), tables.then(LAST_COMMITS), tables.then(PACES))
+def _paces(tables: Sources, _: Given) -> _Made:
+    return _asked(tables, PACES_OF, then={"last_commits": LAST_COMMITS, "known": PACES})
 
 
-def _rates(tables: Sources, _: Given) -> DataFrame:
-    return open_minutes(rates(tables.new(COMMITS), tables.now(GROUP_EVENTS), tables.then(RATES)), OPEN)
+def _rates(tables: Sources, _: Given) -> _Made:
+    return _asked(tables, rates_of(OPEN), then={"known": RATES}, now={"group_events": GROUP_EVENTS})
 
 
 def _rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
@@ -258,10 +289,7 @@ def _groups(tables: Sources, given: Given) -> pa.RecordBatchReader:
 
 
 def _edges(tables: Sources, _: Given) -> pa.RecordBatchReader:
-    seen: Rows = empty(EDGES)
-    if tables.has_new(COMMITS) or tables.has_new(GROUP_RECORDS):
-        records = tables.new(GROUP_RECORDS) if tables.has_new(GROUP_RECORDS) else None
-        seen = spans(tables.new(COMMITS), records).toArrow()
+    seen = _rows(_asked(tables, SPANS_OF, new=(COMMITS, GROUP_RECORDS)))
     return edges(seen, tables.rows_now(MEMBERS), tables.rows_now(TOPICS), tables.rows_then(EDGES))
 
 
@@ -276,9 +304,8 @@ def _rejects(tables: Sources, given: Given) -> DataFrame | pa.RecordBatchReader:
 
 
 def _quality(tables: Sources, given: Given) -> pa.RecordBatchReader:
-    offsets = []
-    if tables.has_new(COMMITS) or tables.has_new(GROUP_RECORDS):
-        offsets = [Offsets(*each) for each in offsets_read(tables.new(COMMITS), tables.new(GROUP_RECORDS))]
+    read = _rows(_asked(tables, OFFSETS_READ_OF, new=(COMMITS, GROUP_RECORDS)))
+    offsets = [Offsets(*row.values()) for row in read.to_pylist()]
     rows = tables.made(step.table for step in STEPS if _is_checked(step))
     found = [*checks_of_offsets(offsets, given.made_to, given.read_to), *checks_of_tables(rows)]
     return quality_rows(found, given.now_ms)
@@ -287,6 +314,10 @@ def _quality(tables: Sources, given: Given) -> pa.RecordBatchReader:
 def _is_checked(step: Step) -> bool:
     """Whether all rows of its table are there."""
     return step.is_published and not step.adds and step.table in TABLES and step.table is not QUALITY
+
+
+def _rows(made: _Made) -> pa.Table:
+    return made.toArrow() if isinstance(made, DataFrame) else made.read_all()
 
 
 def _with_carried(tables: Sources, table: Table, carried: Table) -> DataFrame:

@@ -15,7 +15,7 @@ from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.pipeline.tables.state import MOVES
 from groupkeeper.pipeline.transforms.moves import IS_TOLD
 
-__all__ = ["CHANGES", "jumps_ahead", "last_moves", "recent_rewinds", "rewinds", "told_by"]
+__all__ = ["CHANGES", "jumps_ahead", "last_moves", "places", "recent_rewinds", "rewinds", "told_by"]
 
 _Offsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic."""
@@ -127,17 +127,18 @@ def recent_rewinds(
     SELECT * FROM (SELECT * FROM earlier UNION ALL BY NAME ({_NEW})) LEFT JOIN ids USING (cluster, topic)
     WHERE direction = 'back' AND rewind_time >= $since AND coalesce(topic_id = id_now, true)
     """
-    given = {"earlier": then, "rewinds": rewinds, "log_offsets": log_offsets, "made_to": _places(made_to)}
+    given = {"earlier": then, "rewinds": rewinds, "log_offsets": log_offsets, "made_to": places(made_to)}
     return made(REWINDS, query, given, {"since": datetime(1970, 1, 1) + timedelta(milliseconds=since_ms)})
 
 
 def jumps_ahead(rewinds: Rows, made_to: _Offsets) -> pa.RecordBatchReader:
     """The new moves ahead."""
     query = f"SELECT * FROM ({_NEW}) WHERE direction = 'ahead'"
-    return made(REWINDS, query, {"rewinds": rewinds, "made_to": _places(made_to)})
+    return made(REWINDS, query, {"rewinds": rewinds, "made_to": places(made_to)})
 
 
-def _places(offsets: _Offsets) -> pa.Table:
+def places(offsets: _Offsets) -> pa.Table:
+    """Offsets as rows of `cluster`, `log_partition` and `next_offset`."""
     rows = [(name, number, offset) for name, own in offsets.items() for number, offset in own.items()]
     names, numbers, nexts = zip(*rows, strict=True) if rows else ((), (), ())
     return pa.table({

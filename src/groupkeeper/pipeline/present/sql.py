@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from groupkeeper.pipeline.tables.schema import LAST_MS, Table
+from groupkeeper.pipeline.transforms.query import Query
 
-__all__ = ["LATEST_RECORDS", "Rows", "copied", "empty", "made", "only", "plain", "together"]
+__all__ = ["LATEST_RECORDS", "Rows", "copied", "empty", "made", "of_rows", "only", "plain", "together"]
 
 Rows: TypeAlias = pa.Table | pads.Dataset | pads.Scanner
 """Of a table. Times of a data set or a scanner must be `plain`."""
@@ -66,6 +67,46 @@ def made(
     found = connection.sql(query, params=dict(values or {})).to_arrow_reader(_BATCH)
     schema = pa.schema([*(wanted if isinstance(wanted, pa.Schema) else wanted.arrow), *extra])
     return pa.RecordBatchReader.from_batches(schema, _batches(connection, found, schema))
+
+
+class _DuckDB:
+    """transforms.query.Words"""
+
+    def of(self, relation: str) -> str:
+        return relation
+
+    def row(self, names: Sequence[str]) -> str:
+        return f"struct_pack({', '.join(f'{name} := {name}' for name in names)})"
+
+    def last_known(self, value: str, over: str) -> str:
+        return f"last_value({value} IGNORE NULLS) OVER ({over})"
+
+    def each(self, *values: str) -> str:
+        return f"unnest(list_filter([{', '.join(values)}], lambda one: one IS NOT NULL))"
+
+    def each_of(self, values: str) -> str:
+        return f"unnest({values})"
+
+    def in_order(self, value: str, by: str) -> str:
+        return f"coalesce(list({value} ORDER BY {by}) FILTER ({value} IS NOT NULL), [])"
+
+    def together(self, earlier: str, later: str) -> str:
+        return f"list_concat({earlier}, {later})"
+
+    def tail(self, values: str, count: int) -> str:
+        return f"({values})[-{count}:]"
+
+    def ms_between(self, earlier: str, later: str) -> str:
+        return f"ms_between({earlier}, {later})"
+
+
+_WORDS = _DuckDB()
+
+
+def of_rows(query: Query, given: Mapping[str, Rows]) -> pa.RecordBatchReader:
+    """What DuckDB finds. A relation that is not given has no rows."""
+    rows = {name: given.get(name, empty(table)) for name, table in query.given.items()}
+    return made(query.wanted, query.text(_WORDS), rows, None, *query.extra)
 
 
 def _batches(

@@ -148,6 +148,18 @@ class Output:
         names = self.ledger.fresh_files(table.name)
         return self._of_files(table, names).where(is_from(self.ledger.made_to or {}))
 
+    def few_rows(self, table: Table, most: int, *, is_all: bool) -> Rows | None:
+        """Of a history table the files that have rows that no refresh has seen, or all; None: there are more rows than
+        so many, or they are not on this machine.
+        """
+        if self._local is None or (is_all and self.mirror is not None):
+            return None
+        names = self.ledger.files(table.name) if is_all else self.ledger.fresh_files(table.name)
+        files = [f"{table.name}/{name}" for name in names]
+        if sum(int(pq.read_metadata(self._local / file).num_rows) for file in files) > most:
+            return None
+        return self._rows(table, files)
+
     def with_carried(self, table: Table, carried: Table) -> DataFrame:
         """The rows of a history table that later rows depend on: the carried ones, and rows that no refresh has
         processed.

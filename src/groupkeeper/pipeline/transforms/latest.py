@@ -10,10 +10,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS
+from groupkeeper.pipeline.tables.state import LAST_COMMITS
 from groupkeeper.pipeline.transforms.history import commits as commits_of
+from groupkeeper.pipeline.transforms.query import Query, Words
 from groupkeeper.pipeline.transforms.record_kinds import IS_GROUP
 
-__all__ = ["current_offsets", "current_offsets_of_decoded", "last_commits", "last_records", "latest"]
+__all__ = ["LAST_COMMITS_OF", "current_offsets", "current_offsets_of_decoded", "last_records", "latest"]
 
 _GROUP = ("cluster", "group_id")
 
@@ -36,13 +38,27 @@ def current_offsets_of_decoded(decoded: DataFrame) -> DataFrame:
     return current_offsets(commits_of(decoded))
 
 
-def last_commits(commits: DataFrame) -> DataFrame:
-    """Of rows of tables.COMMITS the last commit of each key and, when it is later, its tombstone."""
-    is_live = ~F.col("is_tombstone")
-    last, last_live = _last(COMMITS.names), _last(COMMITS.names, is_live)
-    rows = commits.groupBy(*_GROUP, "topic", "partition").agg(last.alias("last"), last_live.alias("live"))
-    both = F.filter(F.array("live", "last"), lambda row: row.isNotNull())
-    return rows.select(F.explode(F.array_distinct(both)).alias("row")).select("row.*")
+def _last_commits(words: Words) -> str:
+    names = ", ".join(COMMITS.names)
+    row = words.row(COMMITS.names)
+    is_live = "CASE WHEN NOT is_tombstone THEN"
+    is_later = "CASE WHEN last.is_tombstone THEN last END"
+    return f"""
+WITH whole AS (
+    SELECT {names} FROM {words.of("last_commits")} UNION ALL SELECT {names} FROM {words.of("commits")}
+),
+found AS (
+    SELECT max_by({row}, log_offset) AS last,
+        max_by({is_live} {row} END, {is_live} log_offset END) AS live
+    FROM whole GROUP BY cluster, group_id, topic, partition
+)
+SELECT {", ".join(f"own.{name}" for name in COMMITS.names)}
+FROM (SELECT {words.each("live", is_later)} AS own FROM found)
+"""
+
+
+LAST_COMMITS_OF = Query(LAST_COMMITS, _last_commits, {"commits": COMMITS, "last_commits": LAST_COMMITS})
+"""Of `commits` and the carried ones before them the last commit of each key and, when it is later, its tombstone."""
 
 
 def last_records(group_records: DataFrame) -> DataFrame:
@@ -56,6 +72,5 @@ def last_records(group_records: DataFrame) -> DataFrame:
     return latest.select("row.*").join(ends, list(_GROUP)).where(kept).select(*GROUP_RECORDS.names)
 
 
-def _last(names: Sequence[str], when: Column | None = None) -> Column:
-    row, offset = F.struct(*names), F.col("log_offset")
-    return F.max_by(row, offset) if when is None else F.max_by(F.when(when, row), F.when(when, offset))
+def _last(names: Sequence[str]) -> Column:
+    return F.max_by(F.struct(*names), F.col("log_offset"))

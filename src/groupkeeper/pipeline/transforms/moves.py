@@ -2,63 +2,74 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
-from groupkeeper.pipeline.tables.state import MOVES
-from groupkeeper.pipeline.transforms.group_facts import memberships
+from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS
+from groupkeeper.pipeline.tables.state import GROUP_FACTS, LAST_COMMITS, MOVES, NEW_MOVES
+from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
 
-__all__ = ["IS_TOLD", "moves", "told_moves"]
+__all__ = ["IS_TOLD", "MOVES_OF", "moves"]
 
-_GROUP = ("cluster", "group_id")
-_PLACE = ("log_partition", "log_offset")
-_KEY = (*_GROUP, "topic", "partition")
+_KEY = "cluster, group_id, topic, partition"
+_COLUMNS = f"{_KEY}, topic_id, log_partition, log_offset, commit_time, committed_offset, is_tombstone"
+_NAMES = ", ".join(MOVES.names)
 
 IS_TOLD = "(to_offset < from_offset OR (coalesce(was_empty, false) AND NOT was_removed))"
 """Of rows of tables.state.MOVES: back, or a jump ahead of a group without members (present.moved.rewinds)."""
 
 
-def moves(commits: DataFrame, group_events: DataFrame, facts: DataFrame | None = None) -> DataFrame:
-    """Commits of another offset than the one before (tables.state.MOVES), of rows of tables.COMMITS. Whether the group
-    had members tell tables.GROUP_EVENTS, and `facts` (tables.state.GROUP_FACTS) of before.
-    """
-    timeline = _steps(commits).unionByName(memberships(group_events), allowMissingColumns=True)
-    until_now = Window.partitionBy(*_GROUP).orderBy("log_offset")
-    found = timeline.withColumn("was_empty", F.last("is_empty", ignorenulls=True).over(until_now)).where(
-        "to_offset IS NOT NULL"
-    )
-    if facts is not None:
-        then = facts.select(*_GROUP, F.col("was_empty").alias("had_been_empty"))
-        found = found.join(then, list(_GROUP), "left").withColumn(
-            "was_empty", F.coalesce("was_empty", "had_been_empty")
-        )
-    return found.select(*MOVES.names)
+def _moves(words: Words) -> str:
+    by_key = f"PARTITION BY {_KEY} ORDER BY log_offset"
+    earlier = f"{by_key} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+    known = f"CASE WHEN NOT is_tombstone THEN {words.row(('committed_offset', 'topic_id'))} END"
+    return f"""
+WITH whole AS (
+    SELECT {_COLUMNS}, true AS is_new FROM {words.of("commits")}
+    UNION ALL SELECT {_COLUMNS}, false AS is_new FROM {words.of("last_commits")}
+),
+steps AS (
+    SELECT *, {words.last_known(known, earlier)} AS known,
+        coalesce(lag(is_tombstone) OVER ({by_key}), false) AS was_removed
+    FROM whole
+),
+memberships AS (  -- from where on a group had members, or none
+    SELECT cluster, group_id, log_offset, min(members) = 0 AS is_empty
+    FROM {words.of("group_events")} WHERE members IS NOT NULL GROUP BY cluster, group_id, log_offset
+),
+timeline AS (
+    SELECT {_KEY}, commit_time AS rewind_time, known.committed_offset AS from_offset, committed_offset AS to_offset,
+        topic_id, was_removed, log_partition, log_offset, CAST(NULL AS BOOLEAN) AS is_empty
+    FROM steps
+    WHERE is_new AND NOT is_tombstone AND committed_offset != known.committed_offset
+        AND coalesce(topic_id = known.topic_id, true)
+    UNION ALL
+    SELECT cluster, group_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, log_offset, is_empty FROM memberships
+),
+found AS (
+    SELECT *, {words.last_known("is_empty", "PARTITION BY cluster, group_id ORDER BY log_offset")} AS is_empty_by_now
+    FROM timeline
+),
+judged AS (
+    SELECT found.*, coalesce(is_empty_by_now, was_empty) AS was_empty,
+        max(log_offset) OVER (PARTITION BY {_KEY}) AS last_offset
+    FROM found LEFT JOIN (SELECT cluster, group_id, was_empty FROM {words.of("facts")}) AS facts
+        USING (cluster, group_id)
+    WHERE to_offset IS NOT NULL
+)
+SELECT {_NAMES} FROM judged WHERE {IS_TOLD} OR log_offset = last_offset
+"""
 
 
-def told_moves(found: DataFrame) -> DataFrame:
-    """The rows of tables.state.MOVES that are reported: rewinds, and the last of each key."""
-    last = F.max("log_offset").over(Window.partitionBy(*_KEY))
-    return found.withColumn("last", last).where(f"{IS_TOLD} OR log_offset = last").select(*MOVES.names)
+MOVES_OF = Query(
+    NEW_MOVES,
+    _moves,
+    {"commits": COMMITS, "last_commits": LAST_COMMITS, "group_events": GROUP_EVENTS, "facts": GROUP_FACTS},
+)
+"""Of `commits`, and the carried ones before them, the moves that are reported: rewinds, and the last of each key.
+Whether the group had members tell `group_events`, and the `facts` of before.
+"""
 
 
-def _steps(commits: DataFrame) -> DataFrame:
-    by_key = Window.partitionBy(*_KEY).orderBy("log_offset")
-    earlier = by_key.rowsBetween(Window.unboundedPreceding, -1)
-    known = F.when(~F.col("is_tombstone"), F.struct("committed_offset", "topic_id"))
-    steps = commits.select(
-        *_KEY, "topic_id", *_PLACE, "commit_time", "committed_offset", "is_tombstone",
-        F.last(known, ignorenulls=True).over(earlier).alias("last"),
-        F.coalesce(F.lag("is_tombstone").over(by_key), F.lit(False)).alias("was_removed"),
-    )  # fmt: skip
-    is_same_topic = F.coalesce(F.col("topic_id") == F.col("last.topic_id"), F.lit(True))
-    return steps.where(
-        ~F.col("is_tombstone") & (F.col("committed_offset") != F.col("last.committed_offset")) & is_same_topic
-    ).select(
-        *_KEY,
-        F.col("commit_time").alias("rewind_time"),
-        F.col("last.committed_offset").alias("from_offset"),
-        F.col("committed_offset").alias("to_offset"),
-        "topic_id",
-        "was_removed",
-        *_PLACE,
-    )
+def moves(commits: DataFrame, group_events: DataFrame) -> DataFrame:
+    """Of all rows of tables.COMMITS, by Spark."""
+    return of_frames(MOVES_OF, commits.sparkSession, {"commits": commits, "group_events": group_events})

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from functools import reduce
+import pyarrow as pa
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
+from groupkeeper.pipeline.transforms.query import Query, Words
 
-__all__ = ["offsets_read"]
+__all__ = ["OFFSETS_READ_OF"]
+
+_PLACE = "cluster, log_partition, log_offset"
 
 
-def offsets_read(*history: DataFrame) -> list[tuple[str, int, int, int, int]]:
-    """Of each cluster and partition of the offsets topic: rows, different offsets, and the first of them."""
-    places = [frame.select("cluster", "log_partition", "log_offset") for frame in history]
-    counted = (
-        reduce(DataFrame.unionByName, places)
-        .groupBy("cluster", "log_partition")
-        .agg(F.count(F.lit(1)), F.count_distinct("log_offset"), F.min("log_offset"))
-    )
-    return [tuple(row) for row in counted.collect()]
+def _offsets_read(words: Words) -> str:
+    return f"""
+SELECT cluster, log_partition, count(*) AS records, count(DISTINCT log_offset) AS offsets, min(log_offset) AS first
+FROM (
+    SELECT {_PLACE} FROM {words.of("commits")}
+    UNION ALL
+    SELECT {_PLACE} FROM {words.of("group_records")}
+)
+GROUP BY cluster, log_partition
+"""
+
+
+OFFSETS_READ_OF = Query(
+    pa.schema(
+        [
+            *(COMMITS.arrow.field(name) for name in ("cluster", "log_partition")),
+            *(pa.field(name, pa.int64()) for name in ("records", "offsets", "first")),
+        ]
+    ),
+    _offsets_read,
+    {"commits": COMMITS, "group_records": GROUP_RECORDS},
+)
+"""Of each cluster and partition of the offsets topic: rows, different offsets, and the first of them."""

@@ -2,79 +2,74 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+import pyarrow as pa
+from pyspark.sql import DataFrame
 
-from groupkeeper.pipeline.tables import RATES
-from groupkeeper.pipeline.transforms.times import before
+from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS, RATES
+from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
 
-__all__ = ["open_minutes", "rates"]
+__all__ = ["rates", "rates_of"]
 
-_OPEN_MS = 10 * 60 * 1000
+_OPEN_MINUTES = 10
+_KEY = "cluster, group_id, minute"
+_NUMBERS = [name for name in RATES.names if name not in RATES.key]
+_SUMS = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT) AS {name}" for name in _NUMBERS)
+_COLUMNS = ", ".join(RATES.names)
 
-_NUMBERS = tuple(name for name in RATES.names if name not in RATES.key)
+
+def _rates(words: Words, column: str) -> str:
+    return f"""
+WITH deleted AS (  -- a group that is deleted takes its offsets with it: tombstones of the same time before its own
+    SELECT cluster, group_id, event_time AS log_time, max(log_offset) AS deleted_at
+    FROM {words.of("group_events")} WHERE event = 'deleted' GROUP BY cluster, group_id, event_time
+),
+causes AS (
+    SELECT cluster, group_id, log_time, removed_by, coalesce(log_offset < deleted_at, false) AS is_with_group
+    FROM {words.of("commits")} AS commits LEFT JOIN deleted USING (cluster, group_id, log_time)
+    WHERE is_tombstone
+),
+counts AS (
+    SELECT cluster, group_id, date_trunc('minute', coalesce(log_time, commit_time)) AS minute,
+        count(*) AS offset_commits, 0 AS offset_expirations, 0 AS offset_deletions, 0 AS completed_rebalances,
+        0 AS unexplained_removals, 0 AS removed_with_group
+    FROM {words.of("commits")} WHERE NOT is_tombstone GROUP BY 1, 2, 3
+    UNION ALL
+    SELECT cluster, group_id, date_trunc('minute', log_time), 0, count_if(removed_by = 'expired'),
+        count_if(removed_by = 'deleted' AND NOT is_with_group), 0, count_if(removed_by = 'unknown'),
+        count_if(removed_by = 'deleted' AND is_with_group)
+    FROM causes GROUP BY 1, 2, 3
+    UNION ALL
+    SELECT cluster, group_id, date_trunc('minute', event_time), 0, 0, 0, count(*), 0, 0
+    FROM {words.of("group_events")} WHERE event = 'rebalanced' GROUP BY 1, 2, 3
+),
+by_group AS (SELECT {_KEY}, {_SUMS} FROM counts GROUP BY {_KEY}),
+of_all AS (
+    SELECT {_COLUMNS} FROM by_group
+    UNION ALL
+    SELECT cluster, CAST(NULL AS STRING), minute, {_SUMS} FROM by_group GROUP BY cluster, minute
+    UNION ALL
+    SELECT {_COLUMNS} FROM {words.of("known")}
+),
+found AS (SELECT {_KEY}, {_SUMS} FROM of_all GROUP BY {_KEY})
+SELECT {_COLUMNS}, coalesce(
+    minute >= max(minute) OVER (PARTITION BY cluster) - INTERVAL '{_OPEN_MINUTES}' MINUTE, true
+) AS {column}
+FROM found
+"""
 
 
-def rates(commits: DataFrame, group_events: DataFrame, known: DataFrame | None = None) -> DataFrame:
-    """Per group, and per cluster (`group_id` null), of rows of tables.COMMITS and tables.GROUP_EVENTS; to `known` rows
-    of tables.RATES they are added.
+def rates_of(column: str) -> Query:
+    """Per group, and per cluster (`group_id` null); to `known` rows they are added. The column tells whether the counts
+    of a minute may still grow: those of a cluster's last ten minutes may.
 
     Minutes are those of the records in the log. Tombstones of unknown cause are counted by themselves, and so are those
     that went with their group: the deletion of a group is in none of the four meters.
     """
-    committed = (
-        commits.where("NOT is_tombstone")
-        .groupBy(*_keys(F.coalesce("log_time", "commit_time")))
-        .agg(F.count(F.lit(1)).alias("offset_commits"))
-    )
-    removed = _removals(commits, group_events)
-    rebalances = (
-        group_events.where("event = 'rebalanced'")
-        .groupBy(*_keys(F.col("event_time")))
-        .agg(F.count(F.lit(1)).alias("completed_rebalances"))
-    )
-    counts = committed
-    for other in (removed, rebalances):
-        counts = counts.unionByName(other, allowMissingColumns=True)
-    by_group = _sums(counts, *RATES.key)
-    of_cluster = _sums(by_group, "cluster", "minute").withColumn("group_id", F.lit(None).cast("string"))
-    new = by_group.unionByName(of_cluster).select(*RATES.names)
-    return new if known is None else _sums(new.unionByName(known), *RATES.key).select(*RATES.names)
+    given = {"commits": COMMITS, "group_events": GROUP_EVENTS, "known": RATES}
+    return Query(RATES, lambda words: _rates(words, column), given, (pa.field(column, pa.bool_()),))
 
 
-def open_minutes(rates: DataFrame, column: str) -> DataFrame:
-    """Whether the counts of a minute may still grow, as a column: those of a cluster's last ten minutes may."""
-    last = F.max("minute").over(Window.partitionBy("cluster"))
-    return rates.withColumn(column, F.coalesce(F.col("minute") >= before(last, _OPEN_MS), F.lit(True)))
-
-
-def _removals(commits: DataFrame, group_events: DataFrame) -> DataFrame:
-    """A group that is deleted takes its offsets with it: tombstones of the same time before its own."""
-    place = ["cluster", "group_id", "log_time"]
-    deleted = (
-        group_events.where("event = 'deleted'")
-        .withColumnRenamed("event_time", "log_time")
-        .groupBy(*place)
-        .agg(F.max("log_offset").alias("deleted_at"))
-    )
-    cause = F.col("removed_by")
-    is_with_group = F.coalesce(F.col("log_offset") < F.col("deleted_at"), F.lit(False))
-    return (
-        commits.where("is_tombstone")
-        .join(deleted, place, "left")
-        .groupBy(*_keys(F.col("log_time")))
-        .agg(
-            F.count_if(cause == "expired").alias("offset_expirations"),
-            F.count_if((cause == "deleted") & ~is_with_group).alias("offset_deletions"),
-            F.count_if(cause == "unknown").alias("unexplained_removals"),
-            F.count_if((cause == "deleted") & is_with_group).alias("removed_with_group"),
-        )
-    )
-
-
-def _keys(time: Column) -> list[Column]:
-    return [F.col("cluster"), F.col("group_id"), F.date_trunc("minute", time).alias("minute")]
-
-
-def _sums(frame: DataFrame, *keys: str) -> DataFrame:
-    return frame.groupBy(*keys).agg(*(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _NUMBERS))
+def rates(commits: DataFrame, group_events: DataFrame) -> DataFrame:
+    """Of all of the history, by Spark."""
+    given = {"commits": commits, "group_events": group_events}
+    return of_frames(rates_of("is_open"), commits.sparkSession, given).select(*RATES.names)

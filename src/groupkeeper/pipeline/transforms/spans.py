@@ -2,47 +2,54 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import pyarrow as pa
+from pyspark.sql import DataFrame
 
-from groupkeeper.pipeline.tables import EDGES
+from groupkeeper.pipeline.tables import COMMITS, EDGES, GROUP_RECORDS
+from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
 from groupkeeper.pipeline.transforms.record_kinds import IS_CLASSIC_GROUP, IS_MEMBER
 
-__all__ = ["spans"]
+__all__ = ["SPANS_OF", "spans"]
+
+_KEY = ", ".join(EDGES.key)
+
+
+def _spans(words: Words) -> str:
+    return f"""
+WITH classic AS (
+    SELECT cluster, group_id, log_time AS time, {words.each_of("members")} AS member
+    FROM {words.of("group_records")} WHERE {IS_CLASSIC_GROUP}
+),
+assigned AS (
+    SELECT cluster, group_id, time, member.client_id AS client_id, {words.each_of("member.assigned")} AS own
+    FROM classic
+),
+seen AS (
+    SELECT cluster, group_id, topic, CAST(NULL AS STRING) AS client_id, coalesce(commit_time, log_time) AS time
+    FROM {words.of("commits")} WHERE NOT is_tombstone
+    UNION ALL
+    SELECT cluster, group_id, own.topic, client_id, time FROM assigned
+    UNION ALL
+    SELECT cluster, group_id, {words.each_of("member.subscribed_topics")}, member.client_id, time FROM classic
+    UNION ALL
+    SELECT cluster, group_id, {words.each_of("subscribed_topics")}, client_id, log_time
+    FROM {words.of("group_records")} WHERE {IS_MEMBER}
+)
+SELECT {_KEY}, min(time) AS first_time, max(time) AS last_time FROM seen GROUP BY {_KEY}
+"""
+
+
+SPANS_OF = Query(
+    pa.schema([EDGES.arrow.field(name) for name in (*EDGES.key, "first_time", "last_time")]),
+    _spans,
+    {"commits": COMMITS, "group_records": GROUP_RECORDS},
+)
+"""As small as tables.EDGES: topics of which offsets were committed, and those that members subscribed to when they
+joined, or were assigned.
+"""
 
 
 def spans(commits: DataFrame, group_records: DataFrame | None = None) -> DataFrame:
-    """Of rows of tables.COMMITS and tables.GROUP_RECORDS; the result is as small as tables.EDGES."""
-    seen = commits.where("NOT is_tombstone").select(
-        "cluster", "group_id", "topic", F.lit(None).cast("string").alias("client_id"),
-        F.coalesce("commit_time", "log_time").alias("time"),
-    )  # fmt: skip
-    if group_records is not None:
-        seen = seen.unionByName(_of_records(group_records))
-    return seen.groupBy(*EDGES.key).agg(F.min("time").alias("first_time"), F.max("time").alias("last_time"))
-
-
-def _of_records(group_records: DataFrame) -> DataFrame:
-    """The topics that members subscribed to when they joined, or were assigned."""
-    of_classic = (
-        group_records.where(IS_CLASSIC_GROUP)
-        .select("cluster", "group_id", F.col("log_time").alias("time"), F.explode("members").alias("member"))
-        .select(
-            "cluster", "group_id", "time", "member.client_id", _names("member.subscribed_topics", "member.assigned")
-        )
-    )
-    others = group_records.where(IS_MEMBER).select(
-        "cluster", "group_id", F.col("log_time").alias("time"), "client_id", _names("subscribed_topics")
-    )
-    return of_classic.unionByName(others).select(
-        "cluster", "group_id", F.explode("topics").alias("topic"), "client_id", "time"
-    )
-
-
-def _names(subscribed: str, assigned: str | None = None) -> Column:
-    """The topics by name."""
-    nothing = F.array().cast("array<string>")
-    found = F.coalesce(F.col(subscribed), nothing)
-    if assigned is not None:
-        found = F.array_union(found, F.coalesce(F.transform(assigned, lambda own: own["topic"]), nothing))
-    return found.alias("topics")
+    """Of all of the history, by Spark."""
+    given = {"commits": commits} | ({} if group_records is None else {"group_records": group_records})
+    return of_frames(SPANS_OF, commits.sparkSession, given)

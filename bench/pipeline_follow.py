@@ -1,0 +1,161 @@
+"""How far behind `follow` is with many clusters: by commit, from its record's time to its file in the history.
+
+So many embedded brokers, in two processes, each with a group that commits all the time. One of them answers each fetch
+late, and one address has nobody behind it. Figures are told of the time after the first refresh.
+
+PIPELINE_CLUSTERS sets their number (20), PIPELINE_COMMITS the commits of each per second (50), PIPELINE_SECONDS how
+long it is followed after the first refresh (120).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bench._family import cpu_of
+from groupkeeper.broker import Broker
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
+
+HERE = Path(__file__).resolve()
+CLUSTERS = int(os.environ.get("PIPELINE_CLUSTERS", "20"))
+COMMITS = int(os.environ.get("PIPELINE_COMMITS", "50"))
+SECONDS = int(os.environ.get("PIPELINE_SECONDS", "120"))
+PROCESSES = 2
+INTERVAL_S, REFRESH_S = 5, 30
+SLOW_MS = 3_000
+DEAD = "127.0.0.1:9"
+TOPIC = "orders"
+
+
+async def serve(directory: str, first: int, count: int) -> None:
+    """The brokers of one process; their addresses are printed."""
+    brokers = [Broker(directory=f"{directory}/{first + number}") for number in range(count)]
+    for broker in brokers:
+        await broker.start()
+    if not first:
+        brokers[0].faults.delay("Fetch", SLOW_MS)
+    print(json.dumps([broker.bootstrap_servers for broker in brokers]), flush=True)
+    await asyncio.gather(*(_commit(broker.bootstrap_servers) for broker in brokers))
+
+
+async def _commit(servers: str) -> None:
+    async with Admin(servers) as admin:
+        (await admin.create_topics([NewTopic(TOPIC, COMMITS)])).all()
+        offset = 0
+        while True:
+            began = time.monotonic()
+            offset += 1
+            offsets = {TopicPartition(TOPIC, number): OffsetAndMetadata(offset) for number in range(COMMITS)}
+            for each in (await admin.alter_offsets_of_groups({"reader": offsets}, timeout_ms=60_000)).all().values():
+                each.all()
+            await asyncio.sleep(max(0.0, began + 1 - time.monotonic()))
+
+
+def follow_them(addresses: list[str], directory: str) -> None:
+    from groupkeeper.pipeline.jobs.follow import follow
+    from groupkeeper.pipeline.jobs.watch import Watch
+    from groupkeeper.pipeline.session import start_session
+
+    class Told(Watch):
+        refreshed: list[float] = []  # noqa: RUF012
+        problems: list[str] = []  # noqa: RUF012
+
+        def waiting(self) -> None:
+            self.refreshed.append(time.time())
+
+        def problem(self, problem: object) -> None:
+            self.problems.append(str(problem))
+
+    spark = start_session("bench")
+    options = {
+        "clusters": json.dumps(
+            {f"c{number}": {"kafka.bootstrap.servers": address} for number, address in enumerate(addresses)}
+        )
+    }
+    told, stop = Told(), threading.Event()
+    began = time.time()
+    done: list[object] = []
+    thread = threading.Thread(
+        target=lambda: done.append(
+            follow(spark, options, directory, stop, told, interval_s=INTERVAL_S, refresh_s=REFRESH_S)
+        )
+    )
+    thread.start()
+    while not told.refreshed and thread.is_alive():
+        time.sleep(0.2)
+    first = time.time()
+    print(f"{len(addresses)} clusters: first refresh after {first - began:.1f} s", flush=True)
+    cpu_s = cpu_of(lambda: time.sleep(SECONDS))
+    end = time.time()
+    stop.set()
+    thread.join()
+    print(
+        f"CPU of Spark and its workers: {cpu_s / SECONDS:.2f} cores; refreshes: {len(told.refreshed) - 1}", flush=True
+    )
+    for name, delays in _delays(directory, first + 1, end).items():
+        if len(delays):
+            p50, p95, most = (float(np.percentile(delays, each)) for each in (50, 95, 100))
+            print(f"{name}: {len(delays)} commits; behind by p50 {p50:.1f} s, p95 {p95:.1f} s, at most {most:.1f} s")
+        else:
+            print(f"{name}: no commits")
+    for text in dict.fromkeys(told.problems):
+        print(f"told: {text} ({told.problems.count(text)} times)")
+    spark.stop()
+
+
+def _delays(directory: str, since: float, until: float) -> dict[str, np.ndarray]:
+    """By whether the cluster is slow: of commits since then, how much later their file came to its place."""
+    found: dict[str, list[np.ndarray]] = {"slow cluster": [], "other clusters": []}
+    for path in (Path(directory) / "commits").glob("*.parquet"):
+        rows = pq.read_table(path, columns=["cluster", "log_time"])
+        written = pc.divide(rows["log_time"].cast("int64"), 1e6).to_numpy()
+        is_slow = pc.equal(rows["cluster"], "c0").to_numpy(zero_copy_only=False)
+        came = path.stat().st_ctime
+        is_told = (written >= since) & (came <= until)
+        for name, own in (("slow cluster", is_slow), ("other clusters", ~is_slow)):
+            found[name].append((came - written)[is_told & own])
+    return {name: np.concatenate(parts) if parts else np.array([]) for name, parts in found.items()}
+
+
+def main() -> None:
+    environment = os.environ | {"PYTHONPATH": str(HERE.parent.parent)}
+    per_process = -(-CLUSTERS // PROCESSES)
+    with tempfile.TemporaryDirectory() as directory:
+        brokers = [
+            subprocess.Popen(
+                [sys.executable, str(HERE), "serve", directory, str(first), str(min(per_process, CLUSTERS - first))],
+                stdout=subprocess.PIPE, text=True, env=environment,
+            )
+            for first in range(0, CLUSTERS, per_process)
+        ]  # fmt: skip
+        try:
+            addresses = [each for broker in brokers if broker.stdout for each in json.loads(broker.stdout.readline())]
+            words = [sys.executable, str(HERE), "follow", f"{directory}/tables", *addresses, DEAD]
+            subprocess.run(words, check=True, env=environment)
+        finally:
+            for broker in brokers:
+                broker.terminate()
+            for broker in brokers:
+                broker.wait()
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["serve", directory, first, count]:
+            asyncio.run(serve(directory, int(first), int(count)))
+        case ["follow", directory, *addresses]:
+            follow_them(addresses, directory)
+        case _:
+            main()
