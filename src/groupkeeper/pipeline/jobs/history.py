@@ -11,14 +11,16 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import Identity
+from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.kafka.written import Counts, Written
+from groupkeeper.pipeline.present.sql import Rows, of_rows
 from groupkeeper.pipeline.report.words import counted
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.storage.output import Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, Table
 from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
-from groupkeeper.pipeline.transforms.history import IS_COMMIT, commits, group_records, is_from
+from groupkeeper.pipeline.transforms.history import GROUP_RECORDS_OF, IS_COMMIT, commits, group_records, is_from
 from groupkeeper.pipeline.transforms.tombstones import with_causes
 
 __all__ = ["Appended", "Aside", "append", "written_by"]
@@ -53,13 +55,16 @@ def written_by(tasks: DataFrame, directory: str) -> Aside:
 
 
 class _New(NamedTuple):
-    """Rows that the tables don't have. `commits` are without tombstones, which `rest` has."""
+    """Rows that the tables don't have. `commits` are without tombstones, which `rest` has. `near` is `rest` where it is
+    little and in this process.
+    """
 
     commits: Staged
     rest: DataFrame
     counts: Counts
     ends: NextOffsets
     used: list[Staged]
+    near: Rows | None = None
 
 
 def append(
@@ -83,7 +88,8 @@ def append(
                 staged.append(output.stage(_tombstones(output, new, known, retentions), COMMITS))
             staged += [] if staged else [_empty(output, COMMITS)]
         if new.counts.others:
-            staged.append(output.stage(group_records(new.rest), GROUP_RECORDS))
+            others = group_records(new.rest) if new.near is None else of_rows(GROUP_RECORDS_OF, {"decoded": new.near})
+            staged.append(output.stage(others, GROUP_RECORDS))
         elif not output.ledger.files(GROUP_RECORDS.name):
             staged.append(_empty(output, GROUP_RECORDS))
         _check_count(output, staged, new.counts)
@@ -117,7 +123,8 @@ def _of_tasks(output: Output, aside: Aside, known: NextOffsets) -> _New:
     staged, others = aside.staged(COMMITS, written.commits), aside.staged(DECODED, written.rest)
     rest = output.frame(others)
     if not written.repeats(known):
-        return _New(staged, rest, written.counts, written.ends, [others])
+        near = output.rows(others) if output.is_here and written.counts.others < RECORDS_WORTH_A_TASK else None
+        return _New(staged, rest, written.counts, written.ends, [others], near)
     commits = output.stage(output.frame(staged).where(is_from(known)), COMMITS)
     rest = rest.where(is_from(known))
     counts = _counted(rest)[0].plus(Counts(commits=output.count_staged(commits)))

@@ -120,6 +120,9 @@ class Frames:
     def _is_made_anew(self, table: Table) -> bool:
         return self.from_start and (table in _KEPT or table in _OF_HISTORY)
 
+    def rows_before(self, table: Table) -> Rows:
+        return self._output.rows_of(table)
+
     def rows_now(self, table: Table) -> Rows:
         return self._output.rows(self.written(table))
 

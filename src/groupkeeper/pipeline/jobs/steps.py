@@ -71,16 +71,15 @@ from groupkeeper.pipeline.tables.state import (
     RECENT_REWINDS,
 )
 from groupkeeper.pipeline.transforms.estimates import estimated
-from groupkeeper.pipeline.transforms.group_events import group_events
-from groupkeeper.pipeline.transforms.group_facts import group_facts
-from groupkeeper.pipeline.transforms.history import is_from
-from groupkeeper.pipeline.transforms.latest import LAST_COMMITS_OF, last_records
+from groupkeeper.pipeline.transforms.group_events import group_events_of
+from groupkeeper.pipeline.transforms.group_facts import GROUP_FACTS_OF
+from groupkeeper.pipeline.transforms.latest import LAST_COMMITS_OF, LAST_RECORDS_OF
 from groupkeeper.pipeline.transforms.moves import MOVES_OF
 from groupkeeper.pipeline.transforms.offsets_read import OFFSETS_READ_OF
 from groupkeeper.pipeline.transforms.paces import PACES_OF
 from groupkeeper.pipeline.transforms.query import Query, of_frames
 from groupkeeper.pipeline.transforms.rates import rates_of
-from groupkeeper.pipeline.transforms.rejects import rejects
+from groupkeeper.pipeline.transforms.rejects import rejects_of
 from groupkeeper.pipeline.transforms.spans import SPANS_OF
 
 __all__ = ["STEPS", "Given", "Sources", "Step"]
@@ -160,6 +159,9 @@ class Sources(Protocol):
     def rows_then(self, table: Table) -> Rows:
         """As `then`; of LAG and TOPICS all rows."""
 
+    def rows_before(self, table: Table) -> Rows:
+        """As `before`."""
+
     def rows_now(self, table: Table) -> Rows:
         """As `now`."""
 
@@ -183,8 +185,8 @@ _Made: TypeAlias = DataFrame | pa.RecordBatchReader
 
 
 def _asked(
-    tables: Sources, query: Query, *, new: Sequence[Table] = (COMMITS,), then: Mapping[str, Table] = _NOTHING,
-    now: Mapping[str, Table] = _NOTHING,
+    tables: Sources, query: Query, *, new: Sequence[Table] = (COMMITS,), before: Mapping[str, Table] = _NOTHING,
+    then: Mapping[str, Table] = _NOTHING, now: Mapping[str, Table] = _NOTHING,
 ) -> _Made:  # fmt: skip
     """What a query of `new` rows finds, and of tables as they were and are by now: in this process where it is little
     that is new, by Spark else.
@@ -192,9 +194,11 @@ def _asked(
     new = [table for table in new if tables.has_new(table)]
     if tables.is_little:
         given = {table.name: tables.rows_new(table) for table in new}
+        given |= {name: tables.rows_before(table) for name, table in before.items()}
         given |= {name: tables.rows_then(table) for name, table in then.items()}
         return of_rows(query, given | {name: tables.rows_now(table) for name, table in now.items()})
     frames = {table.name: tables.new(table) for table in new}
+    frames |= {name: tables.before(table) for name, table in before.items()}
     frames |= {name: tables.then(table) for name, table in then.items()}
     frames |= {name: tables.now(table) for name, table in now.items()}
     return of_frames(query, tables.spark, frames)
@@ -208,23 +212,24 @@ def _current_offsets(tables: Sources, given: Given) -> pa.RecordBatchReader:
     return standing_offsets(tables.rows_now(LAST_COMMITS), given.queries.offsets())
 
 
-def _group_events(tables: Sources, given: Given) -> DataFrame | pa.RecordBatchReader:
+def _group_events(tables: Sources, _: Given) -> _Made:
     if not tables.has_new(GROUP_RECORDS):
         return empty(GROUP_EVENTS).append_column(OPEN, pa.array([], pa.bool_())).to_reader()
-    found = group_events(_with_carried(tables, GROUP_RECORDS, LAST_RECORDS), tables.then(GROUP_FACTS))
-    return found.where(is_from(given.made_to)).withColumn(OPEN, F.lit(False))
+    then = {"last_records": LAST_RECORDS, "facts": GROUP_FACTS}
+    return _asked(tables, group_events_of(OPEN), new=(GROUP_RECORDS,), then=then)
 
 
-def _last_records(tables: Sources, _: Given) -> DataFrame | pa.RecordBatchReader:
+def _last_records(tables: Sources, _: Given) -> _Made:
     if not tables.has_new(GROUP_RECORDS):
         return copied(LAST_RECORDS, tables.rows_then(LAST_RECORDS))
-    return last_records(_with_carried(tables, GROUP_RECORDS, LAST_RECORDS))
+    return _asked(tables, LAST_RECORDS_OF, new=(GROUP_RECORDS,), then={"last_records": LAST_RECORDS})
 
 
-def _group_facts(tables: Sources, _: Given) -> DataFrame | pa.RecordBatchReader:
+def _group_facts(tables: Sources, _: Given) -> _Made:
     if not tables.has_new(GROUP_RECORDS):
         return copied(GROUP_FACTS, tables.rows_then(GROUP_FACTS))
-    return group_facts(tables.new(GROUP_RECORDS), tables.now(GROUP_EVENTS), tables.then(GROUP_FACTS))
+    then, now = {"known": GROUP_FACTS}, {"group_events": GROUP_EVENTS}
+    return _asked(tables, GROUP_FACTS_OF, new=(GROUP_RECORDS,), then=then, now=now)
 
 
 def _new_moves(tables: Sources, _: Given) -> _Made:
@@ -297,10 +302,10 @@ def _owners(tables: Sources, given: Given) -> pa.RecordBatchReader:
     return owners(tables.rows_now(GROUPS), tables.rows_now(TOPICS), tables.rows_now(LAG), given.owners)
 
 
-def _rejects(tables: Sources, given: Given) -> DataFrame | pa.RecordBatchReader:
+def _rejects(tables: Sources, given: Given) -> _Made:
     if not tables.has_new(GROUP_RECORDS):
         return copied(REJECTS, tables.rows_then(REJECTS))
-    return rejects(tables.new(GROUP_RECORDS), tables.before(REJECTS), given.now_ms)
+    return _asked(tables, rejects_of(given.now_ms), new=(GROUP_RECORDS,), before={"known": REJECTS})
 
 
 def _quality(tables: Sources, given: Given) -> pa.RecordBatchReader:
@@ -318,10 +323,6 @@ def _is_checked(step: Step) -> bool:
 
 def _rows(made: _Made) -> pa.Table:
     return made.toArrow() if isinstance(made, DataFrame) else made.read_all()
-
-
-def _with_carried(tables: Sources, table: Table, carried: Table) -> DataFrame:
-    return tables.then(carried).unionByName(tables.new(table))
 
 
 STEPS = (

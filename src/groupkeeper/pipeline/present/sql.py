@@ -4,15 +4,16 @@ history, and each of Spark's jobs would cost more than all of them.
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from groupkeeper.pipeline.tables.schema import LAST_MS, Table
+from groupkeeper.pipeline.tables.schema import LAST_MS, Column, Table, ddl_of
 from groupkeeper.pipeline.transforms.query import Query
 
 __all__ = ["LATEST_RECORDS", "Rows", "copied", "empty", "made", "of_rows", "only", "plain", "together"]
@@ -75,29 +76,65 @@ class _DuckDB:
     def of(self, relation: str) -> str:
         return relation
 
-    def row(self, names: Sequence[str]) -> str:
-        return f"struct_pack({', '.join(f'{name} := {name}' for name in names)})"
+    def row(self, columns: Mapping[str, str]) -> str:
+        return f"struct_pack({', '.join(f'{name} := {value}' for name, value in columns.items())})"
 
     def last_known(self, value: str, over: str) -> str:
         return f"last_value({value} IGNORE NULLS) OVER ({over})"
 
     def each(self, *values: str) -> str:
-        return f"unnest(list_filter([{', '.join(values)}], lambda one: one IS NOT NULL))"
+        return self.each_of(self.known(*values))
 
     def each_of(self, values: str) -> str:
         return f"unnest({values})"
 
+    def known(self, *values: str) -> str:
+        return f"list_filter([{', '.join(values)}], lambda each: each IS NOT NULL)"
+
+    def mapped(self, values: str, make: Callable[[str], str]) -> str:
+        return f"list_transform({values}, lambda each: {make('each')})"
+
+    def kept(self, values: str, when: Callable[[str], str]) -> str:
+        return f"list_filter({values}, lambda one: {when('one')})"
+
+    def joined(self, *lists: str) -> str:
+        return f"({' || '.join(lists)})"
+
+    def there(self, values: str, of: str) -> str:
+        return f"coalesce({values}, [])"
+
+    def has(self, values: str, value: str) -> str:
+        return f"list_contains({values}, {value})"
+
+    def size(self, values: str) -> str:
+        return f"len({values})"
+
+    def collected(self, value: str) -> str:
+        return f"list({value}) FILTER ({value} IS NOT NULL)"
+
+    def time_of(self, ms: str) -> str:
+        return f"time_of({ms})"
+
+    def parsed(self, text: str, columns: Sequence[Column]) -> str:
+        return f"from_json({text}, '{json.dumps({column.name: _form_of(column.type) for column in columns})}')"
+
     def in_order(self, value: str, by: str) -> str:
         return f"coalesce(list({value} ORDER BY {by}) FILTER ({value} IS NOT NULL), [])"
-
-    def together(self, earlier: str, later: str) -> str:
-        return f"list_concat({earlier}, {later})"
 
     def tail(self, values: str, count: int) -> str:
         return f"({values})[-{count}:]"
 
     def ms_between(self, earlier: str, later: str) -> str:
         return f"ms_between({earlier}, {later})"
+
+
+def _form_of(kind: pa.DataType) -> Any:
+    """A type, as DuckDB expects JSON to be."""
+    if pa.types.is_list(kind):
+        return [_form_of(kind.value_type)]
+    if pa.types.is_struct(kind):
+        return {kind.field(index).name: _form_of(kind.field(index).type) for index in range(kind.num_fields)}
+    return ddl_of(kind)
 
 
 _WORDS = _DuckDB()

@@ -2,59 +2,65 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
+from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS
 from groupkeeper.pipeline.tables.state import GROUP_FACTS
+from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
 from groupkeeper.pipeline.transforms.record_kinds import IS_GROUP, IS_MEMBER, IS_TARGET
-from groupkeeper.pipeline.transforms.times import before
 
-__all__ = ["REBALANCES_MS", "group_facts", "memberships"]
+__all__ = ["GROUP_FACTS_OF", "REBALANCES_MS", "group_facts", "memberships"]
 
 REBALANCES_MS = 10 * 60 * 1000
 """So far back from a group's last rebalance the others are known."""
 
-_GROUP = ("cluster", "group_id")
+_GROUP = "cluster, group_id"
+_SHOWS = f"problem IS NULL AND ({IS_GROUP} OR {IS_MEMBER} OR {IS_TARGET})"
 
 
-def group_facts(group_records: DataFrame, group_events: DataFrame, known: DataFrame | None = None) -> DataFrame:
-    """Of rows of tables.GROUP_RECORDS and tables.GROUP_EVENTS, which come after those that are `known`."""
-    shows = F.expr(f"problem IS NULL AND ({IS_GROUP} OR {IS_MEMBER} OR {IS_TARGET})")
-    of_records = (
-        group_records.where("group_id IS NOT NULL")
-        .groupBy(*_GROUP)
-        .agg(F.min(F.when(shows, F.col("log_time"))).alias("began"), F.max("log_time").alias("changed"))
-    )
-    last = memberships(group_events).groupBy(*_GROUP).agg(F.max_by("is_empty", "log_offset").alias("was_empty"))
-    rebalances = (
-        group_events.where("event = 'rebalanced'")
-        .groupBy(*_GROUP)
-        .agg(F.collect_list("event_time").alias("rebalanced"))
-    )
-    new = of_records.join(last, list(_GROUP), "full").join(rebalances, list(_GROUP), "full")
-    if known is None:
-        return new.withColumn("rebalanced", _recent(F.col("rebalanced"))).select(*GROUP_FACTS.names)
-    then, now = known.alias("then"), new.alias("now")
-    nothing = F.array().cast("array<timestamp>")
-    rebalanced = F.concat(F.coalesce("then.rebalanced", nothing), F.coalesce("now.rebalanced", nothing))
-    return then.join(now, list(_GROUP), "full").select(
-        *_GROUP,
-        F.least("then.began", "now.began").alias("began"),
-        F.greatest("then.changed", "now.changed").alias("changed"),
-        F.coalesce("now.was_empty", "then.was_empty").alias("was_empty"),
-        _recent(rebalanced).alias("rebalanced"),
-    )
+def memberships(words: Words) -> str:
+    """A query of from where on a group had members, or none (`is_empty`)."""
+    return f"""
+    SELECT {_GROUP}, log_offset, min(members) = 0 AS is_empty
+    FROM {words.of("group_events")} WHERE members IS NOT NULL GROUP BY {_GROUP}, log_offset
+"""
 
 
-def _recent(times: Column) -> Column:
-    in_order = F.array_sort(F.coalesce(times, F.array().cast("array<timestamp>")))
-    return F.filter(in_order, lambda time: time >= before(F.array_max(in_order), REBALANCES_MS))
+def _group_facts(words: Words) -> str:
+    is_recent = f"rebalanced >= last_one - INTERVAL '{REBALANCES_MS // 60_000}' MINUTE"
+    recent = f"CASE WHEN {is_recent} THEN rebalanced END"
+    return f"""
+WITH memberships AS ({memberships(words)}),
+known_rebalances AS (
+    SELECT {_GROUP}, {words.each_of("rebalanced")} AS rebalanced FROM {words.of("known")}
+),
+facts AS (
+    SELECT {_GROUP}, CASE WHEN {_SHOWS} THEN log_time END AS began, log_time AS changed,
+        CAST(NULL AS BOOLEAN) AS is_empty, CAST(NULL AS BIGINT) AS since, CAST(NULL AS TIMESTAMP) AS rebalanced
+    FROM {words.of("group_records")} WHERE group_id IS NOT NULL
+    UNION ALL SELECT {_GROUP}, began, changed, was_empty, CASE WHEN was_empty IS NOT NULL THEN -1 END, NULL
+    FROM {words.of("known")}
+    UNION ALL SELECT {_GROUP}, NULL, NULL, is_empty, log_offset, NULL FROM memberships
+    UNION ALL SELECT {_GROUP}, NULL, NULL, NULL, NULL, rebalanced FROM known_rebalances
+    UNION ALL SELECT {_GROUP}, NULL, NULL, NULL, NULL, event_time
+    FROM {words.of("group_events")} WHERE event = 'rebalanced'
+),
+dated AS (SELECT *, max(rebalanced) OVER (PARTITION BY {_GROUP}) AS last_one FROM facts)
+SELECT {_GROUP}, min(began) AS began, max(changed) AS changed, max_by(is_empty, since) AS was_empty,
+    {words.in_order(recent, "rebalanced")} AS rebalanced
+FROM dated GROUP BY {_GROUP}
+"""
 
 
-def memberships(group_events: DataFrame) -> DataFrame:
-    """From where on a group had members, or none (`is_empty`), of rows of tables.GROUP_EVENTS."""
-    return (
-        group_events.where("members IS NOT NULL")
-        .groupBy(*_GROUP, "log_offset")
-        .agg((F.min("members") == 0).alias("is_empty"))
-    )
+GROUP_FACTS_OF = Query(
+    GROUP_FACTS,
+    _group_facts,
+    {"group_records": GROUP_RECORDS, "group_events": GROUP_EVENTS, "known": GROUP_FACTS},
+)
+"""Of `group_records` and `group_events`, which come after those that are `known`."""
+
+
+def group_facts(group_records: DataFrame, group_events: DataFrame) -> DataFrame:
+    """Of all of the history, by Spark."""
+    given = {"group_records": group_records, "group_events": group_events}
+    return of_frames(GROUP_FACTS_OF, group_records.sparkSession, given)

@@ -9,12 +9,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.decode.commits import COMMIT_TYPES
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
+from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.tables.log import GROUP_RECORD, REJECTED
-from groupkeeper.pipeline.tables.schema import ddl_of
+from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
 from groupkeeper.pipeline.transforms.times import time_of
 
-__all__ = ["IS_COMMIT", "commits", "group_records", "is_before", "is_from"]
+__all__ = ["GROUP_RECORDS_OF", "IS_COMMIT", "commits", "group_records", "is_before", "is_from"]
 
 _Offsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic."""
@@ -36,20 +36,24 @@ def commits(decoded: DataFrame) -> DataFrame:
     )
 
 
-def group_records(decoded: DataFrame) -> DataFrame:
-    """Every other record; what could not be decoded has its bytes and its `problem`."""
+def _group_records(words: Words) -> str:
     packed = (*GROUP_RECORD, *REJECTED)
-    own = {column.name for column in packed}
-    schema = ", ".join(f"`{column.name}` {ddl_of(column.type)}" for column in packed)
-    columns = [
-        F.col(f"group_record.{name}").alias(name) if name in own else F.col(name) for name in GROUP_RECORDS.names
-    ]
-    return (
-        decoded.where(f"NOT ({IS_COMMIT})")
-        .withColumn("log_time", time_of(F.col("log_timestamp_ms")))
-        .withColumn("group_record", F.from_json("group_record", schema))
-        .select(*columns)
-    )
+    made = {each.name: f"packed.{each.name}" for each in packed} | {"log_time": words.time_of("log_timestamp_ms")}
+    columns = ", ".join(f"{made.get(name, name)} AS {name}" for name in GROUP_RECORDS.names)
+    parsed = words.parsed("group_record", packed)
+    return f"""
+SELECT {columns}
+FROM (SELECT *, {parsed} AS packed FROM {words.of("decoded")} WHERE NOT ({IS_COMMIT})) AS records
+"""
+
+
+GROUP_RECORDS_OF = Query(GROUP_RECORDS, _group_records, {"decoded": DECODED})
+"""Every other record; what could not be decoded has its bytes and its `problem`."""
+
+
+def group_records(decoded: DataFrame) -> DataFrame:
+    """The same by Spark."""
+    return of_frames(GROUP_RECORDS_OF, decoded.sparkSession, {"decoded": decoded})
 
 
 def is_from(known: _Offsets) -> Column:

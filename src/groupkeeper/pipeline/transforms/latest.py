@@ -6,18 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS
-from groupkeeper.pipeline.tables.state import LAST_COMMITS
+from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
 from groupkeeper.pipeline.transforms.history import commits as commits_of
 from groupkeeper.pipeline.transforms.query import Query, Words
 from groupkeeper.pipeline.transforms.record_kinds import IS_GROUP
 
-__all__ = ["LAST_COMMITS_OF", "current_offsets", "current_offsets_of_decoded", "last_records", "latest"]
-
-_GROUP = ("cluster", "group_id")
+__all__ = ["LAST_COMMITS_OF", "LAST_RECORDS_OF", "current_offsets", "current_offsets_of_decoded", "latest"]
 
 
 def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -40,7 +38,7 @@ def current_offsets_of_decoded(decoded: DataFrame) -> DataFrame:
 
 def _last_commits(words: Words) -> str:
     names = ", ".join(COMMITS.names)
-    row = words.row(COMMITS.names)
+    row = words.row({name: name for name in COMMITS.names})
     is_live = "CASE WHEN NOT is_tombstone THEN"
     is_later = "CASE WHEN last.is_tombstone THEN last END"
     return f"""
@@ -61,16 +59,23 @@ LAST_COMMITS_OF = Query(LAST_COMMITS, _last_commits, {"commits": COMMITS, "last_
 """Of `commits` and the carried ones before them the last commit of each key and, when it is later, its tombstone."""
 
 
-def last_records(group_records: DataFrame) -> DataFrame:
-    """Of rows of tables.GROUP_RECORDS the last one of each key. Removed members are left out, unless their tombstone is
-    the last record of their group.
-    """
-    by_key = group_records.where("group_id IS NOT NULL").groupBy(*_GROUP, "record_name", "member_id")
-    latest = by_key.agg(_last(GROUP_RECORDS.names).alias("row"))
-    ends = latest.groupBy(*_GROUP).agg(F.max("row.log_offset").alias("end"))
-    kept = ~F.col("is_tombstone") | F.expr(f"coalesce({IS_GROUP}, false)") | (F.col("log_offset") == F.col("end"))
-    return latest.select("row.*").join(ends, list(_GROUP)).where(kept).select(*GROUP_RECORDS.names)
+def _last_records(words: Words) -> str:
+    names = ", ".join(GROUP_RECORDS.names)
+    return f"""
+WITH whole AS (
+    SELECT {names} FROM {words.of("last_records")} UNION ALL SELECT {names} FROM {words.of("group_records")}
+),
+latest AS (
+    SELECT max_by({words.row({name: name for name in GROUP_RECORDS.names})}, log_offset) AS own
+    FROM whole WHERE group_id IS NOT NULL GROUP BY cluster, group_id, record_name, member_id
+),
+found AS (SELECT {", ".join(f"own.{name} AS {name}" for name in GROUP_RECORDS.names)} FROM latest),
+ended AS (SELECT *, max(log_offset) OVER (PARTITION BY cluster, group_id) AS last_offset FROM found)
+SELECT {names} FROM ended WHERE NOT is_tombstone OR coalesce({IS_GROUP}, false) OR log_offset = last_offset
+"""
 
 
-def _last(names: Sequence[str]) -> Column:
-    return F.max_by(F.struct(*names), F.col("log_offset"))
+LAST_RECORDS_OF = Query(LAST_RECORDS, _last_records, {"group_records": GROUP_RECORDS, "last_records": LAST_RECORDS})
+"""Of `group_records` and the carried ones before them the last one of each key. Removed members are left out, unless
+their tombstone is the last record of their group.
+"""

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, LAST_COMMITS, MOVES, NEW_MOVES
+from groupkeeper.pipeline.transforms.group_facts import memberships
 from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
 
 __all__ = ["IS_TOLD", "MOVES_OF", "moves"]
@@ -21,7 +22,8 @@ IS_TOLD = "(to_offset < from_offset OR (coalesce(was_empty, false) AND NOT was_r
 def _moves(words: Words) -> str:
     by_key = f"PARTITION BY {_KEY} ORDER BY log_offset"
     earlier = f"{by_key} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-    known = f"CASE WHEN NOT is_tombstone THEN {words.row(('committed_offset', 'topic_id'))} END"
+    row = words.row({name: name for name in ("committed_offset", "topic_id")})
+    known = f"CASE WHEN NOT is_tombstone THEN {row} END"
     return f"""
 WITH whole AS (
     SELECT {_COLUMNS}, true AS is_new FROM {words.of("commits")}
@@ -32,10 +34,7 @@ steps AS (
         coalesce(lag(is_tombstone) OVER ({by_key}), false) AS was_removed
     FROM whole
 ),
-memberships AS (  -- from where on a group had members, or none
-    SELECT cluster, group_id, log_offset, min(members) = 0 AS is_empty
-    FROM {words.of("group_events")} WHERE members IS NOT NULL GROUP BY cluster, group_id, log_offset
-),
+memberships AS ({memberships(words)}),
 timeline AS (
     SELECT {_KEY}, commit_time AS rewind_time, known.committed_offset AS from_offset, committed_offset AS to_offset,
         topic_id, was_removed, log_partition, log_offset, CAST(NULL AS BOOLEAN) AS is_empty

@@ -21,11 +21,10 @@ _COLUMNS = f"{_KEY}, log_offset, committed_offset, commit_time, is_tombstone"
 def _paces(words: Words) -> str:
     in_order = f"PARTITION BY {_KEY} ORDER BY log_offset"
     earlier = f"{in_order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-    gaps = ", ".join(
-        words.tail(
-            words.together(f"any_value(then_{name})", words.in_order(name, "log_offset")), GAPS
-        ) + f" AS {name}s" for name in ("commit_gap", "move_gap")
-    )  # fmt: skip
+    gaps = []
+    for name in ("commit_gap", "move_gap"):
+        then = words.there(f"any_value(then_{name})", "ARRAY<BIGINT>")
+        gaps.append(f"{words.tail(words.joined(then, words.in_order(name, 'log_offset')), GAPS)} AS {name}s")
     return f"""
 WITH whole AS (
     SELECT {_COLUMNS}, true AS is_new FROM {words.of("commits")}
@@ -61,7 +60,7 @@ found AS (
 SELECT {_KEY}, least(any_value(then_first_time), min(commit_time)) AS first_time,
     coalesce(max_by(move_time, CASE WHEN move_time IS NOT NULL THEN log_offset END), any_value(then_moved_time))
         AS moved_time,
-    {gaps}
+    {", ".join(gaps)}
 FROM found GROUP BY {_KEY}
 """
 

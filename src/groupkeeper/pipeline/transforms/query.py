@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.tables import Table
+from groupkeeper.pipeline.tables.schema import LAST_MS, Column, ddl_of
 
 __all__ = ["Query", "Words", "of_frames"]
 
@@ -21,8 +22,8 @@ class Words(Protocol):
     def of(self, relation: str) -> str:
         """A relation that is given."""
 
-    def row(self, names: Sequence[str]) -> str:
-        """Columns as one value."""
+    def row(self, columns: Mapping[str, str]) -> str:
+        """Values by their names, as one."""
 
     def last_known(self, value: str, over: str) -> str:
         """The last value that is not null, of a window."""
@@ -33,14 +34,41 @@ class Words(Protocol):
     def each_of(self, values: str) -> str:
         """A row for each element of a list."""
 
+    def known(self, *values: str) -> str:
+        """The values that are not null, as a list."""
+
+    def mapped(self, values: str, make: Callable[[str], str]) -> str:
+        """What is made of each element of a list."""
+
+    def kept(self, values: str, when: Callable[[str], str]) -> str:
+        """The elements of a list of which something is true."""
+
+    def joined(self, *lists: str) -> str:
+        """The elements of lists, none of which is null."""
+
+    def there(self, values: str, of: str) -> str:
+        """A list, empty where it is null; `of` is its type in Spark."""
+
+    def has(self, values: str, value: str) -> str:
+        """Whether a list has a value; null where the list is."""
+
+    def size(self, values: str) -> str:
+        """How many elements a list has; null where it is null."""
+
+    def collected(self, value: str) -> str:
+        """The values of a group that are not null, as a list in any order."""
+
+    def time_of(self, ms: str) -> str:
+        """tables.schema.TIME by its milliseconds since the epoch."""
+
+    def parsed(self, text: str, columns: Sequence[Column]) -> str:
+        """What of JSON has these columns, as one value."""
+
     def in_order(self, value: str, by: str) -> str:
         """The values of a group that are not null, as a list."""
 
     def tail(self, values: str, count: int) -> str:
         """The last elements of a list."""
-
-    def together(self, earlier: str, later: str) -> str:
-        """Two lists of BIGINT as one; the first may be null."""
 
     def ms_between(self, earlier: str, later: str) -> str:
         """How much later, in milliseconds."""
@@ -61,17 +89,48 @@ class _Spark:
     def of(self, relation: str) -> str:
         return f"{{{relation}}}"
 
-    def row(self, names: Sequence[str]) -> str:
-        return f"struct({', '.join(names)})"
+    def row(self, columns: Mapping[str, str]) -> str:
+        return f"struct({', '.join(f'{value} AS {name}' for name, value in columns.items())})"
 
     def last_known(self, value: str, over: str) -> str:
         return f"last_value({value}) IGNORE NULLS OVER ({over})"
 
     def each(self, *values: str) -> str:
-        return f"explode(filter(array({', '.join(values)}), each -> each IS NOT NULL))"
+        return self.each_of(self.known(*values))
 
     def each_of(self, values: str) -> str:
         return f"explode({values})"
+
+    def known(self, *values: str) -> str:
+        return f"filter(array({', '.join(values)}), each -> each IS NOT NULL)"
+
+    def mapped(self, values: str, make: Callable[[str], str]) -> str:
+        return f"transform({values}, each -> {make('each')})"
+
+    def kept(self, values: str, when: Callable[[str], str]) -> str:
+        return f"filter({values}, one -> {when('one')})"
+
+    def joined(self, *lists: str) -> str:
+        return f"concat({', '.join(lists)})"
+
+    def there(self, values: str, of: str) -> str:
+        return f"coalesce({values}, CAST(array() AS {of}))"
+
+    def has(self, values: str, value: str) -> str:
+        return f"array_contains({values}, {value})"
+
+    def size(self, values: str) -> str:
+        return f"array_size({values})"
+
+    def collected(self, value: str) -> str:
+        return f"collect_list({value})"
+
+    def time_of(self, ms: str) -> str:
+        return f"CASE WHEN {ms} BETWEEN 0 AND {LAST_MS} THEN timestamp_millis({ms}) END"
+
+    def parsed(self, text: str, columns: Sequence[Column]) -> str:
+        schema = ", ".join(f"`{column.name}` {ddl_of(column.type)}" for column in columns)
+        return f"from_json({text}, '{schema}')"
 
     def in_order(self, value: str, by: str) -> str:
         pairs = f"collect_list(CASE WHEN {value} IS NOT NULL THEN struct({by} AS at, {value} AS own) END)"
@@ -79,9 +138,6 @@ class _Spark:
 
     def tail(self, values: str, count: int) -> str:
         return f"slice({values}, greatest(array_size({values}) - {count - 1}, 1), {count})"
-
-    def together(self, earlier: str, later: str) -> str:
-        return f"concat(coalesce({earlier}, CAST(array() AS ARRAY<BIGINT>)), {later})"
 
     def ms_between(self, earlier: str, later: str) -> str:
         return f"(unix_millis({later}) - unix_millis({earlier}))"

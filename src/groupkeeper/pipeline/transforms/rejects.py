@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from groupkeeper.pipeline.tables import GROUP_RECORDS, REJECTS
+from groupkeeper.pipeline.transforms.query import Query, Words
 
-from groupkeeper.pipeline.tables import REJECTS
-from groupkeeper.pipeline.transforms.times import time_of
+__all__ = ["rejects_of"]
 
-__all__ = ["rejects"]
+_KEY = ", ".join(REJECTS.key)
+_OTHERS = [name for name in REJECTS.names if name not in (*REJECTS.key, "first_time")]
 
 
-def rejects(group_records: DataFrame, known: DataFrame, now_ms: int) -> DataFrame:
-    """Of rows of tables.GROUP_RECORDS, and of what the table was: a record that is in both was seen before."""
-    new = (
-        group_records.where("problem IS NOT NULL")
-        .withColumnRenamed("problem", "reason")
-        .withColumn("first_time", time_of(F.lit(now_ms)))
-        .select(*REJECTS.names)
-    )
-    others = [name for name in REJECTS.names if name not in (*REJECTS.key, "first_time")]
-    return (
-        known.unionByName(new)
-        .groupBy(*REJECTS.key)
-        .agg(*(F.first(name, ignorenulls=True).alias(name) for name in others), F.min("first_time").alias("first_time"))
-        .select(*REJECTS.names)
-    )
+def rejects_of(now_ms: int) -> Query:
+    """Of `group_records`, and of what the table was (`known`): a record that is in both was seen before."""
+
+    def text(words: Words) -> str:
+        renamed = ", ".join(f"{'problem AS reason' if name == 'reason' else name}" for name in _OTHERS)
+        names = ", ".join(_OTHERS)
+        return f"""
+WITH found AS (
+    SELECT {_KEY}, {names}, first_time FROM {words.of("known")}
+    UNION ALL
+    SELECT {_KEY}, {renamed}, {words.time_of(str(now_ms))} FROM {words.of("group_records")} WHERE problem IS NOT NULL
+)
+SELECT {_KEY}, {", ".join(f"max({name}) AS {name}" for name in _OTHERS)}, min(first_time) AS first_time
+FROM found GROUP BY {_KEY}
+"""
+
+    return Query(REJECTS, text, {"group_records": GROUP_RECORDS, "known": REJECTS})
