@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from email import message_from_string
 from pathlib import Path
 
 import pytest
+from tests.docs.test_readme import README, examples
 from tools.apache_kafka import free_port
 from tools.release import main, with_whole_links
 
@@ -100,9 +103,12 @@ def interpreter(version: str) -> str:
     pytest.skip(f"no Python {version} here")
 
 
-@pytest.fixture(params=[*PYTHONS, "sdist"])
-def environment(request: pytest.FixtureRequest, built: Path, tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(scope="module", params=[*PYTHONS, "sdist"])
+def environment(
+    request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
     """Commands of an environment that has nothing but what was built and what that needs."""
+    tmp_path = tmp_path_factory.mktemp("environment")
     version: str = request.param
     is_sdist = version == "sdist"
     python = sys.executable if is_sdist else interpreter(version)
@@ -141,3 +147,68 @@ def test_it_runs_in_an_empty_environment(environment: Path, tmp_path: Path) -> N
     finally:
         broker.terminate()
         broker.wait(20)
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(600)
+def test_the_readme_runs_in_it(environment: Path, tmp_path: Path) -> None:
+    """From the first broker to the drop-ins, as printed; the client that its program needs comes from the index."""
+    subprocess.run([environment / "python", "-m", "pip", "install", "-q", "confluent-kafka"], check=True, timeout=300)
+    servers = f"127.0.0.1:{free_port()}"
+    own = {"PATH": f"{environment}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    part = README[README.index("## Groups and offsets") : README.index("## In Python")]
+    (start, *printed) = examples(part)
+    assert start[1].startswith("groupkeeper broker --port 9092")
+    words = shlex.split(start[1].replace("9092", servers.split(":")[1]))
+    broker = subprocess.Popen(
+        [environment / words[0], *words[1:]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path
+    )
+    try:
+        for language, text in printed:
+            text = text.replace("localhost:9092", servers)
+            given = ["sh", "-c", text] if language == "sh" else [str(environment / "python"), "-c", text]
+            done = subprocess.run(given, cwd=tmp_path, env=own, capture_output=True, text=True, check=False, timeout=60)
+            assert (done.returncode, "rror:" in done.stdout + done.stderr) == (0, False), (text, done)
+    finally:
+        broker.terminate()
+        broker.wait(20)
+    assert len(printed) > 15
+
+
+COMPLETIONS = {
+    "bash": """
+source <(groupkeeper completion bash)
+for line in 'groupkeeper groups des' 'kafka-streams-groups --descr'; do
+    COMP_LINE=$line COMP_POINT=${#line} _groupkeeper
+    echo ${COMPREPLY[@]}
+done
+""",
+    "fish": """
+groupkeeper completion fish | source
+complete -C 'groupkeeper groups des' | cut -f 1
+complete -C 'kafka-streams-groups --descr' | cut -f 1
+""",
+    "zsh": """
+autoload -U compinit && compinit -u -D && source <(groupkeeper completion zsh)
+for command in groupkeeper kafka-streams-groups; do print ${_comps[$command]:+known}; done
+""",
+}
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("shell", COMPLETIONS)
+def test_shells_complete_its_commands(environment: Path, shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    own = {"PATH": f"{environment}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        [shell, "-c", COMPLETIONS[shell]],
+        env=own,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    words = ["known", "known"] if shell == "zsh" else ["describe", "--describe"]
+    assert (done.stdout.split(), done.stderr) == (words, "")
