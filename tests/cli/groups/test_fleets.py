@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -109,7 +110,7 @@ def test_where_the_lag_goes(run: Any, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_notes_on_all_clusters_are_said_once(run: Any) -> None:
     notes = run("offsets", "--all-groups", "--context", "*")[1]["notes"]
-    assert notes == ["all 2 clusters: group billing has no members", "prod: group search has no members"]
+    assert notes == ["both clusters: group billing has no members", "prod: group search has no members"]
 
 
 def test_a_cluster_that_is_gone_takes_nothing_from_the_others(run: Any, contexts: Any) -> None:
@@ -166,6 +167,17 @@ def test_several_clusters_are_followed() -> None:
         end(process)
 
 
+def test_a_cluster_that_is_gone_is_told_while_others_are_watched(contexts: Any) -> None:
+    (contexts / "gone.properties").write_text(f"bootstrap.servers={GONE}\n")
+    with watching(None, "--all-groups", "--context", "*", "--timeout", "300ms") as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith(f"error: cluster gone: {GONE}: connection refused")
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=20)
+    assert "billing" in output
+    assert "error:" not in errors
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -184,3 +196,15 @@ def test_wrong_usage(capsys: pytest.CaptureFixture[str], words: Sequence[str], m
 def test_the_brokers_of_one_context_may_be_others(run: Any, servers: Sequence[str]) -> None:
     status, report = run("list", "--context", "prod", "--bootstrap-server", servers[1])
     assert (status, [(row["cluster"], row["group"]) for row in report["groups"]]) == (0, [("prod", "billing")])
+
+
+@pytest.mark.parametrize(
+    ("filters", "left"), [("--min-lag 1000", []), ("--min-lag 50", ["dr"]), ("--status deleted", [])]
+)
+def test_what_filters_leave_out_is_not_told_of(run: Any, filters: str, left: list[str]) -> None:
+    status, report = run("offsets", "--all-groups", "--context", "*", *filters.split())
+    assert (status, sorted({row["cluster"] for row in report["offsets"]})) == (0, left)
+    assert not any("search" in note for note in report["notes"])
+    told = " ".join(report["notes"])
+    assert f"is left by {filters}" in told
+    assert ("has no members" in told) == bool(left)

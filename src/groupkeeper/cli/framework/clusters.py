@@ -285,6 +285,8 @@ async def _write(options: Namespace, report: Report, ask: Callable[[Progress], A
                     flush()
                     problems += page.problems
                     remarks += page.remarks
+                    if report.has_lines:  # there may be no end to tell them at
+                        _tell(options, (), page.problems)
         except asyncio.CancelledError:
             # Ctrl-C: what is there so far should still be readable, and say that it isn't all.
             if options.output == "json" and not report.has_lines:
@@ -292,7 +294,8 @@ async def _write(options: Namespace, report: Report, ask: Callable[[Progress], A
             raise
         progress.clear()
         say(writer.end())
-    return _tell(options, [*remarks, *_remarks_on(writer)], problems)
+    _tell(options, [*remarks, *_remarks_on(writer)], () if report.has_lines else problems)
+    return 1 if problems else 0
 
 
 _INTERRUPTED = Problem("INTERRUPTED", "interrupted: there may be more")

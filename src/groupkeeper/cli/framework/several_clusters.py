@@ -279,7 +279,7 @@ async def _one_after_the_other(
 def _list_of(names: Sequence[str], every: Collection[str]) -> str:
     """Clusters that have something in common, in the order in which they were named."""
     if len(names) == len(every):
-        return f"all {len(every)} clusters"
+        return f"all {len(every)} clusters" if len(every) > 2 else "both clusters"
     return ", ".join(name for name in every if name in names)
 
 

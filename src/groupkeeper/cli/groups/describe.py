@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
@@ -178,19 +178,31 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     total = len(selection.group_ids)
     earlier = await _first_look(session, selection.group_ids) if options.trend is not None else None
     session.progress.say(f"describing {_groups(total)}")
-    done = 0
+    done = shown = 0
+    filters = _filters(options)
     parts = describe_lag(session.admin, selection.group_ids, topics=topics, to_last_stable=options.lag_to == "lso")
     async for part in parts:
         rows = [
             row for group_id in sorted(part.rows) for row in _lag_rows(part.rows[group_id], group_id, options, earlier)
         ]
         done += len(set(part.rows) | set(part.failed))
+        shown += len(rows)
         session.progress.say(f"describing groups: {done} of {total}")
-        yield Page(rows, await with_suggestions(session, part.failed) + notes.of(part))
+        about = {str(row["group"]) for row in rows} if filters else part.rows.keys()
+        yield Page(rows, await with_suggestions(session, part.failed) + notes.of(part, about))
     problems = await _topic_problems(session, topics.exact, notes)
     hidden = [HIDDEN] if notes.has_empty and await hides_topics(session.admin) else []
     remarks = [*said.remarks, *notes.remarks(bool(topics), may_hide=bool(hidden)), *hidden]
+    if filters and total and not shown:
+        remarks.append(f"nothing of {_groups(total)} is left by {filters}")
     yield Page(problems=[*said.problems, *problems], remarks=remarks)
+
+
+def _filters(options: Namespace) -> str:
+    """The options that leave out rows, as they are typed."""
+    typed = [f"--status {','.join(each.value for each in options.status)}"] if options.status else []
+    typed += [f"--min-lag {options.min_lag}"] if options.min_lag is not None else []
+    return " ".join(typed)
 
 
 def _groups(count: int) -> str:
@@ -207,10 +219,10 @@ class _Notes:
         self._without_offsets: list[str] = []
         self._deleted: set[str] = set()
 
-    def of(self, part: GroupsLag) -> list[Problem]:
-        """Stores the part. The problems are those of partitions that no row before had."""
+    def of(self, part: GroupsLag, about: Collection[str]) -> list[Problem]:
+        """Stores the part, of some groups. The problems are those of partitions that no row before had."""
         for group_id in sorted(part.rows):
-            if group_id not in part.failed:
+            if group_id not in part.failed and group_id in about:
                 group = part.descriptions.get(group_id)
                 if group is not None and not group.members:
                     self._idle.append(group_id)
