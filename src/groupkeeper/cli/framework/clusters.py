@@ -206,6 +206,11 @@ def cluster_of(options: Namespace) -> Cluster:
     try:
         context = context_files.read(name)
     except context_files.ContextProblem as problem:
+        if is_pattern(name):
+            known = ", ".join(context_files.names()) or "none"
+            raise UsageMistake(
+                f"argument --context: this command is for one cluster, not {name!r}; known: {known}"
+            ) from None
         raise UsageMistake(str(problem)) from None
     properties = {**_referred(context), **context.properties, **given}
     if context.properties and context_files.is_open_to_others(name):
@@ -213,6 +218,11 @@ def cluster_of(options: Namespace) -> Cluster:
     note_misspelt(properties)
     servers = options.bootstrap_server or context.bootstrap_server
     return Cluster(servers, properties, source, name, name if context.is_protected else None)
+
+
+def is_pattern(context: str) -> bool:
+    """Whether a glob was typed, for several contexts."""
+    return any(char in context for char in "*?[")
 
 
 def admin_of(cluster: Cluster, given_ms: int | None = None, otherwise_ms: int = TIMEOUT_MS) -> Admin:

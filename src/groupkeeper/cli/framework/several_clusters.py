@@ -18,6 +18,7 @@ from groupkeeper.cli.framework.clusters import (
     add_timeout,
     check,
     cluster_of,
+    is_pattern,
     pages_of,
     write_report,
 )
@@ -124,7 +125,7 @@ def contexts_named(typed: Iterable[str]) -> Mapping[str, bool]:
 
     names: dict[str, bool] = {}
     for text in typed:
-        if not any(char in text for char in "*?["):
+        if not is_pattern(text):
             names[text] = True
             continue
         known = context_files.names()

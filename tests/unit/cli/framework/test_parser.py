@@ -52,6 +52,10 @@ def said(capsys: pytest.CaptureFixture[str], words: str) -> tuple[object, str]:
         ("groups list --context d*", "argument --context: no context matches 'd*'; there are none yet"),
         ("groups offsets g --topic a --top 1 --top 2", "argument --top: given twice, with different values"),
         ("--context dr groups list", "there is no context 'dr'"),
+        (
+            "groups reset g --topic t --to-latest --context d*",
+            "--context: this command is for one cluster, not 'd*'; known: none",
+        ),
         ("groups --context=dr list", "there is no context 'dr'"),
         ("groups list --context dr --context dr", "there is no context 'dr'"),
     ],
