@@ -42,6 +42,18 @@ class SeveralCopies(OperationRefused):
         self.topic = topic
 
 
+class StateElsewhere(OperationRefused):
+    """An application of Kafka Streams would go on without its state."""
+
+    def __init__(self, topic: str, name: str, *, is_there: bool) -> None:
+        lacks = "has another number of partitions" if is_there else "is not there"
+        super().__init__(
+            f"Kafka Streams keeps state in the topic {topic}, and its copy {name} {lacks}: the application would go on "
+            "behind records whose effects it does not have. Copy its internal topics first, or name the topics whose "
+            "offsets are meant all the same (--topic)"
+        )
+
+
 class PartitionsLeaderless(OperationRefused):
     """Partitions without a leader, in the order asked for."""
 

@@ -22,7 +22,7 @@ from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
 from groupkeeper.operations.plans.recording import Begun, Recorder, judged, known_cluster_id
 from groupkeeper.protocol.errors import KafkaError
 
-SHARE_KINDS = frozenset([Kind.SHARE_RESET, Kind.SHARE_DELETE, Kind.SHARE_DELETE_GROUPS])
+SHARE_KINDS = frozenset([Kind.SHARE_RESET, Kind.SHARE_CLONE, Kind.SHARE_DELETE, Kind.SHARE_DELETE_GROUPS])
 
 Outcome = Batch[TopicPartition, None]
 Offsets = Batch[TopicPartition, OffsetAndMetadata | None]

@@ -207,7 +207,12 @@ async def found_at(two: Two, offsets: list[int]) -> tuple[dict[int, Found], dict
     [
         (["--all-groups"], "--from-context"),
         (["billing", "--all-groups", "--from-bootstrap-server", "localhost:1"], "not both"),
-        ([], "or give --all-groups"),
+        ([], "or give --group or --all-groups"),
+        (["--group", "app-*"], "--from-context"),
+        (["--group", "a", "--all-groups"], "not both"),
+        (["billing", "--group", "a", "--from-bootstrap-server", "localhost:1"], "not both"),
+        (["billing", "other", "--except", "a"], "only with --group or --all-groups"),
+        (["--group", "(", "--regex", "--from-bootstrap-server", "localhost:1"], "no regular expression"),
         (["billing", "other", "--offset-header", "from"], "--offset-header: only from another cluster"),
     ],
 )

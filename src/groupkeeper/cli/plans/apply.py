@@ -19,6 +19,7 @@ from groupkeeper.operations.plans import document, official
 from groupkeeper.operations.plans.document import BadPlanFile
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.plans.telling import consequences
+from groupkeeper.operations.share_changes import SHARE_KINDS, ShareAdmin
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
@@ -64,6 +65,8 @@ async def _commands(session: ClusterSession) -> AsyncIterator[Page]:
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     options, plan = session.options, session.options.plan
+    if plan.kind in SHARE_KINDS:
+        session = session._replace(admin=ShareAdmin(session.admin))
     if options.confirm is not None or not can_ask():
         await check_confirmed(session, len(plan.groups))  # before it waits for members
     verdict = await compared(session, plan)

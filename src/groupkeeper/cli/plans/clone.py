@@ -24,18 +24,30 @@ from groupkeeper.cli.framework.reports import Page, problem_of
 from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.shapes import CHANGES
 from groupkeeper.cli.plans.writing import add_policies, add_saving, add_scope, is_plain, policies_of, shown, topics_of
+from groupkeeper.client.admin.types import GroupType
+from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
 from groupkeeper.operations.plans.clones.settling import Hints
 from groupkeeper.operations.plans.making import ALL_COMMITTED
+from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import without_secrets
 from groupkeeper.operations.plans.telling import counted
-from groupkeeper.operations.selection import Names, select_groups
+from groupkeeper.operations.selection import BadPattern, Names, select_groups
+from groupkeeper.operations.share_changes import ShareAdmin
+from groupkeeper.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
+    from groupkeeper.client.admin import Admin
 
 
-def _add_arguments(command: ArgumentParser) -> None:
+SHARE = (
+    "of a share group the start offsets are cloned: records from there on that were acknowledged already are delivered "
+    "again, and deliveries are counted from one on"
+)
+
+
+def _add_groups(command: ArgumentParser) -> None:
     command.add_argument("source", nargs="?", metavar="GROUP", help="the group to copy offsets from")
     command.add_argument(
         "target",
@@ -49,9 +61,31 @@ def _add_arguments(command: ArgumentParser) -> None:
         help="all consumer groups of the other cluster, each to the group of the same name; not share and streams "
         "groups",
     )
+    command.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="such groups of the other cluster, each to the group of the same name: a name or a glob ('app-*'); repeat "
+        "for several; globs mean no share and streams groups",
+    )
+    command.add_argument(
+        "--except",
+        action="append",
+        default=[],
+        dest="excepted",
+        metavar="NAME",
+        help="none of these groups: a name or a glob; repeat for several",
+    )
+
+
+def _add_arguments(command: ArgumentParser) -> None:
+    _add_groups(command)
     add_scope(command)
     command.add_argument(
-        "--regex", action="store_true", help="--topic is a regular expression that matches the whole name"
+        "--regex",
+        action="store_true",
+        help="--group, --except and --topic are regular expressions that match the whole name",
     )
     command.add_argument(
         "--search-records",
@@ -87,17 +121,7 @@ def _report(options: Namespace) -> Report:
     if options.from_command_config and options.from_bootstrap_server is None and options.from_context is None:
         raise UsageMistake("argument --from-command-config: only with --from-bootstrap-server or --from-context")
     options.other_cluster = _source_of(options)
-    if options.all_groups:
-        if options.source is not None:
-            raise UsageMistake("name GROUP, or give --all-groups: not both")
-        if options.other_cluster is None:
-            raise UsageMistake("argument --all-groups: name the cluster that has them with --from-context")
-    elif options.source is None:
-        raise UsageMistake("name GROUP, the group to copy offsets from, or give --all-groups")
-    elif options.target is None:
-        if options.other_cluster is None and not options.topic_prefix:
-            raise UsageMistake("name TO_GROUP, the group that gets the offsets, or another cluster with --from-context")
-        options.target = options.source
+    _check_groups(options)
     if options.other_cluster is not None:
         admin_of(options.other_cluster, options.timeout)  # bad properties are refused before a request is sent
     elif options.source == options.target and not options.topic_prefix:
@@ -106,6 +130,54 @@ def _report(options: Namespace) -> Report:
         raise UsageMistake("argument --offset-header: only from another cluster, or with --topic-prefix")
     topics_of(options)
     return Report(CHANGES, _pages, is_plain=is_plain(options))
+
+
+def _check_groups(options: Namespace) -> None:
+    """Which groups are meant, in one way only. Raises UsageMistake."""
+    if several := "--all-groups" if options.all_groups else "--group" if options.group else "":
+        if options.all_groups and options.group:
+            raise UsageMistake("give --all-groups or --group: not both")
+        if options.source is not None:
+            raise UsageMistake(f"name GROUP, or give {several}: not both")
+        if options.other_cluster is None:
+            raise UsageMistake(f"argument {several}: name the cluster that has them with --from-context")
+        _names(options, "group")
+        _names(options, "excepted")
+    elif options.source is None:
+        raise UsageMistake("name GROUP, the group to copy offsets from, or give --group or --all-groups")
+    elif options.excepted:
+        raise UsageMistake("argument --except: only with --group or --all-groups")
+    elif options.target is None:
+        if options.other_cluster is None and not options.topic_prefix:
+            raise UsageMistake("name TO_GROUP, the group that gets the offsets, or another cluster with --from-context")
+        options.target = options.source
+
+
+def _names(options: Namespace, argument: str) -> Names:
+    try:
+        return Names(getattr(options, argument), regex=options.regex)
+    except BadPattern as problem:
+        raise UsageMistake(f"argument --{argument.removesuffix('ed')}: {problem}") from None
+
+
+async def _is_share(admin: Admin, group_id: str) -> bool:
+    try:
+        listed = await admin.list_groups(types=[GroupType.SHARE])
+    except (KafkaError, ClientError):  # brokers that have no types have no such groups
+        return False
+    return group_id in listed.groups
+
+
+async def _selected(admin: Admin, options: Namespace) -> tuple[list[str], Page]:
+    """The groups of the other cluster that are meant, and what is to be said of that."""
+    wanted, unwanted = _names(options, "group"), _names(options, "excepted")
+    selection = await select_groups(admin, wanted)
+    groups = [group_id for group_id in selection.group_ids if not (unwanted and unwanted.matches(group_id))]
+    problems = [problem_of(failure, broker=node.id) for node, failure in selection.failed.items()]
+    remarks = [f"no group matches {pattern!r}" for pattern in selection.unmatched]
+    if not groups and not remarks:
+        remarks.append("no groups")
+    return groups, Page(problems=problems, remarks=remarks)
 
 
 def _source_of(options: Namespace) -> Cluster | None:
@@ -132,12 +204,17 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
             other = admin_of(where, options.timeout)
             await stack.enter_async_context(other)
         groups = {options.source: options.target}
-        if options.all_groups and other is not None:
+        if options.source is None and other is not None:
             session.progress.say("listing groups")
-            selection = await select_groups(other, Names([]))
-            groups = dict(zip(selection.group_ids, selection.group_ids, strict=True))
-            yield Page(problems=[problem_of(failure, broker=node.id) for node, failure in selection.failed.items()])
+            meant, said = await _selected(other, options)
+            groups = dict(zip(meant, meant, strict=True))
+            yield said
         session.progress.say(f"planning {counted(len(groups), 'group')}")
+        is_share = options.source is not None and await _is_share(other or session.admin, options.source)
+        target = ShareAdmin(session.admin) if is_share else session.admin
+        if is_share:
+            other = None if other is None else ShareAdmin(other)
+            yield Page(remarks=[SHARE])
         wanted = Wanted(
             groups,
             topics_of(options) if options.topic else ALL_COMMITTED,
@@ -145,10 +222,11 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
             time.time_ns() // 10**6,
             without_secrets(words_of(options)),
             Hints(options.search_records, options.offset_header),
-            are_named=not options.all_groups,
+            are_named=options.source is not None,
+            kind=Kind.SHARE_CLONE if is_share else Kind.CLONE,
         )
         source = Source(other, options.topic_prefix)
-        made = await make_clone(session.admin, source, wanted, say=session.progress.say)
+        made = await make_clone(target, source, wanted, say=session.progress.say)
     for page in await shown(session, made):
         yield page
 
@@ -162,5 +240,6 @@ CLONE = Command(
 examples:
   groupkeeper plan clone billing billing-test --save plan.json
   groupkeeper plan clone billing --from-context east --topic-prefix east. --save plan.json
-  groupkeeper plan clone --all-groups --from-context east --context west --save west.json""",
+  groupkeeper plan clone --all-groups --from-context east --context west --save west.json
+  groupkeeper plan clone --group 'app-*' --except '*-test' --from-context east --context west --save apps.json""",
 )

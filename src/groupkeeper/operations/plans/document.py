@@ -13,7 +13,7 @@ from groupkeeper.operations.times import BadDatetime, parse_iso_datetime, utc_te
 FORMAT = "groupkeeper-plan"
 VERSION = 1
 
-_KINDS = (Kind.RESET, Kind.UNDO, Kind.DELETE, Kind.CLONE, Kind.SWEEP)
+_KINDS = (Kind.RESET, Kind.UNDO, Kind.DELETE, Kind.CLONE, Kind.SWEEP, Kind.SHARE_CLONE)
 """The others are changes that only the journal has."""
 
 _INT = range(2**31)

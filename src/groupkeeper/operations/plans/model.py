@@ -140,6 +140,7 @@ class Kind(StrEnum):
     CLONE = "clone"
     SWEEP = "sweep"
     SHARE_RESET = "share-reset"
+    SHARE_CLONE = "share-clone"
     SHARE_DELETE = "share-delete-offsets"
     SHARE_DELETE_GROUPS = "share-delete-groups"
 

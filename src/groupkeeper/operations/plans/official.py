@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.operations.plans.model import GroupPlan, Plan
+from groupkeeper.operations.errors import OperationRefused
+from groupkeeper.operations.plans.model import GroupPlan, Kind, Plan
 from groupkeeper.operations.reset import Scenario, ShiftBy, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
 from groupkeeper.operations.times import utc_text
 
@@ -17,8 +18,10 @@ def commands(plan: Plan, connection: Sequence[str], scenario: Scenario | None = 
     """A line for each command. ``connection``: the options that select the cluster.
 
     ``scenario``: where all of the plan goes, so that one command does for a group; None: by offset. The official
-    tool drops the metadata of the commits.
+    tool drops the metadata of the commits. Raises OperationRefused.
     """
+    if plan.kind is Kind.SHARE_CLONE:
+        raise OperationRefused("kafka-share-groups sets start offsets to no given offset: apply the plan instead")
     lines = []
     options = None if scenario is None else scenario_options(scenario)
     for group in plan.groups:

@@ -10,11 +10,12 @@ from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, Position,
 from groupkeeper.operations.errors import NoSuchTime, OutOfRange, PartitionsDiffer, SeveralCopies, TimeUnknown
 from groupkeeper.operations.plans.clones.mirror_maker import Names, mirror_of, names_of
 from groupkeeper.operations.plans.clones.settling import Hints, Settled, settle
+from groupkeeper.operations.plans.clones.states import States, look_at_states
 from groupkeeper.operations.plans.clones.syncing import Pair
 from groupkeeper.operations.plans.clones.timing import Sides
 from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found
 from groupkeeper.operations.plans.deleting import chosen, lacking, nothing
-from groupkeeper.operations.plans.making import Made, Otherwise, Policies, Topics, with_times
+from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, Policies, Topics, with_times
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Trouble
 from groupkeeper.operations.plans.recording import cluster_id_of
 from groupkeeper.operations.plans.world import Groups, Logs, look_at_groups, look_at_logs, will_be_made
@@ -49,6 +50,7 @@ class Wanted(NamedTuple):
     hints: Hints = Hints()
     are_named: bool = True
     """Whether each group is meant, so that one without offsets of the topics is a trouble."""
+    kind: Kind = Kind.CLONE
 
 
 async def make_clone(
@@ -74,11 +76,14 @@ async def make_clone(
     targets = await look_at_groups(admin, list(wanted.groups.values()), timeout_ms=timeout_ms)
     maker = _Maker(wanted, groups, targets)
     maker.refuse_groups(is_here=is_here)
+    here_named = await _topic_names(theirs, timeout_ms)
+    states = await look_at_states(theirs, admin, wanted.groups, here_named, timeout_ms=timeout_ms)
+    maker.look_at(states, may_refuse=not is_here and wanted.topics == ALL_COMMITTED)
     commits = maker.commits
     topics = {tp.topic for one in commits.values() for tp in one}
     mirrored = Names()
     if not is_here:
-        here_named, there_named = await _topic_names(theirs, timeout_ms), await _topic_names(admin, timeout_ms)
+        there_named = await _topic_names(admin, timeout_ms)
         mirrored = names_of(here_named, there_named)
         maker.name(topics, source.topic_prefix, mirrored, there_named)
     else:
@@ -90,25 +95,39 @@ async def make_clone(
     maker.remarks += [HIDDEN] if commits and await hides_topics(theirs, timeout_ms=timeout_ms) else []
     settled: Settled | None = None
     if not is_here or source.topic_prefix:
+        there = {to: Ends(logs.oldest[to], logs.latest[to]) for to in usable.values()}
         logs_there = await look_at_logs(theirs, usable, timeout_ms=timeout_ms)  # ends of the target's were first
         maker.failed = {**_of_other_counts(usable, logs_there, logs, wanted.topics), **logs_there.failed}
         usable = {tp: to for tp, to in usable.items() if tp not in maker.failed}
         here = {tp: Ends(logs_there.oldest[tp], logs_there.latest[tp]) for tp in usable}
-        there = {to: Ends(logs.oldest[to], logs.latest[to]) for to in usable.values()}
         sides = Sides(theirs, admin, usable, here, there, timeout_ms)
-        positions = {Position(*tp, one[tp].offset) for one in commits.values() for tp in one if tp in usable}
-        mirror, remarks = await mirror_of(theirs, admin, mirrored, usable, timeout_ms=timeout_ms)
-        maker.checkpoints = mirror.checkpoints
-        maker.remarks += remarks
-        settled = await settle(sides, positions, wanted.hints, say, syncs=mirror.syncs)
+        settled = await _settled(maker, sides, mirrored, commits, say)
     plans = [maker.plan(group_id, logs, settled) for group_id in commits]
     plans = [plan for plan in plans if plan.changes]
     facts = logs.facts_of(tp.topic for plan in plans for tp in plan.changes)
-    plan = Plan(cluster_id, tuple(plans), Kind.CLONE, wanted.made_ms, wanted.command, facts)
+    plan = Plan(cluster_id, tuple(plans), wanted.kind, wanted.made_ms, wanted.command, facts)
     timed, more = await with_times(admin, plan, timeout_ms=timeout_ms)
     made = [plan.group_id for plan in plans]
     all_remarks = (*maker.remarks, *_absent(targets, made), *targets.remarks(made), *more)
     return Made(timed, tuple(maker.troubles), all_remarks, groups.absent if is_here else ())
+
+
+async def _settled(
+    maker: _Maker,
+    sides: Sides,
+    mirrored: Names,
+    commits: Mapping[str, Iterable[TopicPartition]],
+    say: Callable[[str], None],
+) -> Settled:
+    """The places in the target, with the help of what MirrorMaker 2 says."""
+    committed = maker.groups.committed
+    positions = {
+        Position(*tp, committed[key][tp].offset) for key, one in commits.items() for tp in one if tp in sides.named
+    }
+    mirror, remarks = await mirror_of(sides.source, sides.target, mirrored, sides.named, timeout_ms=sides.timeout_ms)
+    maker.checkpoints = mirror.checkpoints
+    maker.remarks += remarks
+    return await settle(sides, positions, maker.wanted.hints, say, syncs=mirror.syncs)
 
 
 class _Maker:
@@ -116,8 +135,9 @@ class _Maker:
 
     def __init__(self, wanted: Wanted, groups: Groups, targets: Groups) -> None:
         self._names: dict[str, str] = {}
-        self._wanted = wanted
-        self._groups = groups
+        self._refused: set[str] = set()
+        self.wanted = wanted
+        self.groups = groups
         self._targets = targets
         self.troubles: list[Trouble] = []
         self.remarks: list[str] = []
@@ -147,29 +167,49 @@ class _Maker:
 
     def refuse_groups(self, *, is_here: bool) -> None:
         """Groups that cannot be described, and those that the source doesn't have."""
-        failed = dict(self._groups.failed)
+        failed = dict(self.groups.failed)
         if not is_here:
-            failed |= {key: GroupIdNotFound(f"Group {key} not found.") for key in self._groups.absent}
+            failed |= {key: GroupIdNotFound(f"Group {key} not found.") for key in self.groups.absent}
         refused = {**self._targets.failed, **failed}
         self.troubles += (Trouble(group_id, None, why) for group_id, why in refused.items())
+
+    def look_at(self, states: States, *, may_refuse: bool) -> None:
+        """Say of applications of Kafka Streams what they need, and refuse those that would lack it."""
+        for group_id, topics in states.topics.items():
+            to, missing = self.wanted.groups[group_id], states.missing.get(group_id, {})
+            if missing and may_refuse:
+                self._refused.add(group_id)
+                self.troubles += (Trouble(to, topic, why) for topic, why in missing.items())
+            elif missing:
+                self.remarks.append(
+                    f"{to} would go on without the state of {group_id}, as it has no {_several(list(missing))}"
+                )
+            else:
+                self.remarks.append(
+                    f"{group_id} is an application of Kafka Streams: {to} restores its state from copies of "
+                    f"{_several(topics)}, which must be as far as its offsets"
+                )
 
     @property
     def commits(self) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
         """What the source's groups have committed, of those partitions that are asked for."""
-        groups, targets = self._groups, self._targets
+        groups, targets = self.groups, self._targets
         absent = frozenset(groups.absent)
         return {
             group_id: {tp: groups.committed[group_id][tp] for tp in sorted(self._chosen(group_id))}
-            for group_id, to in self._wanted.groups.items()
-            if group_id not in groups.failed and group_id not in absent and to not in targets.failed
+            for group_id, to in self.wanted.groups.items()
+            if group_id not in groups.failed
+            and group_id not in absent
+            and to not in targets.failed
+            and group_id not in self._refused
         }
 
     def _chosen(self, group_id: str) -> Iterable[TopicPartition]:
-        return chosen(self._wanted.topics, self._groups.committed[group_id])
+        return chosen(self.wanted.topics, self.groups.committed[group_id])
 
     def plan(self, group_id: str, logs: Logs, settled: Settled | None) -> GroupPlan:
         """``settled`` None: offsets are copied as they are."""
-        committed, target = self._groups.committed[group_id], self._wanted.groups[group_id]
+        committed, target = self.groups.committed[group_id], self.wanted.groups[group_id]
         wanted = sorted(self._chosen(group_id))
         named = {tp: self.named(tp) for tp in wanted if tp.topic not in self.unclear}
         unclear = dict.fromkeys(tp.topic for tp in wanted if tp.topic in self.unclear)
@@ -180,8 +220,8 @@ class _Maker:
             found = {tp: _as_it_is(group_id, committed[tp]) for tp in usable}
         else:
             found = self._translated(target, committed, usable, settled)
-        if self._wanted.are_named:
-            left = lacking(self._wanted.topics, committed)
+        if self.wanted.are_named:
+            left = lacking(self.wanted.topics, committed)
             self.troubles += (Trouble(group_id, place, nothing(place)) for place in left)
         changes: dict[TopicPartition, Change] = {}
         for tp, one in found.items():
@@ -193,7 +233,7 @@ class _Maker:
             changes[to] = Change(
                 before, after, logs.oldest[to], latest, None, None, why, one.skips, one.replays, one.certainty
             )
-        changes = _in_range(target, changes, self._wanted.policies, self.troubles, self.remarks)
+        changes = _in_range(target, changes, self.wanted.policies, self.troubles, self.remarks)
         return GroupPlan(target, changes, (), str(self._targets.state(target)))
 
     def _of_mirror_maker(self, group_id: str, tp: TopicPartition, committed: int) -> str:
@@ -212,7 +252,7 @@ class _Maker:
     ) -> dict[TopicPartition, Found]:
         """The target offsets, by the policies where no record gives them."""
         found: dict[TopicPartition, Found] = {}
-        policy = self._wanted.policies.if_no_record
+        policy = self.wanted.policies.if_no_record
         for tp, to in named.items():
             position = Position(*tp, committed[tp].offset)
             one, why = settled.found.get(position), settled.failed.get(position, self.failed.get(tp))
