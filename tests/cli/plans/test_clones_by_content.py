@@ -148,6 +148,18 @@ def test_a_target_that_stamps_records_is_searched(
     assert (change.after.offset, change.certainty) == (meant, certainty)
 
 
+@pytest.mark.parametrize("how", ["CreateTime", "LogAppendTime"])
+def test_the_same_logs_with_the_times_of_copying(clusters: tuple[str, str], how: str) -> None:
+    topic = f"t{time.time_ns()}"
+    make_topic(clusters[0], topic)
+    make_topic(clusters[1], topic, **{"message.timestamp.type": how})
+    records = items(400)
+    write(clusters[0], topic, records)
+    Writer(clusters[1], topic).write(records[:350], keeps_times=False)
+    for offset in (0, 200, 349, 350):
+        check(Two(*clusters, topic), offset, offset, "identity")
+
+
 def test_all_groups_at_once(two: Two, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each to the group of its name; groups at the same place are one question."""
     records = items(300)

@@ -217,3 +217,30 @@ def by_syncs(source: Log, target: Log, offset: int, syncs: Syncs) -> Found | Non
         return found.get(at)
 
     return asyncio.run(work())
+
+
+@pytest.mark.parametrize("target_stamps", [False, True])
+@pytest.mark.parametrize(("kinds", "certainty"), [(10**9, "identity"), (100, None), (1_000, None), (1, None)])
+def test_the_same_logs_but_for_the_times(kinds: int, certainty: str | None, target_stamps: bool) -> None:
+    """Records that come again and again may be others: the copy may lack some."""
+    ours = [kept(at, 10**6 + at, f"{at % kinds}") for at in range(6_000)]
+    theirs = [kept(at, 10**7 + at, f"{at % kinds}", is_append_time=target_stamps) for at in range(5_000)]
+    found = restamped(Log(ours, 6_000), Log(theirs, 5_000), 3_000)
+    assert (found and (found.offset, found.certainty)) == (certainty and (3_000, certainty))
+    others = [each._replace(digest=b"another") if each.offset == 4_999 else each for each in theirs]
+    assert restamped(Log(ours, 6_000), Log(others, 5_000), 3_000) is None
+
+
+def test_copies_are_not_older() -> None:
+    ours = [kept(at, 10**6 + at, f"{at}") for at in range(600)]
+    theirs = [each._replace(timestamp=each.timestamp - 5) for each in ours]
+    assert restamped(Log(ours, 600), Log(theirs, 600), 300) is None
+
+
+def restamped(source: Log, target: Log, offset: int) -> Found | None:
+    settler, at = settler_of(source, target), Position(*PLACE, offset)
+
+    async def work() -> Found | None:
+        return (await settler._restamped({at: offset}, await source.around({at: offset}))).get(at)
+
+    return asyncio.run(work())

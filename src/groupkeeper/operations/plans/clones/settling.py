@@ -10,6 +10,7 @@ from groupkeeper.operations.errors import TimeUnknown
 from groupkeeper.operations.plans.clones.matching import Match, Trace, match
 from groupkeeper.operations.plans.clones.origins import Search, is_in_order, match_origins, narrowed, nearest
 from groupkeeper.operations.plans.clones.reading import CONTEXT, Reader, look_of
+from groupkeeper.operations.plans.clones.restamped import Stretch, are_unlike
 from groupkeeper.operations.plans.clones.syncing import Looked, Syncs, Way, by_sync, is_copied, may_be_again
 from groupkeeper.operations.plans.clones.timing import Sides, facts_of
 from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found, translate
@@ -30,6 +31,9 @@ _AT_ONCE = 1_000
 _SAMPLES = 4
 """How many places all over a log are compared before its offsets count as the same as the other's."""
 
+
+_REPEATED = 10_000
+"""In so many records it is looked for such as come again, before offsets count as the same without times."""
 
 _WIDER = 1_000
 """So many more offsets on both sides are looked at where copies are not in order."""
@@ -87,6 +91,8 @@ class _Settler:
         """From an offset to its counterpart, of the last that was found."""
         self._is_same: dict[TopicPartition, bool] = {}
         """Whether samples all over both logs are the same at the same offsets."""
+        self._is_restamped: dict[TopicPartition, bool] = {}
+        """Whether they are but for the times, which the copies got when they were made."""
 
     async def settle(self, positions: Sequence[Position]) -> tuple[dict[Position, Found], dict[Position, Failure]]:
         """``positions`` in their order."""
@@ -94,6 +100,7 @@ class _Settler:
         inside = {at: self._inside(at) for at in positions if at not in found and at not in failed}
         ours = await self._ours.around(inside)
         found |= await self._guessed(inside, ours, {})
+        found |= await self._restamped({at: inside[at] for at in ours if at not in found}, ours)
         if self._has_origins:
             found |= await self._by_origins({at: inside[at] for at in ours if at not in found}, ours)
         told = (Certainty.IDENTITY, Certainty.HEADER)
@@ -174,6 +181,44 @@ class _Settler:
                 found[at] = self._said(at, one, ours[at], inside[at])
         return found
 
+    async def _restamped(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:
+        """Of those at the same offset in logs that are the same but for the times of copies."""
+        places = dict.fromkeys(map(_place, inside))
+        await self._compare_stretches(
+            [tp for tp in places if tp not in self._is_restamped and not self._is_same.get(tp)]
+        )
+        some = {at: offset for at, offset in inside.items() if self._is_restamped.get(_place(at))}
+        ranges = {at: (offset - CONTEXT, offset + CONTEXT) for at, offset in some.items()}
+        theirs = await self._theirs.between(ranges, is_whole=False)
+        found: dict[Position, Found] = {}
+        for at, trace in theirs.items():
+            one = match(ours[at], some[at], trace, has_other_times=True)
+            if one is not None and one.is_exact and one.offset == some[at]:
+                found[at] = self._same(at, one, ours[at])
+        return found
+
+    async def _compare_stretches(self, places: Iterable[TopicPartition]) -> None:
+        """Learn whether what is around samples all over both logs is the same, but for the times."""
+        stretches: dict[TopicPartition, list[Stretch]] = {tp: [] for tp in places}
+        self._is_restamped.update(dict.fromkeys(stretches, False))
+        for part in range(_SAMPLES + 1):
+            ranges = {}
+            for tp in stretches:
+                here, there = self._sides.here[tp], self._sides.there[self._sides.named[tp]]
+                sample = self._sample(tp, part)
+                begin = max(here.oldest, there.oldest, sample - CONTEXT)
+                end = min(here.latest, there.latest, sample + CONTEXT)
+                if begin < end:
+                    ranges[Position(*tp, sample)] = begin, end
+            ours, theirs = await self._ours.between(ranges), await self._theirs.between(ranges)
+            both = {_place(at): Stretch(ours[at], theirs[at]) for at in ranges if at in ours and at in theirs}
+            stretches = {tp: [*each, both[tp]] for tp, each in stretches.items() if tp in both and both[tp].is_same}
+        stretches = {tp: each for tp, each in stretches.items() if any(one.has_other_times for one in each)}
+        ends = {Position(*tp, 0): self._sides.here[tp].latest for tp in stretches}
+        more = await self._ours.between({at: (end - _REPEATED, end) for at, end in ends.items()}, is_whole=False)
+        for at, trace in more.items():
+            self._is_restamped[_place(at)] = are_unlike(stretches[_place(at)], trace)
+
     async def _by_origins(
         self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]
     ) -> dict[Position, Found]:
@@ -247,7 +292,9 @@ class _Settler:
     def _same(self, at: Position, one: Match, ours: Trace) -> Found:
         there = self._there(at)
         offset = min(at.offset, one.offset)
-        why = f"the same offset: samples all over both logs are the same, as are {one.equal} records around it: exact"
+        but = "" if one.has_times else ", but for the times of the copies"
+        why = f"the same offset: samples all over both logs are the same{but}"
+        why += f", as are {one.equal} records around it: exact"
         skips = max(0, there.oldest - max(offset, self._here(at).oldest))
         if offset < there.oldest:
             why += f"; the target's log has lost the {there.oldest - offset} records before"
