@@ -111,10 +111,11 @@ def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
     asked, deadline = now(), time.monotonic() + PATIENCE_S
     while True:
         text = get(desk, "/metrics")
+        desk.watch.take(text)
         series = _read(text, cluster)
         began_s = series.get(BEGAN, {}).get((), 0.0)
         if began_s * 1e9 > asked and () in series.get(MEASURED, {}):
-            return Answer(cluster, asked, now(), series, about={"to": "end", "by": "topic", "text": text})
+            return Answer(cluster, asked, now(), series, about={"to": "end", "by": "topic"})
         assert time.monotonic() < deadline, f"no poll of {cluster} since {asked}: {series.get(BEGAN)}"
         time.sleep(0.3)
 

@@ -168,8 +168,7 @@ def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
 
 
 def _watched(desk: Desk, cluster: str, told: Answer) -> Watched:
-    """With the poll of this answer."""
-    desk.watch.take(told.about["text"])
+    """Up to the poll of this answer."""
     measured = round(told.content[MEASURED][()] * 1000) * 1_000_000
     return Watched(desk.watch.up_to(cluster, measured), desk.trends)
 

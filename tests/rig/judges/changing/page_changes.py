@@ -99,9 +99,11 @@ class Visit:
         lines = {(line["topic"], int(line["partition"])): line for line in Page(page).tables.get("partitions", ())}
         return page, lines, Answer(self.cluster, asked, now(), lines)
 
-    def apply(self, page: str, before: Commits, kind: str, *, is_again: bool = False) -> tuple[str, str, Commits]:
-        """Applies a plan; its page then, the id of the change, and what is committed. ``is_again``: what was
-        committed before is committed once more.
+    def apply(
+        self, page: str, before: Commits, kind: str, again: Collection[Place] = ()
+    ) -> tuple[str, str, Commits]:  # fmt: skip
+        """Applies a plan; its page then, the id of the change, and what is committed. ``again``: what is committed
+        there once more.
         """
         began = now()
         done = self.browser.post("/plan/apply", Form(page, "/plan/apply").fields)
@@ -110,7 +112,7 @@ class Visit:
         if said is None or said[1] != "good":
             self.scenario.differ(f"a plan that was applied says {said and said[2]}")
         applied = self.commits()
-        self.scenario.write_down({} if is_again else before, applied)
+        self.scenario.write_down({place: one for place, one in before.items() if place not in again}, applied)
         found = re.search(r"<dt>change in the journal</dt><dd>([^<]+)", done)
         change_id = found[1] if found else ""
         self.look_at_journal(change_id, kind, before, applied)
@@ -350,7 +352,7 @@ def _sweep(visit: Visit, _: Story, before: Commits) -> None:
     _judge_lines(visit, lines, {place: before[place] for place in wanted}, wanted)
     if not wanted:
         return
-    page, change_id, applied = visit.apply(page, before, "sweep", is_again=not is_idle)
+    page, change_id, applied = visit.apply(page, before, "sweep", () if is_idle else wanted)
     left = {place: one for place, one in before.items() if not is_idle}
     visit.scenario.same("swept", applied, left)
     visit.read_on(before, applied, {}, lines)
