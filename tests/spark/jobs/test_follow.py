@@ -88,7 +88,7 @@ def test_what_is_written_meanwhile_arrives_once(spark: SparkSession, tmp_path: P
         snapshot(spark, options, str(fresh))
         assert places(tables) == places(fresh)
         kept = {each.name for each in (tables / "_groupkeeper").iterdir() if not each.name.startswith("carried_")}
-        assert kept == {"checkpoints", "ledger", "lock"}
+        assert kept == {"ledger", "lock"}
 
 
 @pytest.mark.long

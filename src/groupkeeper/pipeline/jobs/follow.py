@@ -1,4 +1,4 @@
-"""History as it is written, by Structured Streaming: one query for each cluster, so that none stops for another."""
+"""History as it is written: each cluster is read by itself, so that none stops for another."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from groupkeeper.pipeline.errors import cause_of, first_line
 from groupkeeper.pipeline.governance.privacy import with_privacy
 from groupkeeper.pipeline.jobs.history import Aside, append, written_by
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
+from groupkeeper.pipeline.jobs.polling import Polling
 from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
 from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.refresh import make_tables
@@ -26,7 +27,7 @@ from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
 from groupkeeper.pipeline.kafka.instants import Identity, Instants
 from groupkeeper.pipeline.kafka.options import Options, parse_options
-from groupkeeper.pipeline.kafka.planning import Plan, named, plan
+from groupkeeper.pipeline.kafka.planning import Plan, Range, named, plan
 from groupkeeper.pipeline.kafka.retention import Asked, Retention, ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource
 from groupkeeper.pipeline.owners import Rule
@@ -43,6 +44,8 @@ _RECORDS_PER_BATCH = 2_000_000
 _LEAST_PATIENCE_S = 5.0
 _LONGEST_S = 300.0
 """A group that stands still becomes worse by the time alone."""
+
+_CHECKPOINTS = f"{ROOT}/checkpoints"
 
 _PATIENCE = "default.api.timeout.ms"
 _PATIENCE_MS = 10_000
@@ -75,6 +78,8 @@ def follow(
         following = _Following(output, parsed, Run(watch), interval_s, checkpoints)
         following.owners = owners
         following.journals = journals
+        if output.is_here:
+            output.files.remove(_CHECKPOINTS)  # of an earlier version
         try:
             following.begin(found)
             due_at = 0.0
@@ -151,7 +156,7 @@ class _Following:
         self._output = output
         self._checkpoints = checkpoints
         self._interval_s = interval_s
-        self._queries: dict[int, StreamingQuery] = {}
+        self._queries: dict[int, StreamingQuery | Polling] = {}
         self._readings: dict[int, Reading] = {}
         self._identities: dict[str, Identity] = {}
         self._retry_at = dict.fromkeys(range(len(options.clusters)), 0.0)
@@ -270,24 +275,36 @@ class _Following:
         if left:
             self.run.watch.reading(sum(each.size for each in left), _RECORDS_PER_BATCH)
 
-    def _query(self, name: str, options: Mapping[str, str]) -> StreamingQuery:
-        checkpoint = f"{ROOT}/checkpoints/{self._output.ledger.id}/{quote(name, safe='')}"
+    def _query(self, name: str, options: Mapping[str, str]) -> StreamingQuery | Polling:
+        """Where this process reaches the directory it reads by itself, and leaves to Spark what is worth tasks: each
+        query of Spark's has a Python of its own, and each of its batches costs more than a few thousand records.
+        """
+        options = {**options, "failOnDataLoss": "false", "maxOffsetsPerTrigger": str(_RECORDS_PER_BATCH)}
+        if not self._output.is_here:
+            return self._streaming(name, options)
+        self._discard(name)
+        directory, folder = self._output.folder_aside(DECODED)
+        self._folders[name] = directory
+        parsed = parse_options(options, is_streaming=True)
+
+        def read(ranges: Sequence[Range]) -> Aside:
+            wanted = source_options(parsed, [Reading(name, 0, _whole(ranges), ())])
+            self._output.spark.dataSource.register(GroupkeeperSource)
+            reader = self._output.spark.read.format("groupkeeper").options(**wanted).option("failOnDataLoss", "false")
+            return written_by(reader.option("historyFolder", str(folder)).load(), directory)
+
+        return Polling(
+            name, parsed, directory, folder, interval_s=self._interval_s, read_much=read, append=self._append
+        )
+
+    def _streaming(self, name: str, options: Mapping[str, str]) -> StreamingQuery:
+        checkpoint = f"{_CHECKPOINTS}/{self._output.ledger.id}/{quote(name, safe='')}"
         self._output.spark.dataSource.register(GroupkeeperSource)
-        reader = self._output.spark.readStream.format("groupkeeper").options(**options)
-        reader = reader.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", str(_RECORDS_PER_BATCH))
-        directory: str | None = None
-        if self._output.is_here:
-            self._discard(name)
-            directory, path = self._output.folder_aside(DECODED)
-            self._folders[name] = directory
-            reader = reader.option("historyFolder", str(path))
-
-        def appended(batch: DataFrame, number: int) -> None:
-            self._append(batch if directory is None else written_by(batch, directory))
-
         return (
-            reader.load()
-            .writeStream.foreachBatch(appended)
+            self._output.spark.readStream.format("groupkeeper")
+            .options(**options)
+            .load()
+            .writeStream.foreachBatch(lambda batch, number: self._append(batch))
             .option("checkpointLocation", self._output.url(checkpoint))
             .trigger(processingTime=f"{self._interval_s} seconds")
             .queryName(f"groupkeeper {name}")
@@ -344,7 +361,16 @@ def _logs(instants: Instants) -> dict[str, Mapping[TopicPartition, object]]:
     return {name: each.logs for name, each in instants.items()}
 
 
-def _has_read(query: StreamingQuery, reading: Reading, ends: Mapping[int, int]) -> bool:
+def _whole(ranges: Sequence[Range]) -> tuple[Range, ...]:
+    """One range of each partition, where some were cut for tasks."""
+    found: dict[int, Range] = {}
+    for each in ranges:
+        own = found.get(each.partition, each)
+        found[each.partition] = each._replace(start=min(own.start, each.start), end=max(own.end, each.end))
+    return tuple(found.values())
+
+
+def _has_read(query: StreamingQuery | Polling, reading: Reading, ends: Mapping[int, int]) -> bool:
     """Whether a query has come to these ends, by partition. Rows would not tell: a log that was compacted, or has
     aborted transactions, gives fewer of them than it has offsets.
     """

@@ -32,7 +32,7 @@ except ImportError:  # Spark 4.1 only supports the latest offset
         SupportsTriggerAvailableNow,
     )
 
-__all__ = ["GroupkeeperSource", "read_ranges"]
+__all__ = ["GroupkeeperSource", "StreamOffsets", "StreamReader", "read_ranges"]
 
 _WRITTEN = "written"
 """The only column where tasks write history."""

@@ -1,0 +1,98 @@
+"""A cluster that is read again and again by this process: the reader of the stream without Spark's query around it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.history import Aside
+from groupkeeper.pipeline.kafka.options import Options
+from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK, Range
+from groupkeeper.pipeline.kafka.source import StreamOffsets, StreamReader, read_ranges
+from groupkeeper.pipeline.kafka.written import write
+
+__all__ = ["Polling"]
+
+
+class _Over(Exception):
+    """It was stopped while it read."""
+
+
+class Polling:
+    """Has what is needed here of Spark's StreamingQuery. `read_much` reads ranges that are worth tasks of Spark's;
+    `append` gets what was written to `folder`, which is `directory` as Output names it.
+    """
+
+    def __init__(
+        self, name: str, options: Options, directory: str, folder: Path, *, interval_s: float,
+        read_much: Callable[[Sequence[Range]], Aside], append: Callable[[Aside], None],
+    ) -> None:  # fmt: skip
+        self._reader = StreamReader(options)
+        self._options = options
+        self._directory, self._folder = directory, folder
+        self._interval_s = interval_s
+        self._read_much, self._append = read_much, append
+        self._error: Exception | None = None
+        self._reached: StreamOffsets | None = None
+        self._stop = threading.Event()
+        self._appending = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name=f"groupkeeper {name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802
+        return self._thread.is_alive()
+
+    def exception(self) -> Exception | None:
+        return self._error
+
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802
+        return None if self._reached is None else {"sources": [{"endOffset": json.dumps(self._reached)}]}
+
+    def stop(self) -> None:
+        """Nothing is appended from now on. A read that is under way ends by itself."""
+        self._stop.set()
+        with self._appending:
+            pass
+
+    def _run(self) -> None:
+        try:
+            at = self._reader.initialOffset()
+            while not self._stop.is_set():
+                began = time.monotonic()
+                end = self._reader.latestOffset(at)
+                if end != at:
+                    self._take([each for task in self._reader.partitions(at, end) for each in task.value or ()])
+                    at = end
+                self._reached = at
+                self._stop.wait(max(0.0, began + self._interval_s - time.monotonic()))
+        except _Over:
+            pass
+        except (SourceError, PySparkException, Py4JError, OSError) as error:
+            self._error = error
+
+    def _take(self, ranges: Sequence[Range]) -> None:
+        if sum(each.size for each in ranges) >= RECORDS_WORTH_A_TASK:
+            aside = self._read_much(ranges)
+        else:
+            aside = Aside(self._directory, write(self._while_wanted(read_ranges(ranges, self._options)), self._folder))
+        with self._appending:
+            if self._stop.is_set():
+                raise _Over
+            self._append(aside)
+
+    def _while_wanted(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            if self._stop.is_set():
+                raise _Over
+            yield batch
