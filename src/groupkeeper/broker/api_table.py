@@ -18,53 +18,53 @@ if TYPE_CHECKING:
 
     Handler = Callable[[Any, Call], Awaitable[RootMessage | None]]
     """The first is the Broker, which imports this table."""
+    Reply = Callable[[Any, Call], RootMessage]
     Refusal = Callable[[Call, KafkaError], RootMessage]
 
 
 class Api:
-    """An API of the table below."""
+    """An API of the table below.
 
-    __slots__ = ("_handle", "_refuse", "_request", "highest", "key", "lowest", "module")
+    Attributes (from `load` on):
+        request: class of its requests.
+        handle: the module's handler.
+        reply: the same as a plain function, where no request of the API has to wait for anything; else None.
+        refuse: the module's own way of answering with an error, or None.
+    """
+
+    __slots__ = ("handle", "highest", "is_loaded", "key", "lowest", "module", "refuse", "reply", "request")
+
+    handle: Handler
+    reply: Reply | None
+    refuse: Refusal | None
+    request: type[RootMessage]
 
     def __init__(self, key: int, module: str, lowest: int, highest: int) -> None:
         self.key = key
         self.module = module
         self.lowest = lowest
         self.highest = highest
-        self._handle: Handler | None = None
-        self._refuse: Refusal | None = None
-        self._request: type[RootMessage] | None = None
+        self.is_loaded = False
 
     def highest_of(self, config: Config) -> int:
         """The highest version served: one more where Kafka has an unstable one and the configuration enables it."""
         return self.highest + (self.key in _UNSTABLE and config.unstable_api_versions_enable)
 
-    @property
-    def request(self) -> type[RootMessage]:
-        """Class of its requests; imports it on first use."""
-        if self._request is None:
-            self._request = request_class(self.key)
-        return self._request
-
-    @property
-    def handle(self) -> Handler:
-        """The module's handler; imports it on first use."""
-        if self._handle is None:
-            self._load()
-        assert self._handle is not None
-        return self._handle
-
-    @property
-    def refuse(self) -> Refusal | None:
-        """The module's own way of answering with an error, or None."""
-        if self._handle is None:
-            self._load()
-        return self._refuse
-
-    def _load(self) -> None:
+    def load(self) -> None:
+        """Imports its module and the class of its requests."""
+        self.request = request_class(self.key)
         module = import_module(f"groupkeeper.broker.apis.{self.module}")
-        self._refuse = getattr(module, "refuse", None)
-        self._handle = module.handle
+        self.refuse = getattr(module, "refuse", None)
+        self.reply = getattr(module, "reply", None)
+        self.handle = module.handle if self.reply is None else _waiting(self.reply)
+        self.is_loaded = True
+
+
+def _waiting(reply: Reply) -> Handler:
+    async def handle(broker: Any, call: Call) -> RootMessage:
+        return reply(broker, call)
+
+    return handle
 
 
 API_VERSIONS = 18

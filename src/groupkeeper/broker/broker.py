@@ -224,6 +224,7 @@ class Broker(Node):
     def take_faults(self, faults: Faults | None) -> None:
         """Let them answer; None: there are none any more."""
         self.active_faults = faults
+        self.has_faults = faults is not None
 
     def _open_security(self) -> None:
         protocols = {listener.name: listener.protocol for listener in self._listeners}

@@ -43,13 +43,13 @@ class Call:
         correlation_id: int,
         client_id: str | None,
         message: RootMessage,
-        *,
         client_host: str = "/127.0.0.1",
         listener: str = "PLAINTEXT",
-        principal: str = ANONYMOUS,
         identity: Identity | None = None,
         security_protocol: str = "PLAINTEXT",
         received_ms: int = 0,
+        *,
+        principal: str = ANONYMOUS,
     ) -> None:
         self.api_key = api_key
         self.api_version = api_version

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _WINDOW_NS = 30_000_000_000
 """Kafka's metrics.sample.window.ms; as with its metrics.num.samples, two of them count: the last one and this one."""
 _EXACT_BITS = 10
+_LARGEST_EXACT = (1 << _EXACT_BITS) - 1
 PERCENTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999))
 
 
@@ -73,10 +74,11 @@ class Timing:
             self._turn(now_ns)
         self._spent_ns += duration_ns
         micros = duration_ns // 1000
-        spare = micros.bit_length() - _EXACT_BITS
-        if spare > 0:
+        if micros > _LARGEST_EXACT:
+            spare = micros.bit_length() - _EXACT_BITS
             micros = micros >> spare << spare
-        self._now[micros] = self._now.get(micros, 0) + 1
+        counts = self._now
+        counts[micros] = counts.get(micros, 0) + 1
 
     def read(self, now_ns: int) -> Times:
         """What was recorded lately."""

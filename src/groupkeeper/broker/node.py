@@ -20,12 +20,14 @@ class Node:
         config: the settings.
         authorizer: decides which principals may do what. audit: where logins and decisions of the authorizer are
         written; None: nowhere. quotas: how much clients may send and get. topics: the topics and their logs.
-        group_configs: the settings of single groups: `group_configs.of(group_id)`.
+        group_configs: the settings of single groups: `group_configs.of(group_id)`. has_faults: whether requests may be
+        hit by faults on purpose.
     """
 
     config: Config
     authorizer: Authorizer
     audit: AuditLog | None = None
+    has_faults: bool = False
     quotas: ClientQuotas
     topics: Topics
     group_configs: GroupConfigs

@@ -63,35 +63,32 @@ class Coordinator:
 
     def handle(self, call: Call, now_ms: int) -> Result:
         """Answers a request. An error of the protocol is an answer as well; it comes without changes."""
+        state, settings_of = self._state, self.settings_of
         try:
-            return self._handle(call, now_ms)
+            match call.request:
+                case OffsetCommitRequest() as request:  # the most frequent one comes first
+                    return offsets.commit(state, settings_of(request.group_id), call, request, now_ms)
+                case HeartbeatRequest() | JoinGroupRequest() | SyncGroupRequest() | LeaveGroupRequest() as request:
+                    group = state.groups.get(request.group_id)
+                    row = row_of(GroupType.CLASSIC if group is None else group.group_type)
+                    return row.handle_classic(group, state, settings_of(request.group_id), call, request, now_ms)
+                case OffsetFetchRequest() as request:
+                    return offsets.fetch(state, request)
+                case OffsetDeleteRequest() as request:
+                    return offsets.delete(state, request)
+                case TxnOffsetCommitRequest() as request:
+                    return offsets.commit_transactional(state, settings_of(request.group_id), request, now_ms)
+                case ListGroupsRequest() as request:
+                    return views.list_groups(state, request)
+                case DescribeGroupsRequest() as request:
+                    return classic_describe.describe_groups(state, call, request)
+                case DeleteGroupsRequest() as request:
+                    return views.delete_groups(state, call, request)
+                case request:
+                    assert isinstance(request, RootMessage)
+                    return row_of(TYPE_BY_API_KEY[request.API_KEY]).handle(state, settings_of, call, now_ms)
         except KafkaError as error:
             return Result(refuse(call.request, error))
-
-    def _handle(self, call: Call, now_ms: int) -> Result:
-        state, settings_of = self._state, self.settings_of
-        match call.request:
-            case OffsetCommitRequest() as request:  # the most frequent one comes first
-                return offsets.commit(state, settings_of(request.group_id), call, request, now_ms)
-            case HeartbeatRequest() | JoinGroupRequest() | SyncGroupRequest() | LeaveGroupRequest() as request:
-                group = state.groups.get(request.group_id)
-                row = row_of(GroupType.CLASSIC if group is None else group.group_type)
-                return row.handle_classic(group, state, settings_of(request.group_id), call, request, now_ms)
-            case OffsetFetchRequest() as request:
-                return offsets.fetch(state, request)
-            case OffsetDeleteRequest() as request:
-                return offsets.delete(state, request)
-            case TxnOffsetCommitRequest() as request:
-                return offsets.commit_transactional(state, settings_of(request.group_id), request, now_ms)
-            case ListGroupsRequest() as request:
-                return views.list_groups(state, request)
-            case DescribeGroupsRequest() as request:
-                return classic_describe.describe_groups(state, call, request)
-            case DeleteGroupsRequest() as request:
-                return views.delete_groups(state, call, request)
-            case request:
-                assert isinstance(request, RootMessage)
-                return row_of(TYPE_BY_API_KEY[request.API_KEY]).handle(state, settings_of, call, now_ms)
 
     def expire(self, timer: TimerKey, now_ms: int) -> Result:
         """A timer ran out. One that lost its meaning meanwhile gives an empty result."""

@@ -100,8 +100,9 @@ class State:
             # Offsets alone make a simple group, pending ones too.
             if key.group not in self._groups:
                 self._groups[key.group] = row_of(GroupType.CLASSIC).new(key.group)
-            assert isinstance(record.value, OffsetCommitValue)
-            self._offsets.put(key, record.value, log_offset, producer_id)
+            value = record.value
+            assert isinstance(value, OffsetCommitValue)
+            self._offsets.put(key, value, log_offset, producer_id)
         else:
             self._replay_group(record, key.group if isinstance(key, GroupMetadataKey) else key.group_id)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from struct import Struct
+from struct import error as struct_error
 
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode, decode_prefix, encode_into
 from groupkeeper.protocol.index import APIS, MODULES
 from groupkeeper.protocol.messages.request_header import RequestHeader
 from groupkeeper.protocol.messages.response_header import ResponseHeader
-from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage, skip_tags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     M = TypeVar("M", bound=RootMessage)
 
 _SIZE = Struct(">i")
-_HEADER_START = Struct(">hhi")
+_HEADER_START = Struct(">hhih")
+"""API key, version, correlation id, length of the client id: the same in both versions of the header."""
 _RESPONSE_START = Struct(">ii")
 API_VERSIONS = 18
 
@@ -77,12 +79,21 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     version; for a version newer than the schemas the flexible header is assumed, as its client id has the same
     form.
     """
-    if len(frame) < _HEADER_START.size:
-        raise MalformedMessage(f"request of {len(frame)} bytes has no header")
-    api_key, version, _ = _HEADER_START.unpack_from(frame)
-    if api_key not in APIS:
-        raise UnsupportedMessageVersion(f"unknown API key {api_key}")
-    return decode_prefix(RequestHeader, frame, request_header_version(api_key, version))
+    # In line, as every request comes by here.
+    try:
+        api_key, version, correlation_id, size = _HEADER_START.unpack_from(frame)
+        api = APIS.get(api_key)
+        if api is None:
+            raise UnsupportedMessageVersion(f"unknown API key {api_key}")
+        end = _HEADER_START.size + max(size, 0)
+        client_id = frame[_HEADER_START.size : end].decode() if size >= 0 else None
+        if version >= api[3]:
+            end = skip_tags(frame, end) if frame[end] else end + 1
+    except (struct_error, IndexError, UnicodeDecodeError, MalformedMessage) as error:
+        raise MalformedMessage(f"request of {len(frame)} bytes has no header: {error}") from error
+    if end > len(frame) or size < -1:
+        raise MalformedMessage(f"request of {len(frame)} bytes has a client id of {size} bytes")
+    return RequestHeader(api_key, version, correlation_id, client_id), end
 
 
 def decode_request(frame: bytes) -> tuple[RequestHeader, RootMessage]:
@@ -95,7 +106,7 @@ def encode_response(correlation_id: int, message: RootMessage, version: int) -> 
     """A whole response frame, its size included."""
     # The header is written here: the correlation id, and no tagged fields in its version 1.
     out = bytearray(_RESPONSE_START.pack(0, correlation_id))
-    if response_header_version(message.API_KEY, version):
+    if version >= message.FLEXIBLE_FROM and message.API_KEY != API_VERSIONS:
         out.append(0)
     encode_into(out, message, version)
     _SIZE.pack_into(out, 0, len(out) - 4)

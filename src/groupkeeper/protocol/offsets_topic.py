@@ -247,10 +247,12 @@ def encode_record(record: Entry | Tombstone) -> tuple[bytes, bytes | None]:
     An offset commit with an expire timestamp is written in the only version that has one, which loses its leader
     epoch and topic id. Raises UnsupportedField for values that do not fit.
     """
-    if isinstance(record, Entry) and type(record.value) is OffsetCommitValue and type(record.key) is OffsetCommitKey:
-        encoded = _encode_offset_commit(record.key, record.value)
-        if encoded is not None:
-            return encoded
+    if isinstance(record, Entry):
+        commit, committed = record
+        if type(committed) is OffsetCommitValue and type(commit) is OffsetCommitKey:
+            encoded = _encode_offset_commit(commit, committed)
+            if encoded is not None:
+                return encoded
     key = bytearray(_INT16.pack(record.key.RECORD_TYPE))
     encode_into(key, record.key, 0)
     if isinstance(record, Tombstone):
@@ -268,15 +270,21 @@ def _encode_offset_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tup
     if value.expire_timestamp != -1 or len(value.topic_id) != len(ZERO_UUID):
         return None
     try:
-        group, topic, metadata = key.group.encode(), key.topic.encode(), value.metadata.encode()
-        place = _INT32.pack(key.partition)
+        key_bytes = _encode_offset_key(key.group, key.topic, key.partition)
+        metadata = value.metadata.encode()
         start = _OFFSET_START.pack(_OFFSET_VERSION, value.offset, value.leader_epoch)
-        key_bytes = b"".join((_OFFSET_KEY, _INT16.pack(len(group)), group, _INT16.pack(len(topic)), topic, place))
         time = _INT64.pack(value.commit_timestamp)
     except (struct_error, AttributeError, TypeError, UnicodeEncodeError):
         return None
     tags = b"\x00" if value.topic_id == ZERO_UUID else _TOPIC_ID_TAG + value.topic_id
     return key_bytes, b"".join((start, varint(len(metadata) + 1), metadata, time, tags))
+
+
+@lru_cache(maxsize=1024)  # consumers commit the same partitions again and again
+def _encode_offset_key(group: str, topic: str, partition: int) -> bytes:
+    names = group.encode(), topic.encode()
+    lengths = [_INT16.pack(len(name)) for name in names]
+    return b"".join((_OFFSET_KEY, lengths[0], names[0], lengths[1], names[1], _INT32.pack(partition)))
 
 
 def _decode_offset_commit(key: bytes, value: bytes) -> Entry | None:

@@ -268,19 +268,22 @@ def write_pairs(
     """
     if not pairs:
         raise ValueError("a batch has at least one record")
-    parts: list[bytes] = []
     varint = zigzag
-    for place, (key, value) in enumerate(pairs):
+    count = 0
+    body = bytearray()
+    for key, value in pairs:
+        start = b"\0\0" + varint(count)
         if value is None:
-            record = b"".join((b"\0\0", varint(place), varint(len(key)), key, b"\1\0"))
+            record = b"".join((start, varint(len(key)), key, b"\1\0"))
         else:
-            record = b"".join((b"\0\0", varint(place), varint(len(key)), key, varint(len(value)), value, b"\0"))
-        parts += varint(len(record)), record
-    body = b"".join(parts)
+            record = b"".join((start, varint(len(key)), key, varint(len(value)), value, b"\0"))
+        body += varint(len(record))
+        body += record
+        count += 1
+    attributes = is_transactional << 4
     if compression != "none":
-        body = compress(compression, body)
-    attributes = CODECS.index(compression) | is_transactional << 4
-    count = len(pairs)
+        body[:] = compress(compression, bytes(body))
+        attributes |= CODECS.index(compression)
     end = (attributes, count - 1, timestamp, timestamp, producer_id, producer_epoch, -1, count)
     checked = _CHECKED.pack(*end) + body
     head = (base_offset, _CHECKED_AT - 12 + len(checked), partition_leader_epoch, 2, crc32c(checked))

@@ -6,7 +6,7 @@ from groupkeeper.protocol.compression import CorruptRecord
 
 SIGNED = [(byte >> 1) ^ -(byte & 1) for byte in range(0x80)]
 """What a single byte stands for."""
-_SHORT_VARINTS = [bytes((value << 1,)) for value in range(0x40)]
+_TABLE_SIZE = 0x100
 
 
 def read_zigzag(buf: bytes, pos: int) -> tuple[int, int]:
@@ -32,8 +32,10 @@ def read_zigzag(buf: bytes, pos: int) -> tuple[int, int]:
 
 def zigzag(value: int) -> bytes:
     """The varint of an integer of at most 64 bits."""
-    if 0 <= value < 0x40:
-        return _SHORT_VARINTS[value]
+    return _TABLE[value] if 0 <= value < _TABLE_SIZE else _zigzag(value)
+
+
+def _zigzag(value: int) -> bytes:
     value = value << 1 if value >= 0 else (-value << 1) - 1
     if 0x80 <= value < 0x4000:
         return bytes((value & 0x7F | 0x80, value >> 7))
@@ -43,3 +45,7 @@ def zigzag(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+_TABLE = [_zigzag(value) for value in range(_TABLE_SIZE)]
+"""Most lengths of records, keys and values."""

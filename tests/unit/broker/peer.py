@@ -45,10 +45,17 @@ class Peer:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
 
+    async def exchange(self, frame: bytes) -> bytes:
+        """The bytes of the answer to those of a request."""
+        answer = self.broker.server.answer(self, frame)  # type: ignore[arg-type]
+        if callable(answer):
+            answer = await answer()
+        assert answer is not None
+        return answer
+
     async def ask(self, request: RootMessage, version: int, answer_class: type[R]) -> R:
         frame = encode_request(7, "c", request, version)
-        answer = await self.broker.server.answer(self, frame[4:])  # type: ignore[arg-type]
-        assert answer is not None
+        answer = await self.exchange(frame[4:])
         assert response_class(request.API_KEY) is answer_class
         correlation_id, response = decode_response(answer_class, answer[4:], version)
         assert correlation_id == 7

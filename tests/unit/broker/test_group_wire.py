@@ -34,8 +34,7 @@ def compact(value: str) -> bytes:
 async def exchange(peer: Peer, key: int, version: int, body: bytes, *, is_flexible: bool = False) -> bytes:
     """The answer's body: what follows size and correlation id, and the tags of a flexible header."""
     header = struct.pack(">hhi", key, version, 7) + text("c") + b"\x00" * is_flexible
-    answer = await peer.broker.server.answer(peer, header + body)  # type: ignore[arg-type]
-    assert answer is not None
+    answer = await peer.exchange(header + body)
     size, correlation_id = struct.unpack_from(">ii", answer)
     assert (size, correlation_id) == (len(answer) - 4, 7)
     return answer[8 + is_flexible :]

@@ -23,6 +23,13 @@ def may_topic(broker: Broker, call: Call, operation: Operation, topic: str) -> b
     return broker.authorizer.allows(call, operation, ResourceType.TOPIC, topic)
 
 
+def reply_of(broker: Broker, call: Call, operation: Operation, group_id: str, request: Message) -> Message:
+    """As `ask`, for requests that never wait (`Shard.reply`)."""
+    if not may(broker, call, operation, group_id):
+        return refuse(request, GroupAuthorizationFailed())
+    return broker.groups.reply(group_id, request, call)
+
+
 async def ask(broker: Broker, call: Call, operation: Operation, group_id: str, request: Message) -> Message:
     """The coordinator's answer, or its refusal for a principal that may not do `operation`."""
     if not may(broker, call, operation, group_id):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._groups import ask
+from groupkeeper.broker.apis._groups import reply_of
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.protocol.errors import NONE, CoordinatorLoadInProgress
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -18,10 +18,10 @@ KEY = 12
 VERSIONS = (0, 4)
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
+def reply(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, HeartbeatRequest)
-    response = await ask(broker, call, Operation.READ, request.group_id, request)
+    response = reply_of(broker, call, Operation.READ, request.group_id, request)
     assert isinstance(response, HeartbeatResponse)
     if response.error_code == CoordinatorLoadInProgress.code:
         # No member lost its place in a group that is still being loaded.

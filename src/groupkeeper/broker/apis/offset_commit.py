@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._groups import may, may_topic
-from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.coordinator.refusals import refuse_commit
 from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
@@ -32,12 +31,13 @@ KEY = 8
 VERSIONS = (2, 10)
 
 _TOPIC_IDS_SINCE = 10
+_READ, _GROUP, _TOPIC = Operation.READ, ResourceType.GROUP, ResourceType.TOPIC
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
+def reply(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, OffsetCommitRequest)
-    if not may(broker, call, Operation.READ, request.group_id):
+    if not broker.authorizer.allows(call, _READ, _GROUP, request.group_id):
         return refuse_commit(request, GroupAuthorizationFailed())
     refused = _Refused()
     accepted = []
@@ -48,10 +48,12 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             refused.add(topic.name, topic.topic_id, {one.partition_index: error.code for one in topic.partitions})
             continue
         count = len(found.partitions)
-        known = [one for one in topic.partitions if 0 <= one.partition_index < count]
-        if len(known) < len(topic.partitions):
-            unknown = [one.partition_index for one in topic.partitions if not 0 <= one.partition_index < count]
-            refused.add(found.name, found.topic_id, dict.fromkeys(unknown, UnknownTopicOrPartition.code))
+        known = []
+        for one in topic.partitions:
+            if 0 <= one.partition_index < count:
+                known.append(one)
+            else:
+                refused.add(found.name, found.topic_id, {one.partition_index: UnknownTopicOrPartition.code})
         if known:
             # The id is stored with the offset also when the request named the topic.
             topic.name, topic.topic_id, topic.partitions = found.name, found.topic_id, known
@@ -62,7 +64,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         request = _with_topics(request, accepted)
     else:
         request.topics = accepted
-    response = await broker.groups.ask(request.group_id, request, call)
+    response = broker.groups.reply(request.group_id, request, call)
     assert isinstance(response, OffsetCommitResponse)
     # The coordinator's answer is taken as it is, a topic named twice included, unless something was refused.
     return OffsetCommitResponse(topics=refused.topics(response.topics)) if refused else response
@@ -79,7 +81,8 @@ def _resolve(broker: Broker, call: Call, topic: OffsetCommitRequestTopic) -> Top
     found = broker.topics.by_id(topic.topic_id) if is_by_id else broker.topics.get(topic.name)
     if is_by_id and found is None:
         raise UnknownTopicId
-    if not may_topic(broker, call, Operation.READ, topic.name if found is None else found.name):
+    name = topic.name if found is None else found.name
+    if not broker.authorizer.allows(call, _READ, _TOPIC, name):
         raise TopicAuthorizationFailed
     if found is None:
         raise UnknownTopicOrPartition

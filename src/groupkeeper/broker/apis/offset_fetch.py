@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._groups import ask, may_topic
+from groupkeeper.broker.apis._groups import may_topic, reply_of
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.protocol.errors import TopicAuthorizationFailed, UnknownTopicId
 from groupkeeper.protocol.messages.offset_fetch_request import (
@@ -36,11 +36,11 @@ _SEVERAL_GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
+def reply(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, OffsetFetchRequest)
     answers = [
-        await _fetch_group(broker, call, group, request.require_stable) for group in _groups(request, call.api_version)
+        _fetch_group(broker, call, group, request.require_stable) for group in _groups(request, call.api_version)
     ]
     return _response(request, call.api_version, answers)
 
@@ -63,7 +63,7 @@ def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchReques
     return [OffsetFetchRequestGroup(request.group_id, topics=topics)]
 
 
-async def _fetch_group(
+def _fetch_group(
     broker: Broker, call: Call, group: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     allowed: list[OffsetFetchRequestTopics] | None = None
@@ -72,7 +72,7 @@ async def _fetch_group(
         allowed, refused = _sort_topics(broker, call, group.topics)
     asked = OffsetFetchRequestGroup(group.group_id, group.member_id, group.member_epoch, allowed)
     request = OffsetFetchRequest(groups=[asked], require_stable=require_stable)
-    response = await ask(broker, call, Operation.DESCRIBE, group.group_id, request)
+    response = reply_of(broker, call, Operation.DESCRIBE, group.group_id, request)
     assert isinstance(response, OffsetFetchResponse)
     answer = response.groups[0]
     if answer.error_code:

@@ -43,7 +43,7 @@ _ABORTABLE_SINCE = 4
 _ADDS_SINCE = 5
 
 
-async def handle(broker: Broker, call: Call) -> RootMessage:
+def reply(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, TxnOffsetCommitRequest)
     if not may_use(broker, call, request.transactional_id):
@@ -64,7 +64,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         if known:
             accepted.append(TxnOffsetCommitRequestTopic(topic.name, known))
     if accepted:
-        response = await _commit(broker, call, _with_topics(request, accepted))
+        response = _commit(broker, call, _with_topics(request, accepted))
         for answer in response.topics:
             answers.setdefault(answer.name, []).extend(answer.partitions)
     return TxnOffsetCommitResponse(topics=[TxnOffsetCommitResponseTopic(*pair) for pair in answers.items()])
@@ -101,7 +101,7 @@ def _with_topics(request: TxnOffsetCommitRequest, topics: list[TxnOffsetCommitRe
     )
 
 
-async def _commit(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+def _commit(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     try:
         if not request.group_id:
             raise InvalidGroupId
@@ -109,7 +109,7 @@ async def _commit(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -
         _admit(broker, call, request)
     except KafkaError as error:
         return _refused(call, request, error)
-    response = await broker.groups.ask(request.group_id, request, call)
+    response = broker.groups.reply(request.group_id, request, call)
     assert isinstance(response, TxnOffsetCommitResponse)
     return response
 

@@ -18,6 +18,7 @@ from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.coordinator.rows import row_of
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError, NotCoordinator, UnknownServerError
 from groupkeeper.protocol.offsets_topic import UnknownRecord, decode_record, encode_record
+from groupkeeper.protocol.primitives import Message
 from groupkeeper.protocol.record_batch import read_end_transaction
 
 TYPE_CHECKING = False
@@ -27,13 +28,12 @@ if TYPE_CHECKING:
     from groupkeeper.broker.coordination.transaction_marker import Marker
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.meters import GroupMeters
-    from groupkeeper.coordinator.kernel.result import ProducerEpoch, Record
+    from groupkeeper.coordinator.kernel.result import Record
     from groupkeeper.coordinator.kernel.settings import Settings
     from groupkeeper.coordinator.kernel.timers import TimerKey
     from groupkeeper.coordinator.kernel.topics_image import TopicsImage
     from groupkeeper.coordinator.share.work import ShareErrors
     from groupkeeper.coordinator.streams.topology import MissingTopic
-    from groupkeeper.protocol.primitives import Message
     from groupkeeper.protocol.record_batch import BatchHeader
     from groupkeeper.protocol.record_batch import Record as LogRecord
 
@@ -53,6 +53,7 @@ class Shard(HostedShard["Record"]):
     """
 
     RECORDS_PER_TURN = 200
+    _encode = staticmethod(encode_record)
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class Shard(HostedShard["Record"]):
         do_share_work: Callable[[Work], Awaitable[ShareErrors]] | None = None,
     ) -> None:
         """`do_share_work` gives work to the share coordinator, and returns what of it failed; None without one."""
-        super().__init__(log, CODECS[codec])
+        super().__init__(log, CODECS[codec], meters.flushed)
         self.coordinator = Coordinator(settings)
         self._now_ms = now_ms
         self._meters = meters
@@ -99,14 +100,8 @@ class Shard(HostedShard["Record"]):
             else:
                 replay(decoded, record.offset, producer_id)
 
-    def _encode(self, record: Record) -> tuple[bytes, bytes | None]:
-        return encode_record(record)
-
-    def _apply(self, record: Record, offset: int, transaction: ProducerEpoch | None) -> None:
-        self.coordinator.replay(record, offset, -1 if transaction is None else transaction.producer_id)
-
-    def _appended(self, since_ns: int) -> None:
-        self._meters.flushed(since_ns)
+    def _apply(self, record: Record, offset: int, producer_id: int) -> None:
+        self.coordinator.replay(record, offset, producer_id)
 
     async def load(self) -> None:
         began_ns = perf_counter_ns()
@@ -136,17 +131,11 @@ class Shard(HostedShard["Record"]):
         may_describe: Callable[[str], bool] = lambda topic: True,
     ) -> Message:
         """The answer to a request; waits while it is parked. `may_describe` tells which topics its caller may see."""
-        if self.failure is not None:
-            return refuse(request, NotCoordinator())
-        if self.is_loading:
-            return refuse(request, CoordinatorLoadInProgress())
+        if not self.is_active:
+            return self.reply(request, version)
         self._last_call_id += 1
         call = Call(self._last_call_id, request, version, client_id, client_host, fresh_id, regex_trouble)
-        began_ns = perf_counter_ns()
-        now_ms = self._now_ms()
-        result = self.coordinator.handle(call, now_ms)
-        result = self._settle(result, call, now_ms)
-        self._meters.worked(began_ns)
+        result = self._carry_out(call)
         for lookup in result.lookups:
             if isinstance(lookup, RegexLookup):
                 asyncio.get_running_loop().call_soon(self._look_up, lookup, may_describe)
@@ -159,6 +148,24 @@ class Shard(HostedShard["Record"]):
             return await answer
         finally:
             self._parked.pop(call.call_id, None)
+
+    def reply(self, request: Message, version: int, client_id: str = "", client_host: str = "") -> Message:
+        """The answer to a request that the coordinator neither parks nor looks something up for, as a commit."""
+        if self.failure is not None:
+            return refuse(request, NotCoordinator())
+        if self.is_loading:
+            return refuse(request, CoordinatorLoadInProgress())
+        self._last_call_id += 1
+        result = self._carry_out(Call(self._last_call_id, request, version, client_id, client_host))
+        assert isinstance(result.response, Message)
+        return result.response
+
+    def _carry_out(self, call: Call) -> Result:
+        began_ns = perf_counter_ns()
+        now_ms = self._now_ms()
+        result = self._settle(self.coordinator.handle(call, now_ms), call, now_ms)
+        self._meters.worked(began_ns)
+        return result
 
     def _look_up(self, lookup: RegexLookup, may_describe: Callable[[str], bool]) -> None:
         if self.failure is not None:
@@ -247,22 +254,23 @@ class Shard(HostedShard["Record"]):
 
     def _take(self, result: Result) -> None:
         """Applies all of a result except its records and its response."""
-        for change in result.soft:
+        _, _, _, _, soft, released, timers, marks, lookups = result
+        for change in soft:
             self.coordinator.apply(change)
-        for timer in result.timers:
-            if type(timer) is Arm:
-                self._timers.arm(timer.timer, timer.after_ms, keeps_earlier=timer.keeps_earlier)
+        for timer in timers:
+            if isinstance(timer, Arm):
+                self._timers.arm(*timer)
             else:
                 self._timers.disarm(timer.timer)
-        if result.marks:
+        if marks:
             now_ns = perf_counter_ns()
-            for meter, count in result.marks:
+            for meter, count in marks:
                 self._meters.marks[meter].record(count, now_ns)
-        for lookup in result.lookups:
+        for lookup in lookups:
             if not isinstance(lookup, RegexLookup):
                 self._begin_share_work(lookup)
-        if result.released:
-            self._release(result.released)
+        if released:
+            self._release(released)
 
     def _release(self, answers: Iterable[Released]) -> None:
         for released in answers:

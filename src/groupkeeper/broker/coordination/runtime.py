@@ -82,8 +82,9 @@ class GroupRuntime(ShardHost[Shard]):
         """The answer of a group's coordinator; coordinator errors are answers too."""
         if not self.shards:
             return _refused(request, NotCoordinator())
+        if self._watch.is_stale:
+            self._see_topics()
         shard = self.asked(group_id)
-        shard.see_topics(self._watch.image)
         if not isinstance(request, _JOINING):
             return shard.ask(request, call.api_version, call.client_id or "", call.client_host)
         return shard.ask(
@@ -97,6 +98,20 @@ class GroupRuntime(ShardHost[Shard]):
                 call, Operation.DESCRIBE, ResourceType.TOPIC, topic
             ),
         )
+
+    def reply(self, group_id: str, request: Message, call: Call) -> Message:
+        """As `ask`, for requests that never wait (`Shard.reply`)."""
+        if not self.shards:
+            return refuse(request, NotCoordinator())
+        if self._watch.is_stale:
+            self._see_topics()
+        return self.asked(group_id).reply(request, call.api_version, call.client_id or "", call.client_host)
+
+    def _see_topics(self) -> None:
+        """Shows the coordinators the topics of the cluster, which changed since the last request."""
+        image = self._watch.image
+        for shard in self.shards:
+            shard.see_topics(image)
 
     def split_by_shard(self, group_ids: Iterable[str]) -> list[list[str]]:
         """The group ids, split by coordinator."""

@@ -64,9 +64,13 @@ class HostedShard(Generic[R]):
 
     RECORDS_PER_TURN = 500
 
-    def __init__(self, log: PartitionLog, compression: str = "none") -> None:
+    def __init__(
+        self, log: PartitionLog, compression: str = "none", on_appended: Callable[[int], None] | None = None
+    ) -> None:
+        """`on_appended` is called after each batch, with the time of `perf_counter_ns` at which its append began."""
         self.log = log
         self._compression = compression
+        self._on_appended = on_appended
         self.is_loading = True
         self.failure: str | None = None
         self.has_resigned = False
@@ -85,12 +89,9 @@ class HostedShard(Generic[R]):
     def _encode(self, record: R) -> tuple[bytes, bytes | None]:
         raise NotImplementedError
 
-    def _apply(self, record: R, offset: int, transaction: ProducerEpoch | None) -> None:
-        """Makes a record part of the state that was just appended."""
+    def _apply(self, record: R, offset: int, producer_id: int) -> None:
+        """Makes a record part of the state that was just appended; `producer_id` is −1 outside transactions."""
         raise NotImplementedError
-
-    def _appended(self, since_ns: int) -> None:
-        """A batch was appended, which took since then."""
 
     def _resume(self) -> None:
         """Starts the coordinator after its log is replayed."""
@@ -182,16 +183,18 @@ class HostedShard(Generic[R]):
             return
         refusal: KafkaError | None = None
         try:  # as FailStop, which would cost every commit twice half a microsecond
-            pairs = [self._encode(record) for record in records]
+            pairs = list(map(self._encode, records))
             began_ns = perf_counter_ns()
             try:
                 first = append_pairs(self.log, pairs, now_ms, compression=self._compression, transaction=transaction)
             except KafkaError as error:
                 refusal = error
             else:
-                self._appended(began_ns)
+                if self._on_appended is not None:
+                    self._on_appended(began_ns)
+                producer_id = -1 if transaction is None else transaction.producer_id
                 for offset, self.record in enumerate(records, first):
-                    self._apply(self.record, offset, transaction)
+                    self._apply(self.record, offset, producer_id)
                 self.record = None
         except Exception as error:
             self.fail(error)

@@ -41,7 +41,7 @@ class TimerTable:
     def __len__(self) -> int:
         return len(self._deadline_by_timer)
 
-    def arm(self, timer: TimerKey, after_ms: int, *, keeps_earlier: bool = False) -> None:
+    def arm(self, timer: TimerKey, after_ms: int, keeps_earlier: bool = False) -> None:
         """Sets a deadline, or moves it unless it is to be kept."""
         if keeps_earlier and timer in self._deadline_by_timer:
             return

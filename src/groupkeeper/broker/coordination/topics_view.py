@@ -12,24 +12,28 @@ if TYPE_CHECKING:
 
 
 class TopicsWatch:
-    """Makes an image of the topics when they changed since the last one."""
+    """Makes an image of the topics when they changed since the last one.
+
+    Attributes:
+        is_stale: whether they did.
+    """
 
     def __init__(self, topics: Topics, now_ms: Callable[[], int]) -> None:
         self._topics = topics
         self._now_ms = now_ms
-        self._is_stale = True
+        self.is_stale = True
         self._image = TopicsImage()
 
     def forget(self) -> None:
         """Topics changed."""
-        self._is_stale = True
+        self.is_stale = True
 
     @property
     def image(self) -> TopicsImage:
         """The topics as they are now; the same object while nothing changes."""
-        if self._is_stale:
+        if self.is_stale:
             self._image = self._look()
-            self._is_stale = False
+            self.is_stale = False
         return self._image
 
     def _look(self) -> TopicsImage:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.coordinator.kernel.result import ProducerEpoch
     from groupkeeper.coordinator.transactions.result import TransactionResult, TransactionSettings
     from groupkeeper.coordinator.transactions.transaction import TopicPartition, Transaction
     from groupkeeper.protocol.primitives import Message
@@ -87,7 +86,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
     def _encode(self, record: TransactionRecord) -> tuple[bytes, bytes | None]:
         return encode_transaction(record, self._value_version)
 
-    def _apply(self, record: TransactionRecord, offset: int, transaction: ProducerEpoch | None) -> None:
+    def _apply(self, record: TransactionRecord, offset: int, producer_id: int) -> None:
         self.coordinator.replay(record)
 
     def _resume(self) -> None:

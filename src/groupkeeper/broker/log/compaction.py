@@ -164,7 +164,8 @@ class Compaction:
                 for count, (buf, pos, header) in enumerate(_batches(segment)):
                     kept = self._kept(buf, pos, header)
                     if kept:
-                        new.add(read_header(kept), len(kept))
+                        found = read_header(kept)
+                        new.add(found.last_offset, found.max_timestamp, len(kept))
                         waiting.append(kept)
                     if count % _BATCHES_PER_STEP == 0:
                         _write_all(descriptor, b"".join(waiting))

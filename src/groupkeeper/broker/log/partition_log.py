@@ -205,8 +205,10 @@ class PartitionLog:
             )
 
     def _write(self, header: BatchHeader, parts: Sequence[bytes | memoryview]) -> None:
+        last_offset, max_timestamp, length = header.last_offset, header.max_timestamp, header.size_in_bytes
         try:
-            self._segment_for(header, header.size_in_bytes).append(header, parts)
+            segment = self._segment_for(last_offset, max_timestamp, length)
+            segment.append(last_offset, max_timestamp, length, parts)
         except OSError as error:
             what = f"cannot write {self.topic}-{self.index} in {self._directory}: {error.strerror}"
             if isinstance(error, TornTail):
@@ -219,26 +221,26 @@ class PartitionLog:
             self._is_failing = False
             _log.warning("%s-%d can be written again", self.topic, self.index)
 
-    def _segment_for(self, header: BatchHeader, length: int) -> Segment:
+    def _segment_for(self, last_offset: int, max_timestamp: int, length: int) -> Segment:
         if not self._segments:
             self._make_directory()
             self._segments.append(self._new_segment(self.log_end_offset))
-        elif self._is_full(self._segments[-1], header, length):
+        active = self._segments[-1]
+        if active.size and self._is_full(active, last_offset, max_timestamp, length):
             self.roll()
-        return self._segments[-1]
+            return self._segments[-1]
+        return active
 
-    def _is_full(self, active: Segment, header: BatchHeader, length: int) -> bool:
+    def _is_full(self, active: Segment, last_offset: int, max_timestamp: int, length: int) -> bool:
         config = self.config
-        if active.size == 0:
-            return False
-        if active.size + length > config.roll_bytes or header.last_offset - active.base_offset > _MAX_RELATIVE_OFFSET:
+        if active.size + length > config.roll_bytes or last_offset - active.base_offset > _MAX_RELATIVE_OFFSET:
             return True
         longest_ms = config.longest_segment_ms
         if config.segment_jitter_ms:
             # The same for a segment each time, and another one for each segment, as when Kafka draws it.
             seed = crc32(f"{self.topic_id.hex()}-{self.index}-{active.base_offset}".encode())
             longest_ms -= seed % min(config.segment_jitter_ms, config.segment_ms)
-        return active.first_timestamp >= 0 and header.max_timestamp - active.first_timestamp > longest_ms
+        return active.first_timestamp >= 0 and max_timestamp - active.first_timestamp > longest_ms
 
     def roll(self) -> None:
         """Begins a new segment unless the last one is empty. Raises OSError; then nothing has changed."""
@@ -492,7 +494,7 @@ class PartitionLog:
         try:
             for header, length in scan(descriptor, os.fstat(descriptor).st_size, self.log_end_offset):
                 position = segment.size
-                segment.add(header, length)
+                segment.add(header.last_offset, header.max_timestamp, length)
                 self.log_end_offset = header.next_offset
                 if header.producer_id >= 0:
                     marker = _marker_in(segment.batch_at(position), header) if header.is_control else None

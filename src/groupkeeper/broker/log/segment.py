@@ -61,13 +61,12 @@ class Segment:
         """Largest batch timestamp, −1 when empty."""
         return self.index.max_timestamp
 
-    def append(self, header: BatchHeader, parts: Sequence[bytes | memoryview]) -> None:
-        """Writes one batch, whose bytes are in several parts, at the end and indexes it.
+    def append(self, last_offset: int, max_timestamp: int, length: int, parts: Sequence[bytes | memoryview]) -> None:
+        """Writes one batch of that many bytes, which are in several parts, at the end and indexes it.
 
         Raises OSError; then the file is as it was before, except for `TornTail`: what was written could not be cut off.
         """
         descriptor = self._files.descriptor(self.path)
-        length = header.size_in_bytes
         try:
             written = os.writev(descriptor, parts)
             if written < length:
@@ -80,13 +79,13 @@ class Segment:
             except OSError as error:
                 raise TornTail(error.errno, error.strerror, self.path) from error
             raise
-        self.add(header, length)
+        self.add(last_offset, max_timestamp, length)
 
-    def add(self, header: BatchHeader, length: int) -> None:
+    def add(self, last_offset: int, max_timestamp: int, length: int) -> None:
         """Indexes a batch that lies at the end of the file."""
         if self.size == 0:
-            self.first_timestamp = header.max_timestamp
-        self.index.add(header, self.size, length)
+            self.first_timestamp = max_timestamp
+        self.index.add(last_offset, max_timestamp, self.size, length)
         self.size += length
 
     def read_at(self, position: int, length: int) -> bytes:

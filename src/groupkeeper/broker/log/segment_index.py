@@ -16,7 +16,7 @@ from struct import Struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from groupkeeper.protocol.record_batch import BatchHeader
+    pass
 
 NO_TIMESTAMP = -1
 _PLACE_SIZE = 8
@@ -54,13 +54,13 @@ class SegmentIndex:
         self._timestamps = array("q")
         self._time_offsets = array("q")
 
-    def add(self, header: BatchHeader, position: int, length: int) -> None:
+    def add(self, last_offset: int, max_timestamp: int, position: int, length: int) -> None:
         """Takes note of the batch at a position, behind all others."""
-        if header.max_timestamp > self.max_timestamp:
-            self.max_timestamp = header.max_timestamp
-            self.max_timestamp_offset = header.last_offset
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
         if self._unindexed > self._interval:
-            self._offsets.append(header.last_offset)
+            self._offsets.append(last_offset)
             self._positions.append(position)
             self._add_time()
             self._unindexed = 0

@@ -14,6 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    Later = Callable[[], Awaitable[bytes | None]]
+    """Gives the answer to a request that has to wait for something."""
+
     from groupkeeper.broker.network.listeners import Listener
 
 _log = getLogger("groupkeeper.broker")
@@ -67,8 +70,8 @@ class Serving(Protocol):
     receive_buffer: memoryview
     max_request_bytes: int
 
-    def answer(self, connection: Connection, frame: bytes) -> Awaitable[bytes | None]:
-        """The answer's frame, or None when none is due. Raises `CloseConnection`."""
+    def answer(self, connection: Connection, frame: bytes) -> bytes | Later | None:
+        """The answer's frame, or None when none is due, or what gives it later. Raises `CloseConnection`."""
 
     def admit(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
         """Sets the identity of the peer of a listener with security, or its authentication."""
@@ -108,6 +111,7 @@ class Connection(asyncio.BufferedProtocol):
         self._at_end = False
         self._muted_until = 0.0
         self._active_at = self._loop.time()
+        self._later: Later | None = None
         self._is_serving = False
         self._is_closed = False
         self._end_timer: asyncio.TimerHandle | None = None
@@ -142,13 +146,22 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_closed:
             return
         self._active_at = self._loop.time()
+        chunk = bytes(self._server.receive_buffer[:nbytes])
+        waker = self._waker
         try:
-            self._cut(bytes(self._server.receive_buffer[:nbytes]))
-        except CloseConnection as reason:
-            self._close_because(reason)
-            return
-        if self._frames:
-            self._wake()
+            if waker is None or waker.done():
+                self._cut(chunk)
+                return
+            # While the task waits for requests, those are served here, up to one that must wait itself.
+            if self._is_frame(chunk):
+                must_wait = self._serve_frame(chunk[_SIZE_LENGTH:])
+            else:
+                self._cut(chunk)
+                must_wait = self._serve_ready()
+            if must_wait:
+                waker.set_result(None)
+        except Exception as error:
+            self._fail(error)
 
     def eof_received(self) -> bool:
         # What was received completely is still served (a produce with acks=0, for one); then the connection is closed.
@@ -186,6 +199,11 @@ class Connection(asyncio.BufferedProtocol):
         self._writable = None
 
     # ------------------------------------------------------------------ frames
+
+    def _is_frame(self, chunk: bytes) -> bool:
+        """Whether it is one frame, as all that a client sends that waits for each answer."""
+        size = len(chunk) - _SIZE_LENGTH
+        return not self._missing and not self._left and int.from_bytes(chunk[:4]) == size <= self.max_request_bytes
 
     def _cut(self, chunk: bytes) -> None:
         if self._missing:
@@ -234,38 +252,67 @@ class Connection(asyncio.BufferedProtocol):
 
     # ------------------------------------------------------------------ serving
 
+    def _serve_ready(self) -> bool:
+        """Serves requests until there are none, which returns False, or the task must wait for something."""
+        while self._frames and not self._is_closed:
+            if self._serve_frame(self._next_frame()):
+                return True
+        return False
+
+    def _serve_frame(self, frame: bytes) -> bool:
+        """Serves a request; returns whether the task must wait for something."""
+        answer = self._server.answer(self, frame)
+        if callable(answer):
+            self._later = answer
+            return True
+        if answer is not None:
+            self._send(answer)
+        return bool(self._muted_until or self._writable is not None or (self._frames and not self._out))
+
     async def _serve(self) -> None:
         transport = self._transport
         assert transport is not None
         try:
             while True:
-                while self._frames and not self._is_closed:
-                    self._is_serving = True
-                    answer = await self._server.answer(self, self._next_frame())
-                    self._is_serving = False
-                    if answer is not None:
-                        self._send(answer)
-                    if self._muted_until:
-                        await self._rest()
-                    if self._writable is not None:
-                        await self._writable
-                    elif not self._out and self._frames:
-                        # Much was answered at once: other connections get their turn.
-                        await asyncio.sleep(0)
+                if self._later is not None and not self._is_closed:
+                    await self._answer_later(self._later)
+                if self._muted_until:
+                    await self._rest()
+                if self._writable is not None:
+                    await self._writable
+                elif self._frames and not self._out:
+                    # Much was answered at once: other connections get their turn.
+                    await asyncio.sleep(0)
+                if self._serve_ready():
+                    continue
                 if self._at_end:
                     self._flush()
                     return
                 self._waker = self._loop.create_future()
                 await self._waker
-        except CloseConnection as reason:
-            self._close_because(reason)
-        except Exception:
-            _log.exception("serving %s failed, its connection is closed", self.client_host)
+                self._waker = None
+        except Exception as error:
+            self._fail(error)
         finally:
             # However serving ends: a connection that is not served must not stay open.
             self._hang_up()
             if self._is_tls and self._at_end:
                 self._server.connections.discard(self)
+
+    async def _answer_later(self, later: Later) -> None:
+        self._later = None
+        self._is_serving = True
+        answer = await later()
+        self._is_serving = False
+        if answer is not None:
+            self._send(answer)
+
+    def _fail(self, error: Exception) -> None:
+        if isinstance(error, CloseConnection):
+            self._close_because(error)
+        else:
+            _log.error("serving %s failed, its connection is closed", self.client_host, exc_info=error)
+            self._hang_up()
 
     def mute(self, seconds: float) -> None:
         """Delays the following requests by this time; the current request is answered at once."""

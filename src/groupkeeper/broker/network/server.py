@@ -6,6 +6,7 @@ import asyncio
 import socket
 from functools import partial
 from logging import getLogger
+from time import perf_counter
 
 from groupkeeper.broker.api_table import API_VERSIONS, TABLE, Api
 from groupkeeper.broker.call import Call
@@ -21,6 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from groupkeeper.broker.api_table import Reply
+    from groupkeeper.broker.network.connection import Later
     from groupkeeper.broker.network.listeners import Listener
     from groupkeeper.broker.network.timed import Timed
     from groupkeeper.broker.node import Node
@@ -119,8 +122,7 @@ class Server:
         else:
             from groupkeeper.broker.network.authentication import Authentication
 
-            before_login = partial(self.serve, is_counted=False)
-            connection.admission = Authentication(connection, self._broker, before_login, self.refuse)
+            connection.admission = Authentication(connection, self._broker, self._serve_before_login, self.refuse)
 
     def _take_certificate(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
         certificate = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -137,31 +139,35 @@ class Server:
         if audit is not None:
             audit.login(connection.listener, connection.client_host, "SSL", principal, reason)
 
-    def answer(self, connection: Connection, frame: bytes) -> Awaitable[bytes | None]:
-        """The answer's frame, or None when none is due. Raises `CloseConnection`."""
+    def answer(self, connection: Connection, frame: bytes) -> bytes | Later | None:
+        """The answer's frame, or None when none is due, or what gives it later. Raises `CloseConnection`."""
         admission = connection.admission
         if admission is not None and admission.wants(frame):
-            return admission.answer(frame)
-        return self.serve(connection, frame)
+            return partial(admission.answer, frame)
+        return self._serve(connection, frame)
 
     def refuse(self, connection: Connection, frame: bytes, error: KafkaError) -> bytes | None:
         """The answer with an error to a request; None to one that can't be answered."""
         header, position = decode_request_header(frame)
-        api = TABLE.get(header.request_api_key)
-        if api is None or not api.lowest <= header.request_api_version <= api.highest_of(self._broker.config):
+        api = self._api_of(header)
+        if api is None:
             return None
         message, _ = decode_prefix(api.request, frame, header.request_api_version, position)
         refusal = _refusal(api, self._call(connection, header, message), error)
         return encode_response(header.correlation_id, refusal, header.request_api_version)
 
-    async def serve(self, connection: Connection, frame: bytes, *, is_counted: bool = True) -> bytes | None:
+    async def _serve_before_login(self, connection: Connection, frame: bytes) -> bytes | None:
+        answer = self._serve(connection, frame, is_counted=False)
+        return await answer() if callable(answer) else answer
+
+    def _serve(self, connection: Connection, frame: bytes, *, is_counted: bool = True) -> bytes | Later | None:
         """`answer` for an authenticated client. Not `is_counted`: without quotas, as the client is not known yet."""
         try:
             header, position = decode_request_header(frame)
         except (MalformedMessage, UnsupportedMessageVersion) as error:
             raise CloseConnection(str(error)) from None
-        api = TABLE.get(header.request_api_key)
-        if api is None or not api.lowest <= header.request_api_version <= api.highest_of(self._broker.config):
+        api = self._api_of(header)
+        if api is None:
             return self._answer_unsupported(header)
         try:
             # Bytes may follow, as with Kafka: librdkafka leaves three behind Metadata for all topics.
@@ -169,7 +175,19 @@ class Server:
         except MalformedMessage as error:
             raise CloseConnection(f"malformed {api_name(api.key)} request: {error}") from None
         call = self._call(connection, header, message)
-        return await self._respond(api, call, connection, len(frame) if is_counted else None)
+        size = len(frame) if is_counted else None
+        if api.reply is None or self._broker.has_faults:
+            return partial(self._respond, api, call, connection, size)
+        return self._reply(api, api.reply, call, connection, size)
+
+    def _api_of(self, header: RequestHeader) -> Api | None:
+        """The API of a request, with its module; None for one that is not served, or not in this version."""
+        api = TABLE.get(header.request_api_key)
+        if api is None or not api.lowest <= header.request_api_version <= api.highest_of(self._broker.config):
+            return None
+        if not api.is_loaded:
+            api.load()
+        return api
 
     def _call(self, connection: Connection, header: RequestHeader, message: RootMessage) -> Call:
         return Call(
@@ -178,35 +196,45 @@ class Server:
             header.correlation_id,
             header.client_id,
             message,
-            client_host=connection.client_host,
-            listener=connection.listener,
-            identity=connection.identity,
-            security_protocol=connection.security_protocol,
-            received_ms=self._broker.now_ms(),
+            connection.client_host,
+            connection.listener,
+            connection.identity,
+            connection.security_protocol,
+            self._broker.now_ms(),
         )
+
+    def _reply(self, api: Api, reply: Reply, call: Call, connection: Connection, size: int | None) -> bytes:
+        """The answer to a request that has to wait for nothing. `size` as in `_respond`."""
+        is_timed = size is not None and self._broker.quotas.is_used
+        began = perf_counter() if is_timed else 0.0
+        try:
+            response = reply(self._broker, call)
+            answer = encode_response(call.correlation_id, response, call.api_version)
+        except Exception as error:
+            response, answer = _failure(api, call, error)
+        if not is_timed or size is None:
+            return answer
+        return self._throttled(call, connection, size, response, answer, perf_counter() - began)
 
     async def _respond(self, api: Api, call: Call, connection: Connection, size: int | None) -> bytes | None:
         """`size` of the request, in bytes; None: quotas don't count it."""
-        quotas = self._broker.quotas
         work = self._carry_out(api, call, connection)
-        timed = _timed(work) if quotas.table and size is not None else None
-        response: RootMessage | None
+        timed = _timed(work) if size is not None and self._broker.quotas.is_used else None
         try:
             response = await (work if timed is None else timed)
-            answer = None if response is None else encode_response(call.correlation_id, response, call.api_version)
-        except CloseConnection:
-            raise
-        except KafkaError as error:
-            response = _refusal(api, call, error)
-            answer = encode_response(call.correlation_id, response, call.api_version)
-        except Exception:
-            _log.exception("%s version %d from %s failed", api_name(api.key), call.api_version, call.client_host)
-            response = _refusal(api, call, UnknownServerError())
-            answer = encode_response(call.correlation_id, response, call.api_version)
-        if timed is None or size is None:
-            return answer
+            answer = b"" if response is None else encode_response(call.correlation_id, response, call.api_version)
+        except Exception as error:
+            response, answer = _failure(api, call, error)
+        if timed is not None and size is not None:
+            answer = self._throttled(call, connection, size, response, answer, timed.seconds)
+        return answer or None
+
+    def _throttled(
+        self, call: Call, connection: Connection, size: int, response: RootMessage | None, answer: bytes, seconds: float
+    ) -> bytes:
+        """Counts a request that was handled in so many seconds, and tells its client how long to wait."""
         own_ms = getattr(response, "throttle_time_ms", 0)
-        throttle_ms = max(quotas.throttle_ms(call, size, len(answer or b""), timed.seconds), own_ms)
+        throttle_ms = max(self._broker.quotas.throttle_ms(call, size, len(answer), seconds), own_ms)
         if throttle_ms:
             connection.mute(throttle_ms / 1000)
         if throttle_ms == own_ms or response is None or "throttle_time_ms" not in response.__slots__:
@@ -224,6 +252,18 @@ class Server:
         api = TABLE[API_VERSIONS]
         answer = ApiVersionsResponse(UnsupportedVersion.code, [ApiVersion(API_VERSIONS, api.lowest, api.highest)])
         return encode_response(header.correlation_id, answer, 0)
+
+
+def _failure(api: Api, call: Call, error: Exception) -> tuple[RootMessage, bytes]:
+    """The response to a request that raised an error, and its frame."""
+    if isinstance(error, CloseConnection):
+        raise error
+    if not isinstance(error, KafkaError):
+        name = api_name(api.key)
+        _log.error("%s version %d from %s failed", name, call.api_version, call.client_host, exc_info=error)
+        error = UnknownServerError()
+    response = _refusal(api, call, error)
+    return response, encode_response(call.correlation_id, response, call.api_version)
 
 
 def _timed(work: Awaitable[RootMessage | None]) -> Timed[RootMessage | None]:

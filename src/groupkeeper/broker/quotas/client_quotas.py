@@ -59,7 +59,11 @@ class Mutations:
 
 
 class ClientQuotas:
-    """Of one broker. Changes are on disk before they hold."""
+    """Of one broker. Changes are on disk before they hold.
+
+    Attributes:
+        is_used: whether any quota is set.
+    """
 
     def __init__(self, directory: StorageDirectory, config: Config) -> None:
         """Reads what the directory holds. Raises `InvalidSetting`."""
@@ -73,6 +77,7 @@ class ClientQuotas:
         self._journal.begin(
             _entry(entity, key, value) for entity, quotas in self.table.items() for key, value in quotas.items()
         )
+        self.is_used = bool(self.table)
 
     def alter(self, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool) -> None:
         """Sets quotas of an entity, and removes those with the value None. Raises `InvalidRequest`,
@@ -86,6 +91,7 @@ class ClientQuotas:
             if not validate_only and self.table.get(entity, key) != value:
                 self._journal.write(_entry(entity, key, value))
                 self.table.put(entity, key, value)
+        self.is_used = bool(self.table)
 
     def throttle_ms(self, call: Call, request_size: int, response_size: int, handled_s: float) -> int:
         """For how long the client has to wait after this request, which is counted; it took so much of our time."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.meters import ShareMeters
-    from groupkeeper.coordinator.kernel.result import ProducerEpoch
     from groupkeeper.coordinator.share_state.coordinator import ShareStateResult
     from groupkeeper.protocol.record_batch import BatchHeader, Record
     from groupkeeper.protocol.share_state_topic import ShareStateRecord
@@ -42,7 +41,7 @@ class ShareStateShard(HostedShard["ShareStateRecord"]):
         codec: int,
         meters: ShareMeters,
     ) -> None:
-        super().__init__(log, CODECS[codec])
+        super().__init__(log, CODECS[codec], meters.wrote)
         self.coordinator = ShareStateCoordinator(settings)
         self.loaded = asyncio.Event()
         self._now_ms = now_ms
@@ -58,11 +57,8 @@ class ShareStateShard(HostedShard["ShareStateRecord"]):
     def _encode(self, record: ShareStateRecord) -> tuple[bytes, bytes | None]:
         return encode_share_state(record)
 
-    def _apply(self, record: ShareStateRecord, offset: int, transaction: ProducerEpoch | None) -> None:
+    def _apply(self, record: ShareStateRecord, offset: int, producer_id: int) -> None:
         self.coordinator.replay(record, offset)
-
-    def _appended(self, since_ns: int) -> None:
-        self._meters.wrote(since_ns)
 
     def _resume(self) -> None:
         self.loaded.set()

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from groupkeeper.coordinator.classic.checks import check_generation, check_member
-from groupkeeper.coordinator.classic.group import ClassicGroup
+from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.offset_store import BaseTime, commit_time
 from groupkeeper.coordinator.kernel.result import Call
@@ -19,19 +19,18 @@ from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCom
 
 def check_commit(group: ClassicGroup, topics: TopicsImage, call: Call, request: OffsetCommitRequest) -> tuple[Arm, ...]:
     """Raises what refuses the whole commit; returns the renewal of the member's session."""
-    generation = request.generation_id_or_member_epoch
+    generation, member_id = request.generation_id_or_member_epoch, request.member_id
     if generation < 0:
         if group.state is GroupState.EMPTY:
             return ()
-        if not request.member_id and request.group_instance_id is None:
+        if not member_id and request.group_instance_id is None:
             raise UnknownMemberId
     roster = group.roster
-    check_member(roster, request.member_id, request.group_instance_id)
+    check_member(roster, member_id, request.group_instance_id)
     check_generation(roster, generation)
-    if group.state is GroupState.COMPLETING_REBALANCE:
+    if type(group.soft.rebalance) is Syncing:
         raise RebalanceInProgress
-    timeout_ms = roster.members[request.member_id].session_timeout_ms
-    return (Arm(MemberSession(request.group_id, request.member_id), timeout_ms),)
+    return (Arm(MemberSession(request.group_id, member_id), roster.members[member_id].session_timeout_ms),)
 
 
 def check_transaction(group: ClassicGroup, topics: TopicsImage, request: TxnOffsetCommitRequest) -> None:

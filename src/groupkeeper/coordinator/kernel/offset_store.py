@@ -46,6 +46,8 @@ OffsetsByTopic: TypeAlias = Mapping[str, Mapping[int, CommittedOffset]]
 TopicPartition: TypeAlias = tuple[str, int]
 
 _NOTHING: OffsetsByTopic = {}
+_new_tuple = tuple.__new__
+"""Makes an offset in half the time: a start stores them by the million."""
 
 
 class OffsetView(Protocol):
@@ -91,14 +93,18 @@ class OffsetStore:
 
     def put(self, key: OffsetCommitKey, value: OffsetCommitValue, log_offset: int, producer_id: int) -> None:
         """Stores an offset record: committed, or pending when it is part of a producer's transaction."""
-        offset = CommittedOffset(
-            value.offset,
-            value.leader_epoch,
-            value.metadata,
-            value.commit_timestamp,
-            None if value.expire_timestamp == -1 else value.expire_timestamp,
-            value.topic_id,
-            log_offset,
+        expire_ms = None if value.expire_timestamp == -1 else value.expire_timestamp
+        offset = _new_tuple(
+            CommittedOffset,
+            (
+                value.offset,
+                value.leader_epoch,
+                value.metadata,
+                value.commit_timestamp,
+                expire_ms,
+                value.topic_id,
+                log_offset,
+            ),
         )
         if producer_id < 0:
             self._commit(key.group, key.topic, key.partition, offset)

@@ -57,6 +57,7 @@ from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 from groupkeeper.protocol.primitives import ZERO_UUID
 
 FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
+_COMMITS = Meter.OFFSET_COMMIT
 P = TypeVar("P")
 """A partition of either response."""
 
@@ -80,7 +81,7 @@ def commit(state: StateView, settings: Settings, call: Call, request: OffsetComm
         OffsetCommitResponse(0, topics),
         records=tuple(records),
         timers=timers,
-        marks=((Meter.OFFSET_COMMIT, len(records)),) if records else (),
+        marks=((_COMMITS, len(records)),) if records else (),
     )
 
 
@@ -101,7 +102,7 @@ def commit_transactional(state: StateView, settings: Settings, request: TxnOffse
         TxnOffsetCommitResponse(topics=topics),
         records=tuple(records),
         transaction=ProducerEpoch(request.producer_id, request.producer_epoch),
-        marks=((Meter.OFFSET_COMMIT, len(records)),) if records else (),
+        marks=((_COMMITS, len(records)),) if records else (),
     )
 
 

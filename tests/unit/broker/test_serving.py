@@ -1,0 +1,151 @@
+"""A connection serves what never waits in the call that brings the bytes, and everything in order."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from groupkeeper.broker import Broker
+from groupkeeper.broker.network.connection import Connection
+from groupkeeper.protocol.framing import encode_request
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
+from groupkeeper.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+
+
+class Socket(asyncio.Transport):
+    """Keeps the correlation ids of the replies that are written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.replied: list[int] = []
+        self.is_closed = False
+        self._changed = asyncio.Event()
+
+    def write(self, data: Any) -> None:
+        while data:
+            self.replied.append(int.from_bytes(data[4:8], "big"))
+            data = data[4 + int.from_bytes(data[:4], "big") :]
+        self._changed.set()
+
+    async def has(self, replies: int) -> None:
+        """Waits until so many replies are written."""
+        while len(self.replied) < replies:
+            self._changed.clear()
+            await asyncio.wait_for(self._changed.wait(), 5)
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    abort = close
+
+
+class Wire:
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.socket = Socket()
+        self.connection = Connection(broker.server, broker._listeners[0], lambda: None)
+        self.connection.connection_made(self.socket)
+
+    def feed(self, *data: bytes) -> None:
+        """The bytes arrive together."""
+        whole = b"".join(data)
+        self.connection.get_buffer(-1)[: len(whole)] = whole
+        self.connection.buffer_updated(len(whole))
+
+
+@pytest.fixture
+async def wire() -> AsyncIterator[Wire]:
+    async with Broker() as broker:
+        broker.topics.create("t", 1, {})
+        broker.groups.ensure_topic()
+        wire = Wire(broker)
+        await asyncio.sleep(0)  # its task begins to wait for requests
+        yield wire
+        await wire.connection.stop()
+
+
+def commit(number: int) -> bytes:
+    topics = [OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, number)])]
+    return encode_request(number, "c", OffsetCommitRequest("g", topics=topics), 8)
+
+
+def waits(number: int) -> bytes:
+    """A request that the task serves."""
+    return encode_request(number, "c", FindCoordinatorRequest("g"), 3)
+
+
+def offset(broker: Broker) -> int:
+    found = broker.groups.shard_of("g").coordinator.state.offsets.find("g", "t", 0)
+    assert found is not None
+    return found.committed_offset
+
+
+async def test_a_commit_is_answered_in_the_call_that_brings_it(wire: Wire) -> None:
+    wire.feed(commit(1))
+    assert wire.socket.replied == [1]
+    wire.feed(commit(2), commit(3), encode_request(4, "c", HeartbeatRequest("g", 1, "m"), 4))
+    assert wire.socket.replied == [1, 2, 3, 4]
+    assert offset(wire.broker) == 3
+
+
+async def test_a_request_in_pieces(wire: Wire) -> None:
+    frame = commit(7)
+    for end in range(1, len(frame)):
+        wire.feed(frame[end - 1 : end])
+        assert wire.socket.replied == []
+    wire.feed(frame[-1:] + frame[:9])
+    wire.feed(frame[9:])
+    assert wire.socket.replied == [7, 7]
+
+
+async def test_commits_behind_a_request_that_waits_keep_their_order(wire: Wire) -> None:
+    wire.feed(commit(1), waits(2), commit(3))
+    wire.feed(commit(4))
+    assert offset(wire.broker) == 1
+    await wire.socket.has(4)
+    assert wire.socket.replied == [1, 2, 3, 4]
+    wire.feed(commit(5))
+    await wire.socket.has(5)
+    assert offset(wire.broker) == 5
+
+
+async def test_others_have_their_turn_after_many_commits(wire: Wire) -> None:
+    wire.feed(*map(commit, range(1, 201)))
+    assert 0 < len(wire.socket.replied) < 100
+    await wire.socket.has(200)
+    assert wire.socket.replied == list(range(1, 201))
+
+
+async def test_nothing_is_served_after_a_request_that_closes_the_connection(wire: Wire) -> None:
+    broken = b"\x00\x00\x00\x09" + commit(2)[4:13]
+    wire.feed(commit(1), broken, commit(3))
+    assert wire.socket.is_closed
+    await asyncio.sleep(0)
+    assert (wire.socket.replied, offset(wire.broker)) == ([1], 1)
+
+
+async def test_a_client_that_does_not_read_is_not_served(wire: Wire) -> None:
+    wire.connection.pause_writing()
+    wire.feed(commit(1), commit(2))
+    await asyncio.sleep(0)
+    assert offset(wire.broker) == 1
+    wire.connection.resume_writing()
+    await wire.socket.has(2)
+    assert offset(wire.broker) == 2
+
+
+async def test_a_throttled_client_is_not_served_before_its_time(wire: Wire) -> None:
+    wire.connection.mute(0.05)
+    wire.feed(commit(1), commit(2))
+    await asyncio.sleep(0.01)
+    assert wire.socket.replied == [1]
+    await wire.socket.has(2)
