@@ -115,7 +115,7 @@ repeat `--context`, or give it a glob: `--context '*'` stands for all contexts, 
 then begins with the column CLUSTER. Each cluster is asked by itself: what fails of one is a problem with its name,
 and the others' rows are there all the same; clusters that take longer than a second come after the others. `--sort`
 and `--top` are about the rows of all of them. A group that is named needs not be in each of the clusters (but for
-`check`).
+`check`). `groups watch` says at once which clusters cannot be asked, and begins with each as soon as it can be.
 
 A context is a file of properties, `contexts/NAME.properties` in the folder `groupkeeper` of `$XDG_CONFIG_HOME`
 (default `~/.config`; `%APPDATA%` on Windows): `bootstrap.servers`, perhaps `command.config` (a file with more

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,14 +169,24 @@ def test_several_clusters_are_followed() -> None:
         end(process)
 
 
-def test_a_cluster_that_is_gone_is_told_while_others_are_watched(contexts: Any) -> None:
-    (contexts / "gone.properties").write_text(f"bootstrap.servers={GONE}\n")
+def test_a_cluster_that_is_gone_is_told_while_others_are_watched_and_joins_them(contexts: Any, tmp_path: Path) -> None:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        gone = f"127.0.0.1:{found.getsockname()[1]}"
+    (contexts / "gone.properties").write_text(f"bootstrap.servers={gone}\n")
     with watching(None, "--all-groups", "--context", "*", "--timeout", "300ms") as process:
         assert process.stderr is not None
-        assert process.stderr.readline().startswith(f"error: cluster gone: {GONE}: connection refused")
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=20)
-    assert "billing" in output
+        assert process.stderr.readline().startswith(f"error: cluster gone: {gone}: connection refused")
+        with BackgroundBroker(properties={**SETTINGS, "listeners": f"PLAINTEXT://{gone}"}):
+            asyncio.run(set_up(DR, gone, tmp_path))
+            assert process.stderr.readline() == "note: gone: it can be asked now\n"
+            assert process.stdout is not None
+            clusters = set()
+            while "gone" not in clusters:
+                clusters.add(process.stdout.readline().split()[0])
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=20)
+    assert clusters == {"CLUSTER", "prod", "dr", "gone"}
     assert "error:" not in errors
 
 

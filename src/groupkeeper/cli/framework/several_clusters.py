@@ -20,8 +20,11 @@ from groupkeeper.cli.framework.clusters import (
     cluster_of,
     is_pattern,
     pages_of,
+    refusals_of,
     write_report,
 )
+from groupkeeper.cli.framework.output import complain
+from groupkeeper.cli.framework.render import remark_text
 from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem
 from groupkeeper.cli.framework.terminal import Progress
 from groupkeeper.operations.selection import BadPattern, Choice, Names
@@ -35,6 +38,10 @@ _UNNAMED = "default"
 
 _PATIENCE_S = 1.0
 """How long to wait for slower clusters so that clusters are shown in the order of the command line."""
+
+
+_PAUSE_S = 2.0
+"""Until a cluster that failed is asked again."""
 
 
 class Named(NamedTuple):
@@ -184,9 +191,9 @@ def _all_pages(
     if len(clusters) == 1:
         [(name, cluster)] = clusters.items()
         return _pages_of_one(name, cluster, report, options, progress)
-    asked = {name: _pages_of(name, cluster, report, options, progress) for name, cluster in clusters.items()}
     if report.has_lines:
-        return _as_they_come(asked)
+        return _as_they_come([_pages_again(name, each, report, options, progress) for name, each in clusters.items()])
+    asked = {name: _pages_of(name, cluster, report, options, progress) for name, cluster in clusters.items()}
     patience_s = _PATIENCE_S if getattr(options, "sort", None) is None else None
     return _one_after_the_other(asked, _Absences(report.may_lack), patience_s)
 
@@ -220,7 +227,30 @@ def _in_cluster(page: Page, name: str) -> Page:
     return page._replace(rows=[{**row, CLUSTER.name: name} for row in page.rows])
 
 
-async def _as_they_come(asked: Mapping[str, AsyncGenerator[Page, None]]) -> AsyncGenerator[Page, None]:
+async def _pages_again(
+    name: str, cluster: Cluster | Problem, report: Report, options: Namespace, progress: Progress
+) -> AsyncGenerator[Page, None]:
+    """The pages of one cluster of a report that has no end: after a failure, which is told once, it is asked again."""
+    is_failing = False
+    while True:
+        async with aclosing(_pages_of(name, cluster, report, options, progress)) as pages:
+            async for page in pages:
+                if page.problems and is_failing:
+                    continue
+                if is_failing:
+                    progress.clear()
+                    complain(remark_text(f"{name}: it can be asked now"))
+                is_failing = bool(page.problems)
+                yield page
+        if isinstance(cluster, Problem) or not is_failing:
+            return
+        refusals: str | None = ""
+        while refusals is not None:
+            await asyncio.sleep(_PAUSE_S)
+            refusals = await refusals_of(cluster.bootstrap_server)
+
+
+async def _as_they_come(asked: Sequence[AsyncGenerator[Page, None]]) -> AsyncGenerator[Page, None]:
     """The pages of reports that have no end."""
     come: asyncio.Queue[Page | None] = asyncio.Queue()
 
@@ -229,7 +259,7 @@ async def _as_they_come(asked: Mapping[str, AsyncGenerator[Page, None]]) -> Asyn
             await come.put(page)
         await come.put(None)
 
-    following = [asyncio.create_task(follow(pages)) for pages in asked.values()]
+    following = [asyncio.create_task(follow(pages)) for pages in asked]
     left = len(following)
     try:
         while left:
