@@ -44,6 +44,13 @@ def verdicts(report: Any) -> list[tuple[str, str, str, object, object]]:
     return [tuple(row[name] for name in ("group", "measure", "verdict", "value", "limit")) for row in report["checks"]]
 
 
+@pytest.mark.parametrize("text", ["-1", "x", "1.5", "\N{SUPERSCRIPT TWO}"])
+def test_a_limit_is_a_number_from_0_on(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["check", "--max-lag", text, "--bootstrap-server", "h:1"])
+    assert f"argument --max-lag: {text!r}: expected a number from 0 on" in capsys.readouterr().err
+
+
 def test_limits_that_are_kept(check: Any) -> None:
     status, report = check("--max-lag", "8", "--max-time-lag", "10h", "--min-retention-margin", "30m")
     assert (status, report["checks"], report["problems"]) == (0, [], [])

@@ -58,7 +58,7 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_groups(command, is_required=False)
     add_topics(command)
     limits = command.add_argument_group("limits, at least one")
-    limits.add_argument("--max-lag", type=_number, metavar="N", help="offsets, of all partitions together")
+    limits.add_argument("--max-lag", type=values.number, metavar="N", help="offsets, of all partitions together")
     limits.add_argument(
         "--max-time-lag",
         type=values.span_ms,
@@ -67,32 +67,30 @@ def _add_arguments(command: ArgumentParser) -> None:
     )
     limits.add_argument(
         "--max-uncommitted",
-        type=_number,
+        type=values.number,
         metavar="N",
         help="offsets in partitions without a commit, which the lag lacks",
     )
-    limits.add_argument("--max-lost", type=_number, metavar="N", help="offsets that were removed before they were read")
+    limits.add_argument(
+        "--max-lost", type=values.number, metavar="N", help="offsets that were removed before they were read"
+    )
     limits.add_argument(
         "--min-retention-margin",
         type=values.span_ms,
         metavar="DURATION",
         help="time until retention.ms lets an unread record be removed",
     )
-    limits.add_argument("--max-rebalances", type=_number, metavar="N", help="seen within --within")
+    limits.add_argument("--max-rebalances", type=values.number, metavar="N", help="seen within --within")
     limits.add_argument(
         "--within", type=values.span_ms, default=60_000, metavar="DURATION", help="for --max-rebalances; default: 1m"
     )
-    limits.add_argument("--min-members", type=_number, metavar="N", help="members of the group")
+    limits.add_argument("--min-members", type=values.number, metavar="N", help="members of the group")
     limits.add_argument(
         "--state", type=values.listed_states, default=[], metavar="STATE[,STATE]", help="the states that are allowed"
     )
     command.add_argument("--show-ok", action="store_true", help="also groups that keep their limits")
     add_clusters(command)
     add_output(command)
-
-
-def _number(text: str) -> int:
-    return 0 if text == "0" else values.count(text)
 
 
 def _limits(options: Namespace) -> Limits:

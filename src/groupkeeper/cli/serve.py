@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import socket
 from argparse import ArgumentTypeError, Namespace
@@ -284,7 +285,9 @@ def _listen(host: str, port: int) -> socket.socket:
         family, _, _, _, address = found[0]
         return socket.create_server(address[:2], family=family)
     except OSError as problem:
-        raise OSError(f"cannot listen at {host}:{port}: {problem.strerror or problem}") from None
+        is_name = isinstance(problem, socket.gaierror) or problem.errno is None
+        why = problem.strerror or str(problem) if is_name else os.strerror(problem.errno or 0)
+        raise OSError(f"cannot listen at {host}:{port}: {why}; give another --host or --port") from None
 
 
 def _address(listening: socket.socket) -> str:

@@ -33,6 +33,7 @@ _CLOCK_ERROR_MS = 3_600_000
 _LATEST_MS = 2**63 - 1
 _LONGEST_TEXT = 500
 _BUSY_S = 5.0
+_WAY_OUT = "; give another file by --history, or --history off"
 
 
 class HistoryFailed(Exception):
@@ -127,7 +128,7 @@ class History:
         self._last: dict[int, Sample] = {}
         self._writes = 0
         self._lock = -1
-        with self._telling():
+        with self._telling(), self._beginning():
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))  # SQLite would let others read it
             self._lock = _locked(self.path)
@@ -392,8 +393,20 @@ class History:
     def _telling(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError) as problem:
+        except sqlite3.Error as problem:
             raise HistoryFailed(f"{self.path}: {problem}") from problem
+        except OSError as problem:
+            raise HistoryFailed(f"{self.path}: {_reason(problem, self.path)}") from problem
+
+    @contextmanager
+    def _beginning(self) -> Iterator[None]:
+        """What opens the file: whoever chose it reads why it cannot be opened."""
+        try:
+            yield
+        except sqlite3.Error as problem:
+            raise HistoryFailed(f"{self.path}: {problem}{_WAY_OUT}") from problem
+        except OSError as problem:
+            raise HistoryFailed(f"{self.path}: {_reason(problem, self.path)}{_WAY_OUT}") from problem
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -405,6 +418,15 @@ class History:
             if self._file.in_transaction:
                 self._file.execute("ROLLBACK")
             raise
+
+
+def _reason(problem: OSError, path: Path) -> str:
+    """In words, with the file that it is about where that is another one."""
+    if isinstance(problem, (FileExistsError, NotADirectoryError)):
+        return f"{next((str(each) for each in path.parents if each.is_file()), path.parent)} is a file and no folder"
+    about = problem.filename
+    where = f" ({about})" if about is not None and str(about) != str(path) else ""
+    return f"{problem.strerror or problem}{where}"
 
 
 def sample_of(group: GroupView, at_ms: int) -> Sample:

@@ -115,12 +115,7 @@ def _rule(table: Table, webhooks: Mapping[str, Webhook]) -> Rule:
         states=frozenset(table.take("states", _states, [])),
     )
     is_of_cluster = table.take("cluster_unreachable", _truth, False)
-    if bool(limits) == is_of_cluster:
-        raise BadTable(f"{table.where}: expected limits, or cluster_unreachable = true, and not both")
     to = tuple(table.take("to", as_texts, list(webhooks)))
-    for each in to:
-        if each not in webhooks:
-            raise BadTable(f"{table.where}: there is no [webhook.{each}]")
     rule = Rule(
         name,
         limits,
@@ -136,6 +131,11 @@ def _rule(table: Table, webhooks: Mapping[str, Webhook]) -> Rule:
         is_of_cluster,
     )
     table.end()
+    if bool(limits) == is_of_cluster:
+        raise BadTable(f"{table.where}: expected limits, or cluster_unreachable = true, and not both")
+    for each in to:
+        if each not in webhooks:
+            raise BadTable(f"{table.where}: there is no [webhook.{each}]")
     return rule
 
 
@@ -154,6 +154,9 @@ def _silence(table: Table) -> Silence:
 
 def _webhook(table: Table, name: str, folder: Path) -> Webhook:
     given = {key: table.take(key, as_text, None) for key in ("url", "url_file", "url_variable")}
+    template = table.take("template", _template, Template.JSON)
+    repeat_ms = table.take("repeat", _repeat_ms, _REPEAT_MS[template])
+    table.end()
     told = [key for key, value in given.items() if value is not None]
     if len(told) != 1:
         raise BadTable(f"{table.where}: expected one of url, url_file, url_variable")
@@ -169,9 +172,6 @@ def _webhook(table: Table, name: str, folder: Path) -> Webhook:
         url = os.environ.get(value, "").strip()
     if not url.startswith(("http://", "https://")):
         raise BadTable(f"{table.where}: {told[0]} gives no http:// or https:// address")  # which may be a secret
-    template = table.take("template", _template, Template.JSON)
-    repeat_ms = table.take("repeat", _repeat_ms, _REPEAT_MS[template])
-    table.end()
     return Webhook(name, url, template, repeat_ms or None)
 
 

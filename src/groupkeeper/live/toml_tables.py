@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from groupkeeper.operations.selection import BadPattern, Names
@@ -32,12 +33,16 @@ class Table:
     def __init__(self, where: str, table: Mapping[str, Any]) -> None:
         self.where = where
         self._left = dict(table)
+        self._known: list[str] = []
 
     def take(self, key: str, read: Callable[[Any], Any], *default: Any) -> Any:
         """What ``read`` makes of a key's value, else the default. Raises BadTable."""
+        self._known.append(key)
         if key not in self._left:
             if not default:
-                raise BadTable(f"{self.where}: {key} is missing")
+                near = get_close_matches(key, self._left, 1)
+                meant = f"; {near[0]!r} is not known here" if near else ""
+                raise BadTable(f"{self.where}: {key} is missing{meant}")
             return default[0]
         value = self._left.pop(key)
         try:
@@ -48,7 +53,10 @@ class Table:
     def end(self) -> None:
         """Raise BadTable when there are keys that were not read."""
         if self._left:
-            raise BadTable(f"{self.where}: {next(iter(self._left))!r} is not known here")
+            key = next(iter(self._left))
+            near = get_close_matches(key, self._known, 1)
+            meant = f"; {near[0]!r} is" if near else f"; known: {', '.join(self._known)}"
+            raise BadTable(f"{self.where}: {key!r} is not known here{meant}")
 
 
 def as_text(value: Any) -> str:

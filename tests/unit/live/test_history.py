@@ -325,7 +325,13 @@ def test_files_that_are_no_history_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(HistoryFailed, match="not a database"):
         History(path)
     assert path.read_text().startswith("remember the milk")
-    with pytest.raises(HistoryFailed, match="directory"):
+    below = tmp_path / "file" / "folder" / "h.sqlite"
+    (tmp_path / "file").touch()
+    with pytest.raises(HistoryFailed) as refused:
+        History(below)
+    said = f"{below}: {tmp_path / 'file'} is a file and no folder; give another file by --history, or --history off"
+    assert str(refused.value) == said
+    with pytest.raises(HistoryFailed, match=r": Is a directory; give another file by --history"):
         History(tmp_path)
     newer = tmp_path / "newer.sqlite"
     History(newer).close()

@@ -262,6 +262,13 @@ def _checkpoint(text: str) -> Checkpoint:
     return Checkpoint(cluster, name, path)
 
 
+def number(text: str) -> int:
+    """How many, perhaps none."""
+    if not (text.isascii() and text.isdecimal()):
+        raise ArgumentTypeError(f"{text!r}: expected a number from 0 on")
+    return int(text)
+
+
 def count(text: str) -> int:
     """How many, at least 1."""
     if not (text.isascii() and text.isdecimal() and int(text) > 0):

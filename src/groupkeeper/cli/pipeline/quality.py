@@ -39,7 +39,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_directory(parser)
     limits = parser.add_argument_group("limits")
     limits.add_argument(
-        "--max-rejects", type=_number, default=0, metavar="N",
+        "--max-rejects", type=values.number, default=0, metavar="N",
         help="records that could not be decoded, in each cluster; default: 0",
     )  # fmt: skip
     limits.add_argument(
@@ -48,10 +48,6 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--show-ok", action="store_true", help="also checks that found nothing")
     add_clusters(parser, "no log is read; offsets without a row are unknown")
     add_output(parser)
-
-
-def _number(text: str) -> int:
-    return 0 if text == "0" else values.count(text)
 
 
 def _run(options: Namespace) -> int:
