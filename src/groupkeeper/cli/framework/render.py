@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem, Row, Shape, Value
+
+K = TypeVar("K")
 
 BOLD, RED, GREEN, YELLOW = "1", "31", "32", "33"
 
@@ -139,12 +141,7 @@ class TableWriter:
         if isinstance(rows[0][self._columns[-1]], list | tuple):
             sizes[self._columns[-1]] = min(sizes[self._columns[-1]], _LEAST)
         names = [name for name in self._columns if any(isinstance(row[name], str) for row in rows)]
-        over = sum(sizes.values()) + len(_GAP) * (len(sizes) - 1) - self._limit
-        most = max((sizes[name] for name in names), default=0)
-        while over > 0 and most > _LEAST_NAME:
-            most -= 1
-            over -= sum(sizes[name] > most for name in names)
-        return {name: most for name in names if sizes[name] > most}
+        return room_for(sizes, names, self._limit)
 
     def _cut(self, texts: Sequence[str], rows: Sequence[Row]) -> list[str]:
         """Lists of partitions in the last column, no longer than there is room."""
@@ -232,6 +229,18 @@ def printable(text: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode() for char in text
     )
+
+
+def room_for(sizes: Mapping[K, int], names: Collection[K], limit: int) -> Mapping[K, int]:
+    """How wide those of the columns may be that are cut so that the table is no wider than ``limit``, of those with
+    names: the widest first, to the same width.
+    """
+    over = sum(sizes.values()) + len(_GAP) * (len(sizes) - 1) - limit
+    most = max((sizes[name] for name in names), default=0)
+    while over > 0 and most > _LEAST_NAME:
+        most -= 1
+        over -= sum(sizes[name] > most for name in names)
+    return {name: most for name in names if sizes[name] > most}
 
 
 def shortened(text: str, size: int) -> str:

@@ -14,8 +14,8 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.output import complain, say
-from groupkeeper.cli.framework.render import BOLD, GREEN, RED, YELLOW, width
-from groupkeeper.cli.framework.terminal import has_colour
+from groupkeeper.cli.framework.render import BOLD, GREEN, RED, WIDTH, YELLOW, room_for, shortened, width
+from groupkeeper.cli.framework.terminal import columns_of, has_colour, is_terminal
 from groupkeeper.cli.pipeline.family import (
     add_checkpoints,
     add_clusters,
@@ -114,7 +114,9 @@ def _run(options: Namespace) -> int:
     if options.output == "json":
         say(_json_text(report, target, [each._asdict() for each in problems]))
     else:
-        say(f"{summary_text(report, is_coloured=has_colour(sys.stdout, 'auto'))}\nreport: {target}\n")
+        limit = max(WIDTH, columns_of(sys.stdout)) if is_terminal(sys.stdout) else None
+        short = summary_text(report, is_coloured=has_colour(sys.stdout, "auto"), limit=limit)
+        say(f"{short}\nreport: {target}\n")
     return _FAILED if problems else 0
 
 
@@ -127,8 +129,8 @@ def _target(options: Namespace) -> str:
     return os.path.join(local, _FILE)
 
 
-def summary_text(report: Report, *, is_coloured: bool = False) -> str:
-    """The report in short; colours are all that a terminal gets beside text."""
+def summary_text(report: Report, *, is_coloured: bool = False, limit: int | None = None) -> str:
+    """The report in short; colours are all that a terminal gets beside text. ``limit``: names are cut to that width."""
     from groupkeeper.pipeline.report import page, words
 
     tone, sentence = page.verdict(report)
@@ -139,7 +141,7 @@ def summary_text(report: Report, *, is_coloured: bool = False) -> str:
     if report.missing:
         lines.append(f"not in the directory: {', '.join(report.missing)}")
     for title, heads, rows, total in (_clusters(report), _worst(report), _rewinds(report), _stale(report)):
-        lines += _table(title, heads, rows, is_coloured, total)
+        lines += _table(title, heads, rows, is_coloured, total, limit)
     return "\n".join(lines) + "\n"
 
 
@@ -218,14 +220,27 @@ def _spark(lags: Sequence[int]) -> str:
     return "".join(_BLOCKS[step * (len(_BLOCKS) - 1) // top] for step in steps)
 
 
-def _table(title: str, heads: list[str], rows: list[list[str]], is_coloured: bool, total: int) -> list[str]:
+def _table(
+    title: str, heads: list[str], rows: list[list[str]], is_coloured: bool, total: int, limit: int | None
+) -> list[str]:
     """A title, a header and the rows; numbers stand on the right. Nothing without rows."""
     if not rows:
         return []
     left = f", the first {len(rows)} of {total:,}" if total > len(rows) else ""
     columns = list(zip(heads, *rows, strict=True))
-    sizes = [min(_WIDEST, max(map(width, column))) for column in columns]
     to_right = [all(map(_is_amount, column[1:])) for column in columns]
+    if limit is not None:
+        whole = {at: max(map(width, column)) for at, column in enumerate(columns)}
+        room = room_for(whole, [at for at in whole if not to_right[at]], limit)
+        rows = [
+            [
+                text if width(text) <= room.get(at, whole[at]) else shortened(text, room[at])
+                for at, text in enumerate(row)
+            ]
+            for row in rows
+        ]
+        columns = list(zip(heads, *rows, strict=True))
+    sizes = [min(_WIDEST, max(map(width, column))) for column in columns]
     lines = ["", _painted(title, BOLD if is_coloured else "") + left]
     for row in [heads, *rows]:
         cells: list[str] = []

@@ -174,6 +174,15 @@ def test_what_is_shown_is_what_the_rows_say() -> None:
     assert "1 of 2 groups needs attention." in short
 
 
+def test_the_summary_fits_a_terminal_with_long_names() -> None:
+    long = "settlement-and-reconciliation-service.production.eu-west-1.v2"
+    report = a_report([a_group(long, cluster=f"{long}-cluster")])
+    clusters = tuple(report.clusters[0]._replace(cluster=f"{long}-{name}") for name in ("cluster", "dr"))
+    report = report._replace(clusters=clusters)
+    assert max(map(len, summary_text(report, limit=100).splitlines())) <= 100
+    assert long in summary_text(report)
+
+
 def test_an_empty_fleet_and_one_without_commits() -> None:
     empty = a_report([], measured_time=None, since=None, until=None)
     assert "There are no consumer groups." in page(empty)
