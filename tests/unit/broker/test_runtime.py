@@ -85,6 +85,19 @@ async def test_restart_keeps_groups_and_offsets(tmp_path: Path) -> None:  # GR-0
         assert await peer.fetch(group_id="simple") == {T1: (6, NONE)}
 
 
+async def test_all_coordinators_see_new_topics_when_one_starts_again_before_the_next_request(peer: Peer) -> None:
+    await peer.commit({T0: 5})
+    groups = peer.broker.groups
+    peer.broker.topics.create("u", 3, {})
+    index = groups.partition_of("other")
+    assert index != groups.partition_of("g")
+    groups.resign(index)
+    groups.elect(index)
+    await wait_until_loaded(peer.broker)
+    await peer.commit({T0: 6})
+    assert ["u" in shard.coordinator.state.topics.topics for shard in groups.shards] == [True] * 4
+
+
 async def test_records_of_one_operation_are_one_batch(peer: Peer) -> None:  # GR-09, GR-01
     await peer.commit({T0: 5, T1: 6})
     shard_log = peer.broker.topics.partition(OFFSETS_TOPIC, 3)

@@ -124,6 +124,8 @@ class GroupRuntime(ShardHost[Shard]):
     def _new_shard(self, log: PartitionLog) -> Shard:
         codec = self._broker.config.offsets_topic_compression_codec
         shard = Shard(log, self.settings, self._broker.now_ms, self.meters, codec, self._do_share_work)
+        if self._watch.is_stale:
+            self._see_topics()
         shard.see_topics(self._watch.image)
         shard.coordinator.apply(SettingsChange(self._broker.group_configs.effective_by_group))
         return shard
