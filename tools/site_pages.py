@@ -42,6 +42,8 @@ REFERENCE = {
 """Pages of the reference, with what each describes."""
 
 _LINK = re.compile(r"(?<=\]\()(?P<target>[^)#\s:]+)(?P<part>#[^)\s]*)?(?=\))")
+_OUTSIDE = re.compile(r"\[(?P<text>[^\]]+)\]\((?:\.\./)*(?P<place>(?:LICENSE|NOTICE|examples/)[^)]*)\)")
+"""Links to files that aren't on the site."""
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -54,11 +56,11 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Links from docs/ to pages of the root lead to where those are on the site."""
+    """Links from docs/ to pages of the root lead to where those are on the site; those to other files become code."""
     depth = "../" * page.file.src_uri.count("/")
     for name, source in OWN_PAGES.items():
         markdown = markdown.replace(f"]({depth}../{source}", f"]({depth}{name}")
-    return markdown
+    return _OUTSIDE.sub(r"\g<text> (`\g<place>`)", markdown)
 
 
 def pages() -> Iterable[tuple[str, str]]:
@@ -80,4 +82,4 @@ def _moved(text: str) -> str:
         return names.get(place, place) + part
 
     text = _LINK.sub(target, text)
-    return re.sub(r"\[([^\]]+)\]\(((?:LICENSE|NOTICE|examples/)[^)]*)\)", r"\1 (`\2`)", text)
+    return _OUTSIDE.sub(r"\g<text> (`\g<place>`)", text)
