@@ -78,6 +78,11 @@ def cpu_of(work: Callable[[], object]) -> float:
     return sum(seen.cpu_s - before.get(pid, 0) for pid, seen in _family(os.getpid()))
 
 
+def memory_of() -> float:
+    """MB that this process and its descendants are resident with."""
+    return sum(seen.memory_mb for _, seen in _family(os.getpid()))
+
+
 def _heap(directory: Path) -> tuple[float, float]:
     """The most that the heap took, and what was usually in use behind a collection."""
     found = [[tuple(map(int, pair)) for pair in _COLLECTION.findall(path.read_text())] for path in directory.iterdir()]

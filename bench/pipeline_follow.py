@@ -1,7 +1,8 @@
 """How far behind `follow` is with many clusters: by commit, from its record's time to its file in the history.
 
 So many embedded brokers, in two processes, each with a group that commits all the time. One of them answers each fetch
-late, and one address has nobody behind it. Figures are told of the time after the first refresh.
+late, and one address has nobody behind it. Figures are told of the time after the first refresh; memory is that of
+Spark, its workers and the job, from time to time, files are those of the directory.
 
 PIPELINE_CLUSTERS sets their number (20), PIPELINE_COMMITS the commits of each per second (50), PIPELINE_SECONDS how
 long it is followed after the first refresh (120).
@@ -23,7 +24,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench._family import cpu_of
+from bench._family import cpu_of, memory_of
 from groupkeeper.broker import Broker
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
@@ -35,6 +36,7 @@ SECONDS = int(os.environ.get("PIPELINE_SECONDS", "120"))
 PROCESSES = 2
 INTERVAL_S, REFRESH_S = 5, 30
 SLOW_MS = 3_000
+LOOK_S = 10
 DEAD = "127.0.0.1:9"
 TOPIC = "orders"
 
@@ -97,13 +99,17 @@ def follow_them(addresses: list[str], directory: str) -> None:
         time.sleep(0.2)
     first = time.time()
     print(f"{len(addresses)} clusters: first refresh after {first - began:.1f} s", flush=True)
-    cpu_s = cpu_of(lambda: time.sleep(SECONDS))
+    sizes: list[tuple[float, int]] = []
+    cpu_s = cpu_of(lambda: _look(directory, sizes))
     end = time.time()
     stop.set()
     thread.join()
     print(
         f"CPU of Spark and its workers: {cpu_s / SECONDS:.2f} cores; refreshes: {len(told.refreshed) - 1}", flush=True
     )
+    for what, number in (("MB of memory", 0), ("files", 1)):
+        told_of = [each[number] for each in sizes]
+        print(f"{what}: " + ", ".join(f"{each:.0f}" for each in told_of[:: max(1, len(told_of) // 8)]), flush=True)
     for name, delays in _delays(directory, first + 1, end).items():
         if len(delays):
             p50, p95, most = (float(np.percentile(delays, each)) for each in (50, 95, 100))
@@ -113,6 +119,14 @@ def follow_them(addresses: list[str], directory: str) -> None:
     for text in dict.fromkeys(told.problems):
         print(f"told: {text} ({told.problems.count(text)} times)")
     spark.stop()
+
+
+def _look(directory: str, sizes: list[tuple[float, int]]) -> None:
+    """Memory and files, as long as figures are told of."""
+    until = time.monotonic() + SECONDS
+    while (left := until - time.monotonic()) > 0:
+        sizes.append((memory_of(), sum(1 for each in Path(directory).rglob("*") if each.is_file())))
+        time.sleep(min(LOOK_S, left))
 
 
 def _delays(directory: str, since: float, until: float) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.present.sql import Rows, plain
+from groupkeeper.pipeline.present.sql import Rows, copied, plain
 from groupkeeper.pipeline.storage.files import Files, LocalFiles, files_of, local_path
 from groupkeeper.pipeline.storage.formats import open_lake
 from groupkeeper.pipeline.storage.lake import Place
@@ -305,7 +305,12 @@ class Output:
             if len(small) < many:
                 return 0
             files = 1 + sum(size_by_name[name] for name in small) // (4 * small_bytes)
-            directory = self._rewritten(self.files, self._of_files(table, small).coalesce(files), table, small)
+            rows: DataFrame | pa.RecordBatchReader
+            if files == 1:  # done before a job of Spark's would have been planned, while others wait to append
+                rows = copied(table, self._rows(table, [f"{table.name}/{name}" for name in small]))
+            else:
+                rows = self._of_files(table, small).coalesce(files)
+            directory = self._rewritten(self.files, rows, table, small)
             self.ledger.replace({table.name: directory})
             return len(small)
 
@@ -332,9 +337,11 @@ class Output:
             self.ledger.replace({table.name: directory}, thinned)
             return len(names)
 
-    def _rewritten(self, here: LocalFiles, frame: DataFrame, table: Table, names: Sequence[str]) -> str:
+    def _rewritten(
+        self, here: LocalFiles, rows: DataFrame | pa.RecordBatchReader, table: Table, names: Sequence[str]
+    ) -> str:
         """A directory with the rows in place of these files, and the table's other files."""
-        staged = self.stage(frame, table)
+        staged = self.stage(rows, table)
         last = max(map(number_of, names))
         for name in self.ledger.parquet(staged.directory):
             here.move(f"{staged.directory}/{name}", f"{staged.directory}/{last:010}-{name}")
