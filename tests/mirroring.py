@@ -190,8 +190,9 @@ async def mirrored(
         if pair.upstream == committed.get((group, tp.topic))
     }
     logs = {topic: log_of(target, called(topic)) for topic in TOPICS}
-    numbers = [*range(beats_before), *range(RECORDS)]
-    logs[BEATS] = Log(dict(zip(logs[BEATS].numbers, numbers, strict=True)))
+    if len(logs[BEATS].numbers) > RECORDS:
+        numbers = [*range(beats_before), *range(RECORDS)]
+        logs[BEATS] = Log(dict(zip(logs[BEATS].numbers, numbers, strict=True)))
     return Mirrored({topic: log_of(source, topic) for topic in TOPICS}, logs, committed, ours, theirs, made)
 
 

@@ -119,7 +119,6 @@ CHANGING = {
     "plan reset": "--reset-offsets",
     "plan delete-offsets": "--delete-offsets",
     "plan sweep": "--delete-offsets",
-    "plan clone": "--reset-offsets",
 }
 """Commands that change offsets or plan to, and what kafka-share-groups does instead."""
 MORE_WORDS = {
@@ -127,9 +126,8 @@ MORE_WORDS = {
     "groups delete-offsets": ["--topic", "orders"],
     "plan delete-offsets": ["--all-topics"],
     "plan sweep": ["--idle", "1ms"],
-    "plan clone": ["copy"],
 }
-WITH_FILTERS = sorted(set(CHANGING) - {"groups delete-offsets", "plan clone"})
+WITH_FILTERS = sorted(set(CHANGING) - {"groups delete-offsets"})
 
 
 def ask(servers: str, command: str, *words: str) -> int:

@@ -35,8 +35,8 @@ CHANGES = Shape(
         Column("state", "of the group", in_table=False),
         Column(
             "certainty",
-            "of an offset from another log: `identity`, `header`, `content` (exact), `bounded`, or `time`; null: it "
-            "is from no other log",
+            "of an offset from another log: `identity`, `header`, `sync`, `content` (exact), `bounded`, or `time`; "
+            "null: it is from no other log",
             goes=3,
         ),
         Column("why", "", goes=1),

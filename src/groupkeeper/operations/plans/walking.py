@@ -32,6 +32,7 @@ class Kept(NamedTuple):
     is_aborted: bool | None = False
     digest: bytes = b""
     origin: int | None = None
+    is_transactional: bool = False
 
 
 Look = Callable[[Record], tuple[bytes, int | None]]
@@ -96,8 +97,9 @@ class Walk:
         state = None if header.is_transactional else False
         for record in read_records(batches, pos, header=header):
             if self._wants(record.offset) and (self._since is None or record.timestamp >= self._since):
+                digest, origin = self._look(record)
                 self._records[record.offset] = Kept(
-                    record.offset, record.timestamp, header.has_log_append_time, state, *self._look(record)
+                    record.offset, record.timestamp, header.has_log_append_time, state, digest, origin, state is None
                 )
                 if state is None:
                     self._open.setdefault(header.producer_id, []).append(record.offset)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import Failure, Position, TopicPartition
@@ -11,7 +13,15 @@ from groupkeeper.operations.plans.clones.matching import Match, Trace, match
 from groupkeeper.operations.plans.clones.origins import Search, is_in_order, match_origins, narrowed, nearest
 from groupkeeper.operations.plans.clones.reading import CONTEXT, Reader, look_of
 from groupkeeper.operations.plans.clones.restamped import Stretch, are_unlike
-from groupkeeper.operations.plans.clones.syncing import Looked, Syncs, Way, by_sync, is_copied, may_be_again
+from groupkeeper.operations.plans.clones.syncing import (
+    Looked,
+    Syncs,
+    Way,
+    by_sync,
+    is_copied,
+    is_exactly_once,
+    may_be_again,
+)
 from groupkeeper.operations.plans.clones.timing import Sides, facts_of
 from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found, translate
 
@@ -34,6 +44,9 @@ _SAMPLES = 4
 
 _REPEATED = 10_000
 """In so many records it is looked for such as come again, before offsets count as the same without times."""
+
+_SLACK = 1_000
+"""So many records that only the target has may be between a known place and the next one."""
 
 _WIDER = 1_000
 """So many more offsets on both sides are looked at where copies are not in order."""
@@ -89,6 +102,8 @@ class _Settler:
         self._theirs = Reader(sides.target, sides.there, sides.named, look=look, timeout_ms=sides.timeout_ms)
         self._distances: dict[TopicPartition, int] = {}
         """From an offset to its counterpart, of the last that was found."""
+        self._known: dict[TopicPartition, list[tuple[int, int]]] = {}
+        """Offsets with their counterparts: what comes after the one there comes after the other here."""
         self._is_same: dict[TopicPartition, bool] = {}
         """Whether samples all over both logs are the same at the same offsets."""
         self._is_restamped: dict[TopicPartition, bool] = {}
@@ -111,11 +126,16 @@ class _Settler:
                 found[at] = one  # the last of several copies
         left = [at for at in inside if at not in found]
         tried: dict[TopicPartition, int] = {}
+        behind: dict[Position, tuple[int, int]] = {}
         while left:
             distances = {tp: self._distances[tp] for tp in map(_place, left) if tp in self._distances}
             new = {tp: distance for tp, distance in distances.items() if tried.get(tp, 0) != distance}
             tried |= new
             found |= await self._guessed({at: inside[at] for at in left if _place(at) in new}, ours, new)
+            after = {at: known for at in left if at not in found and (known := self._known_before(at)) is not None}
+            after = {at: known for at, known in after.items() if behind.get(at) != known}
+            behind |= after
+            found |= await self._behind(after, inside, ours)
             scouts = {_place(at): at for at in reversed(left) if at not in found}
             by_time, why_not = await self._by_time(list(scouts.values()), ours)
             found |= {at: _nearer(one, bounded.get(at)) for at, one in by_time.items()}
@@ -124,10 +144,12 @@ class _Settler:
             left = [at for at in left if at not in found and at not in scouts.values()]
         self._ours.forget()
         self._theirs.forget()
+        self._known = {tp: known[-1:] for tp, known in self._known.items()}
         return found, failed
 
     def forget(self) -> None:
         """What was read is of no use for other partitions."""
+        self._known.clear()
         self._ours.forget_all()
         self._theirs.forget_all()
 
@@ -180,6 +202,28 @@ class _Settler:
             elif lost <= 0:
                 found[at] = self._said(at, one, ours[at], inside[at])
         return found
+
+    def _known_before(self, at: Position) -> tuple[int, int] | None:
+        """The last known place at or before this one, if it is near enough."""
+        known = self._known.get(_place(at), ())
+        number = bisect_right(known, at.offset, key=itemgetter(0)) - 1
+        if number < 0 or not self._here(at).oldest <= at.offset <= known[number][0] + self._searched:
+            return None
+        return known[number]
+
+    async def _behind(
+        self, known: Mapping[Position, tuple[int, int]], inside: Mapping[Position, int], ours: Mapping[Position, Trace]
+    ) -> dict[Position, Found]:
+        """Of those not far behind a known place: as that bounds them, records may also be compared without times."""
+        guesses = {
+            at: (place, place + inside[at] - offset + _SLACK) for at, (offset, place) in known.items() if at in ours
+        }
+        matches = await self._matched(inside, ours, guesses)
+        return {
+            at: self._said(at, one, ours[at], inside[at])
+            for at, one in matches.items()
+            if one.is_exact and one.offset >= known[at][1]
+        }
 
     async def _restamped(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:
         """Of those at the same offset in logs that are the same but for the times of copies."""
@@ -268,7 +312,7 @@ class _Settler:
             at: (way.pair.downstream, self._most(way.pair.downstream, way.end) + CONTEXT) for at, way in ways.items()
         }
         theirs = await self._theirs.between(ranges, is_whole=False)
-        again = {at: way.again_range for at, way in ways.items() if way.again}
+        again = {at: (way.again.begin, way.again.end) for at, way in ways.items() if way.again is not None}
         again = {at: (begin, end) for at, (begin, end) in again.items() if end == self._most(begin, end)}
         behind = await self._theirs.between(again)
         found: dict[Position, Found] = {}
@@ -276,6 +320,8 @@ class _Settler:
         for at, trace in theirs.items():
             if at not in first or not is_copied(ways[at].pair, first[at], trace):
                 continue  # compaction removed it, or it is the copy of another log
+            if is_exactly_once(ways[at].pair, trace):
+                ways[at] = ways[at]._replace(again=None)  # what is more there are markers
             looked = Looked(first[at], ours[at], trace, behind.get(at))
             one = by_sync(ways[at], inside[at], looked)
             if isinstance(one, Match):
@@ -306,6 +352,7 @@ class _Settler:
         to_come = self._to_come(at, one.offset, ours, inside)
         if one.is_exact:
             self._distances[_place(at)] = one.offset - inside
+            insort(self._known.setdefault(_place(at), []), (inside, one.offset))
             return Found(one.offset, f"{one.why}: exact", 0, 0, certainty=exact, to_come=to_come)
         why = f"{one.why}: up to {one.replays} records are read again"
         return Found(one.offset, why, 0, one.replays, certainty=Certainty.BOUNDED, to_come=to_come)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from groupkeeper.operations.plans.clones.matching import Match, Trace, match
@@ -16,18 +17,22 @@ class Pair(NamedTuple):
     downstream: int
 
 
-class Way(NamedTuple):
-    """To a place: the last sync at or before it, and up to where its copies are. ``again``: where copies of what was
-    read before may be further on, as more was written there than the source has.
+class Again(NamedTuple):
+    """Where copies of what was read before may be further on, as more was written there than the source has: parts
+    between ``begin`` and ``end``, of ``most`` offsets together.
     """
+
+    begin: int
+    end: int
+    most: int
+
+
+class Way(NamedTuple):
+    """To a place: the last sync at or before it, and up to where its copies are."""
 
     pair: Pair
     end: int
-    again: tuple[tuple[int, int], ...]
-
-    @property
-    def again_range(self) -> tuple[int, int]:
-        return self.again[0][0], self.again[-1][1]
+    again: Again | None
 
 
 class Syncs:
@@ -37,7 +42,8 @@ class Syncs:
         self._kept: list[Pair] = []
         """The last sync of each offset of the source: later ones are all beyond it."""
         self._ends: dict[int, int] = {}
-        self._again: list[tuple[int, int]] = []
+        self._again: list[Again] = []
+        """Each part, with the offsets of all up to there."""
         self._last: Pair | None = None
 
     def add(self, pair: Pair) -> None:
@@ -48,7 +54,7 @@ class Syncs:
             self._ends[last.downstream] = pair.downstream
             step = pair.upstream - last.upstream
             if step <= 0 or pair.downstream - last.downstream > step:
-                self._again.append((last.downstream, pair.downstream))
+                self._again.append(_part(self._again, last.downstream, pair.downstream))
         while self._kept and self._kept[-1].upstream >= pair.upstream:
             self._kept.pop()
         self._kept.append(pair)
@@ -59,11 +65,15 @@ class Syncs:
         number = bisect_right(self._kept, committed, key=_upstream) - 1
         if number < 0 or self._last is None:
             return None
-        pair, again = self._kept[number], list(self._again)
-        if there.latest - self._last.downstream > here.latest - self._last.upstream:
-            again.append((self._last.downstream, there.latest))
-        later = tuple(each for each in again if each[0] >= pair.downstream)
-        return Way(pair, self._ends.get(pair.downstream, there.latest), later)
+        pair, last = self._kept[number], self._last
+        first = bisect_left(self._again, pair.downstream, key=_begin)
+        before = self._again[first - 1].most if first else 0
+        later = self._again[-1:] if first < len(self._again) else []
+        begin = self._again[first].begin if later else last.downstream
+        if there.latest - last.downstream > here.latest - last.upstream:
+            later = [_part(self._again, last.downstream, there.latest)]
+        again = Again(begin, later[0].end, later[0].most - before) if later else None
+        return Way(pair, self._ends.get(pair.downstream, there.latest), again)
 
 
 class Looked(NamedTuple):
@@ -83,22 +93,32 @@ def is_copied(pair: Pair, first: Trace, theirs: Trace) -> bool:
     return copies == [one.digest for one in first.records] != []
 
 
+def is_exactly_once(pair: Pair, theirs: Trace) -> bool:
+    """Whether it was copied in a transaction, as by a MirrorMaker 2 that copies nothing again (KIP-618)."""
+    return any(one.offset == pair.downstream and one.is_transactional for one in theirs.records)
+
+
 def by_sync(way: Way, committed: int, looked: Looked) -> Match | Found:
     """The place by what records hold, if that is better, else by the sync."""
     pair, back = way.pair, committed - way.pair.upstream
     why = f"MirrorMaker 2 copied the record at offset {pair.upstream} to {pair.downstream}, and it is the same"
     replays = max(0, back - 1)  # of offsets: compaction may have removed records here that were copied before
     begin = pair.downstream + min(back, 1)
+    near = match(looked.ours, committed, looked.theirs, has_other_times=True) if replays else None
+    if near is not None and (near.offset < begin or near.replays > replays):
+        near = None
     if may_be_again(way, committed, looked):
         last = None if looked.again is None else match(looked.ours, committed, looked.again, has_other_times=True)
         if last is not None and last.offset >= begin:
             return last._replace(why=f"{last.why}, in what was copied again")
-        replays += sum(end - start for start, end in way.again)
-        why += "; records may have been copied again after it"
-    elif replays:
-        near = match(looked.ours, committed, looked.theirs, has_other_times=True)
-        if near is not None and near.offset >= begin and near.replays <= replays:
-            return near._replace(why=f"{near.why}, where MirrorMaker 2's sync leads to")
+        more = 0 if way.again is None else way.again.most
+        doubt = "; records may have been copied again behind it"
+        if near is not None:
+            return near._replace(replays=near.replays + more, why=near.why + doubt)
+        replays += more
+        why += doubt
+    elif near is not None:
+        return near._replace(why=f"{near.why}, where MirrorMaker 2's sync leads to")
     if not replays:
         return Found(begin, f"{why}: exact", 0, 0, certainty=Certainty.SYNC)
     why += f": up to {replays} records are read again"
@@ -107,12 +127,20 @@ def by_sync(way: Way, committed: int, looked: Looked) -> Match | Found:
 
 def may_be_again(way: Way, committed: int, looked: Looked) -> bool:
     """Whether copies of records that were read may be further on than the sync's."""
-    if not way.again:
+    if way.again is None:
         return False
-    if looked.again is None or way.again[0][0] == way.pair.downstream:
+    if looked.again is None or way.again.begin == way.pair.downstream:
         return True
     read = {one.digest for one in looked.ours.records if one.offset < committed and one.is_aborted is not True}
     return not read or any(one.digest in read for one in looked.again.records if one.is_aborted is not True)
+
+
+def _part(before: Sequence[Again], begin: int, end: int) -> Again:
+    return Again(begin, end, (before[-1].most if before else 0) + end - begin)
+
+
+def _begin(part: Again) -> int:
+    return part.begin
 
 
 def _upstream(pair: Pair) -> int:
