@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.browser.opened import WHY_NOT, opened
+from tests.browser.opened import AXE, WHY_NOT, expect, hindrances, opened
 from tests.fleet_tables import EVIL, fleet, write
 
 from groupkeeper.pipeline.report import page as pages
@@ -108,12 +108,126 @@ def test_it_fits_the_screen_and_can_be_read(url: str, browser: Browser, width: i
         assert complaints == []
 
 
+SIZES = {
+    "light": {"width": 1280}, "dark": {"width": 1280, "is_dark": True}, "phone": {"width": 390},
+    "phone in the dark": {"width": 390, "is_dark": True}, "at 200 %": {"width": 640, "height": 450, "scale": 2},
+}  # fmt: skip
+OPEN_ALL = "document.querySelectorAll('main details').forEach((each) => { each.open = true; })"
+CUT = """[...document.querySelectorAll('main *')].filter((each) => each.checkVisibility() && each.clientWidth
+  && each.scrollWidth > each.clientWidth + 1).map((each) => each.outerHTML.slice(0, 200))"""
+
+
+@pytest.mark.skipif(AXE is None, reason="no axe-core: 'make browser' gets it")
+@pytest.mark.parametrize("size", SIZES)
+def test_nothing_keeps_people_from_reading_it(url: str, browser: Browser, size: str) -> None:
+    """By the rules of axe-core, as it is first and with all that is folded open."""
+    with opened(browser, **SIZES[size]) as (page, complaints, _):  # type: ignore[arg-type]
+        page.goto(url)
+        assert hindrances(page) == []
+        page.evaluate(OPEN_ALL)
+        expect(page.locator(".values table").first).to_be_visible()
+        assert hindrances(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size]["width"]
+        assert complaints == []
+
+
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_on_paper_all_is_open_and_nothing_is_cut_off(url: str, browser: Browser, has_scripts: bool) -> None:
+    """A4 is 210 mm wide, with 12 mm on each side 703 pixels."""
+    with opened(browser, width=703, has_scripts=has_scripts) as (page, _, _):
+        page.goto(url)
+        page.emulate_media(media="print")
+        folded = "[...document.querySelectorAll('main details:not(.values) > :not(.filter)')]"
+        hidden = f"{folded}.filter((each) => !each.checkVisibility({{contentVisibilityAuto: true}})).length"
+        assert page.evaluate(hidden) == 0
+        assert page.evaluate(CUT) == []
+        assert page.locator(".group .wide tbody tr").count() > 60
+    with opened(browser, width=390, has_scripts=has_scripts) as (page, _, _):
+        page.goto(url)
+        before = page.locator("main details[open]").count()
+        pages = page.pdf(format="A4").count(b"/Type /Page\n")
+        assert pages > 15, "with the sections of 30 groups"
+        assert page.locator("main details[open]").count() == before
+
+
+def test_plots_have_axes_and_give_their_values_to_a_pointer_and_to_the_keyboard(url: str, browser: Browser) -> None:
+    with opened(browser) as (page, complaints, _):
+        page.goto(url)
+        chart = page.locator("#lag .chart").first
+        values = [each.split(":") for each in (chart.get_attribute("data-values") or "").split()]
+        frame, readout = chart.locator(".frame"), chart.locator(".readout")
+        assert chart.locator(".scale span").first.inner_text() == "records to read"
+        assert chart.locator(".axis .zone").inner_text() == "UTC"
+        marks = chart.locator(".axis span:not(.zone)").all_inner_texts()
+        assert (marks[0], marks[-1], len(marks)) == ("09:00", "12:00", 5)
+        top, half, zero = chart.locator(".y span").all_inner_texts()
+        assert zero == "0"
+        assert float(top.split()[0]) == pytest.approx(2 * float(half.split()[0]), rel=0.01)
+
+        plot = chart.locator("svg.plot")
+        plot.scroll_into_view_if_needed()
+        box = plot.bounding_box()
+        assert box
+        page.mouse.move(box["x"] + box["width"] - 1, box["y"] + 20)
+        last = f"{int(values[-1][1]):,} records to read"
+        expect(readout).to_have_text(f"2026-03-01 12:00:30 UTC: {last}")
+        page.mouse.move(box["x"] + 1, box["y"] + 20)
+        expect(readout).to_have_text("2026-03-01 09:00:00 UTC: 0 records to read")
+        now = plot.bounding_box()
+        assert now
+        assert now["y"] == pytest.approx(box["y"]), "it stays where it is under the pointer"
+        page.mouse.move(5, 5)
+        expect(readout).to_have_text("")
+
+        frame.focus()
+        expect(frame).to_have_attribute("aria-valuetext", f"2026-03-01 12:00:30 UTC: {last}")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowLeft")
+        said = frame.get_attribute("aria-valuetext") or ""
+        before = values[-3][1]
+        assert said.endswith(f": {int(before):,} records to read" if before else ": not known")
+        expect(readout).to_have_text(said)
+        page.keyboard.press("Home")
+        expect(readout).to_have_text("2026-03-01 09:00:00 UTC: 0 records to read")
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+        page.get_by_role("button", name="the last 1 h").click()
+        expect(page.get_by_role("button", name="the last 1 h")).to_have_attribute("aria-pressed", "true")
+        assert chart.locator(".axis span:not(.zone)").all_inner_texts()[0].startswith("11:00")
+        frame.focus()
+        page.keyboard.press("Home")
+        assert (frame.get_attribute("aria-valuetext") or "") > "2026-03-01 10:55"
+        chart.locator(".values summary").click()
+        shown = chart.locator(".values tbody tr")
+        expect(shown.first).to_contain_text(f"{int(values[-1][1]):,}")
+        assert 0 < shown.count() < len(values)
+        assert complaints == []
+
+
+def test_on_a_phone_sections_are_folded_and_open_by_a_touch_or_a_link(url: str, browser: Browser) -> None:
+    with opened(browser, width=390, height=800) as (page, complaints, _):
+        page.goto(url)
+        assert page.locator("details.fold").count() == 8
+        assert page.locator("details.fold[open]").count() == 0
+        page.locator("#rewinds summary").first.click()
+        expect(page.locator("#table-rewinds")).to_be_visible()
+        page.locator("nav a[href='#stale']").click()
+        expect(page.locator("#table-stale")).to_be_visible()
+        page.locator(".finding a").first.click()
+        name = page.evaluate("location.hash.slice(1)")
+        expect(page.locator(f"#{name}[open]")).to_be_visible()
+        assert page.evaluate("document.activeElement.parentElement.id") == name
+        top = page.evaluate(f"document.getElementById('{name}').getBoundingClientRect().top")
+        assert -2 < top < 100
+        assert complaints == []
+
+
 def test_who_looks_sees_the_worst_first_and_what_is_not_known(url: str, browser: Browser) -> None:
     with opened(browser) as (page, _, _):
         page.goto(url)
         first = page.evaluate("document.querySelector('.finding li').getBoundingClientRect().bottom")
         assert first < 400
-        shown = page.evaluate("[...document.querySelectorAll('.finding h3')].map((each) => each.textContent)")
+        shown = page.evaluate("[...document.querySelectorAll('.finding h2')].map((each) => each.textContent)")
         assert shown == [
             "9 Records will be lost", "6 Fall further behind, or catch up late", "6 Stopped or stalled",
             "1 Rebalance storms", "1 Held up by transactions", "6 Unused",
@@ -128,7 +242,7 @@ def test_who_looks_sees_the_worst_first_and_what_is_not_known(url: str, browser:
         assert len(widths) == 10
         assert all(abs(line - shade) < 3 for line, shade in widths)
         clipped = page.evaluate(
-            "[...document.querySelectorAll('dd, .axis span, h3, .finding span')]"
+            "[...document.querySelectorAll('dd, .axis span, h3, .finding h2, .finding span')]"
             ".filter((each) => each.checkVisibility() && each.scrollWidth > each.clientWidth + 1)"
             ".map((each) => each.outerHTML)"
         )

@@ -50,7 +50,7 @@ def findings(report: Report, link: Callable[[str, str], str]) -> str:
         own = [each for each in report.findings if each.kind == kind]
         if own:
             lists.append(
-                f'<section class="card finding" id="act-{kind}"><h3><b{class_of(tone)}>{len(own):,}</b> {title}</h3>'
+                f'<section class="card finding" id="act-{kind}"><h2><b{class_of(tone)}>{len(own):,}</b> {title}</h2>'
                 f'<p class="note">{why}</p>{_items(report, own, link)}</section>'
             )
     return f'<div class="act" id="act">{"".join(lists)}</div>' if lists else ""

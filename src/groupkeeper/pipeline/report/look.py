@@ -33,12 +33,12 @@ border:1px solid var(--line);border-left:6px solid var(--ok);border-radius:8px;f
 .cards{display:grid;gap:14px}
 .numbers{display:grid;grid-template-columns:repeat(auto-fit,minmax(146px,1fr));gap:14px 10px;margin:0}
 .numbers dt{color:var(--soft);font-size:13px}
-.numbers dd{margin:0;white-space:nowrap;font-size:22px;font-weight:600;line-height:1.25;
+.numbers dd{margin:0;overflow-wrap:anywhere;font-size:22px;font-weight:600;line-height:1.25;
 font-variant-numeric:tabular-nums}
 .act{columns:2 420px;column-gap:14px;margin:14px 0 0}
 .finding{break-inside:avoid;margin:0 0 14px}
-.finding h3{font-size:17px;margin:0}
-.finding h3 b{font-size:22px;margin-right:4px;font-variant-numeric:tabular-nums}
+.finding h2{font-size:17px;margin:0}
+.finding h2 b{font-size:22px;margin-right:4px;font-variant-numeric:tabular-nums}
 .finding ol{margin:0;padding:0;list-style:none}
 .finding li{padding:9px 0;border-top:1px solid var(--line)}
 .finding li p{margin:0 0 4px;color:var(--soft);font-size:14px;overflow-wrap:anywhere}
@@ -88,6 +88,7 @@ font-variant-numeric:tabular-nums}
 .scale{display:flex;flex-wrap:wrap;gap:0 12px;justify-content:space-between;font-size:12px;color:var(--soft);
 margin:0 0 4px;min-height:18px}
 .readout{color:var(--ink);font-variant-numeric:tabular-nums}
+.scale:has(.readout:not(:empty))>span:first-child{display:none}
 .values{font-size:12.5px;margin:4px 0 0 52px}
 .values>div{max-height:220px;overflow:auto}
 .values table{border-collapse:collapse}
@@ -141,11 +142,17 @@ font-variant-numeric:tabular-nums}
 .filter{margin:0 0 10px;width:min(100%,340px);padding:7px 10px;font:inherit;color:inherit;background:var(--card);
 border:1px solid var(--line);border-radius:6px}
 footer{margin-top:40px;font-size:13px;color:var(--soft);overflow-wrap:anywhere}
-@media (max-width:600px){main{padding:16px 12px 40px}.card{padding:12px 14px}.fold>summary{margin-top:26px}
+@media (max-width:600px){.scale{min-height:36px;align-content:end}
+main{padding:16px 12px 40px}.card{padding:12px 14px}.fold>summary{margin-top:26px}
 .urgent li{grid-template-columns:minmax(0,1fr) auto}.urgent .name,.urgent .why{grid-column:1/3}
 .urgent .value{grid-column:2;grid-row:1}}
-@media print{:root{color-scheme:light}body{background:#fff}nav,.filter,.ranges,.values{display:none}
-.card,.urgent,.finding li,figure,tr{break-inside:avoid}}
+@media print{@page{margin:12mm}:root{color-scheme:light}body{background:#fff;font-size:12px}main{padding:0}
+nav,.filter,.ranges,.values{display:none}details::details-content{content-visibility:visible;height:auto}
+.card,.finding li,figure,tr{break-inside:avoid}.group,.finding{break-inside:auto}h2,h3,h4,summary{break-after:avoid}
+.act{columns:1}.grid{grid-template-columns:1fr 1fr}.two{grid-template-columns:1fr 1fr}
+.wide,.group .wide{overflow:visible;max-height:none}.wide table{font-size:9.5px}
+.wide th,.wide td{padding:3px 4px}.wide th,.wide .places,.why code{font-size:9.5px}.numbers dd{font-size:15px}
+.wide .name,.why{min-width:0}.wide td.t{white-space:normal}}
 """
 
 _TABLES = """\
@@ -233,8 +240,15 @@ _TABLES = """\
   document.querySelectorAll("table.sortable").forEach(prepare);
   if (matchMedia("(max-width:600px)").matches)
     document.querySelectorAll("details.fold").forEach((each) => { each.open = false; });
+  // On paper nothing can be opened; plots have their values in the tables.
+  let opened = [];
   addEventListener("beforeprint", () => {
-    document.querySelectorAll("details.fold").forEach((each) => { each.open = true; });
+    opened = [...document.querySelectorAll("main details:not([open]):not(.values)")];
+    for (const each of opened) each.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const each of opened) each.open = false;
+    opened = [];
   });
   addEventListener("hashchange", reveal);
   document.addEventListener("click", (event) => {

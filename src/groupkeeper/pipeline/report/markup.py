@@ -103,7 +103,7 @@ def table(
     wish = ' data-filter="show only groups with …"' if is_searched else ""
     own = f' id="table-{name}"' if name else ""
     return (
-        f'{left}<div class="wide" tabindex="0" role="region" aria-label="{escape(what)}">'
+        f'{left}<div class="wide" tabindex="0" role="group" aria-label="{escape(what)}">'
         f'<table class="sortable"{own}{wish}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{pack}'
     )
 

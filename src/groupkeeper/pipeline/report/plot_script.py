@@ -97,14 +97,15 @@ PLOT_SCRIPT = """\
       cell.textContent = text;
       head.append(cell);
     }
+    const body = table.createTBody();
     for (const point of part(plot).points.toReversed()) {
-      const row = table.createTBody().insertRow();
+      const row = body.insertRow();
       row.insertCell().textContent = moment(point.time);
       row.insertCell().textContent = point.value === null ? "not known" : number.format(point.value);
     }
     const box = document.createElement("div");
     box.tabIndex = 0;
-    box.setAttribute("role", "region");
+    box.setAttribute("role", "group");
     box.ariaLabel = "values of the plot";
     box.append(table);
     values.replaceChildren(values.firstChild, box);
