@@ -24,7 +24,7 @@ from statistics import median
 import pyarrow as pa
 
 from bench._family import cpu_of
-from bench.pipeline_refresh import GROUPS, NEW_GROUPS, PARTITIONS, WARM_UP, commit, lengthen
+from bench.pipeline_refresh import GROUPS, NEW_GROUPS, PARTITIONS, WARM_UP, commit, lengthen, serving
 from groupkeeper.pipeline.tables import DECODED, Table
 
 HERE = Path(__file__).resolve()
@@ -162,19 +162,10 @@ def tables(servers: str) -> None:
 
 
 def main() -> None:
-    environment = os.environ | {"PYTHONPATH": str(HERE.parent.parent)}
     privacy()
     checkpoints()
-    with tempfile.TemporaryDirectory() as directory:
-        words = [sys.executable, str(HERE.parent / "pipeline_refresh.py"), "serve", directory]
-        broker = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
-        try:
-            assert broker.stdout is not None
-            servers = broker.stdout.readline().strip()
-            subprocess.run([sys.executable, str(HERE), "tables", servers], check=True, env=environment)
-        finally:
-            broker.terminate()
-            broker.wait()
+    with serving() as (servers, environment):
+        subprocess.run([sys.executable, str(HERE), "tables", servers], check=True, env=environment)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -147,18 +149,26 @@ def run(servers: str) -> None:
     spark.stop()
 
 
-def main() -> None:
+@contextmanager
+def serving() -> Iterator[tuple[str, dict[str, str]]]:
+    """The broker of `serve` in a process of its own: its address, and the environment for other processes of these
+    benchmarks.
+    """
     environment = os.environ | {"PYTHONPATH": str(HERE.parent.parent)}
     with tempfile.TemporaryDirectory() as directory:
         words = [sys.executable, str(HERE), "serve", directory]
         broker = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
         try:
             assert broker.stdout is not None
-            servers = broker.stdout.readline().strip()
-            subprocess.run([sys.executable, str(HERE), "run", servers], check=True, env=environment)
+            yield broker.stdout.readline().strip(), environment
         finally:
             broker.terminate()
             broker.wait()
+
+
+def main() -> None:
+    with serving() as (servers, environment):
+        subprocess.run([sys.executable, str(HERE), "run", servers], check=True, env=environment)
 
 
 if __name__ == "__main__":
