@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
@@ -15,8 +17,12 @@ from tests.live.stage import collector
 from tests.times_and_transactions import producer_of, send
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import GroupType, TopicPartition
+from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
+from groupkeeper.live.alerts import Alerts, Key, helpful
+from groupkeeper.live.limits import Finding, Limits, Measure, Verdict, judge
 from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.live.rules import rules_of
+from groupkeeper.live.status import Status, judge_status
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
     StreamsGroupHeartbeatRequest,
@@ -57,6 +63,7 @@ def snapshot(servers: str) -> Iterator[ClusterSnapshot]:
 
     async def look() -> ClusterSnapshot:
         async with Admin(servers) as admin:
+            (await admin.alter_share_group_offsets("moved", {TopicPartition("t", 0): 4})).all()
             await join(admin, await connect(servers, "sharing"), ShareMember("queue", "s", "sharing", ["t"], 1), 20)
         watching = collector(servers)
         found = await watching.poll()
@@ -75,9 +82,54 @@ def test_each_has_its_type_its_members_and_its_lag(snapshot: ClusterSnapshot) ->
     assert found == {
         "app": (GroupType.STREAMS, 1, 7, 0),
         "modern": (GroupType.CONSUMER, 1, 11, 0),
+        "moved": (GroupType.SHARE, 0, 8, 0),
         "plain": (GroupType.CLASSIC, 0, 7, 0),
         "queue": (GroupType.SHARE, 1, None, 0),  # no member has fetched anything yet
     }
+
+
+def test_share_and_streams_groups_are_judged_as_others(snapshot: ClusterSnapshot) -> None:
+    """Times are of records of 2023; a share group's lag begins at its start offset."""
+    limits = Limits(max_lag=7, max_time_lag_ms=1000, min_members=1, states=frozenset({GroupState.STABLE}))
+    found = {(each.group_id, each.measure.value): each for each in judge(snapshot, limits, ["app", "moved", "queue"])}
+    assert {key: each.verdict.value for key, each in found.items() if each.measure is not Measure.TIME_LAG} == {
+        ("app", "lag"): "ok", ("app", "members"): "ok",
+        ("app", "state"): "ok" if snapshot.groups["app"].group_state is GroupState.STABLE else "broken",
+        ("moved", "lag"): "broken", ("moved", "members"): "broken", ("moved", "state"): "broken",
+        ("queue", "lag"): "ok", ("queue", "members"): "ok", ("queue", "state"): "ok",
+    }  # fmt: skip
+    assert (found["moved", "lag"].value, found["moved", "state"].value) == (8, "Empty")
+    assert [found[name, "time_lag"].verdict for name in ("app", "moved")] == [Verdict.BROKEN] * 2
+    assert judge_status(snapshot.groups["moved"], snapshot.measured_ms or 0).status is not Status.UNKNOWN
+    text = '[[rule]]\nname = "behind"\ngroups = ["app", "moved"]\nmax_lag = 6\nto = ["chat"]\n'
+    text += '[webhook.chat]\nurl = "http://chat.example"\n'
+    notices = Alerts(rules_of(tomllib.loads(text), Path())).take(snapshot, 1)
+    assert [(each.kind.value, each.key.group) for each in notices] == [("firing", "app"), ("firing", "moved")]
+
+
+def test_the_command_for_lost_records_of_a_share_group_is_no_plan() -> None:
+    lost = [Finding("queue", Measure.LOST, Verdict.BROKEN, 1, 0)]
+    key = Key("r", "prod", "queue")
+    assert helpful(key, lost, {}, GroupType.SHARE) == "groupkeeper groups describe --context prod queue"
+    assert helpful(key, lost, {}, GroupType.STREAMS).startswith("groupkeeper plan reset ")
+
+
+def test_the_trend_of_share_and_streams_groups(servers: str) -> None:
+    async def look() -> list[float | None]:
+        watching = collector(servers, interval_s=0.1)
+        async with Admin(servers) as admin:
+            for start in (4, 5, 6):
+                (await admin.alter_share_group_offsets("moved", {TopicPartition("t", 0): start})).all()
+                found = await watching.poll()
+                await asyncio.sleep(0.05)
+            (await admin.alter_share_group_offsets("moved", {TopicPartition("t", 0): 4})).all()
+        await watching.close()
+        return [found.groups["moved"].trend, found.groups["app"].trend]
+
+    moved, app = asyncio.run(look())
+    assert moved is not None
+    assert moved < 0
+    assert app == 0
 
 
 def test_epochs_assignments_and_tasks(snapshot: ClusterSnapshot) -> None:

@@ -283,7 +283,7 @@ def test_a_server_with_rules_tells_webhooks(tmp_path: Path) -> None:
         arrange(broker.bootstrap_servers)
         rules = tmp_path / "rules.toml"
         rules.write_text(
-            '[[rule]]\nname = "behind"\nmax_lag = 7\n'
+            '[[rule]]\nname = "behind"\nmax_lag = 7\n[[rule]]\nname = "typo"\ngroups = ["<b>", "a*"]\nmax_lag = 1\n'
             '[[rule]]\nname = "down"\ncluster_unreachable = true\n'
             f'[webhook.chat]\nurl = "{address}/chat"\n'
             f'[webhook.oncall]\nurl = "{address}"\ntemplate = "alertmanager"\n'
@@ -295,8 +295,14 @@ def test_a_server_with_rules_tells_webhooks(tmp_path: Path) -> None:
             assert {path for path, _ in got} == {"/chat", "/api/v2/alerts"}
             assert next(content for path, content in got if path == "/chat")["group"] == "search"
             served.until(lambda text: 'groupkeeper_alert_firing{rule="behind"' in text)
+            text = served.until(lambda text: 'groupkeeper_rule_unmatched_names{rule="typo"} 1' in text)
+            assert 'groupkeeper_rule_groups{rule="typo",cluster="prod"} 1' in text
+            assert "Rule 'typo': no group matches '<b>' so far." in served.get("/readyz").text
+            assert "Rule &#x27;typo&#x27;: no group matches &#x27;&lt;b&gt;&#x27; so far." in served.get("/").text
             served.process.terminate()
             assert served.process.wait(10) == 0
+            assert served.process.stderr is not None
+            assert served.process.stderr.read().count("rule 'typo': no group matches '<b>' so far") == 1
         with serving(*words, *history, "--rules", str(rules)) as served:
             served.until(lambda text: 'groupkeeper_alert_firing{rule="behind"' in text)
             broker.stop()

@@ -199,7 +199,7 @@ def _run(options: Namespace) -> int:
     for collector in collectors:
         exporter.take(collector.snapshot)
     news = News()
-    site = Site(exporter, lambda: [each.snapshot for each in collectors], archive, *admission[:3], news)
+    site = Site(exporter, lambda: [each.snapshot for each in collectors], archive, *admission[:3], news, watch.notes)
 
     async def take(snapshot: ClusterSnapshot) -> None:
         admission.access.forget_views()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Coroutine, Iterator, Mapping
 from typing import Any
 
@@ -37,6 +38,8 @@ class Watch:
         names = {rule.name for rule in rules.rules}
         self._courier = Courier(rules.webhooks, _say, names, kept.get(_NOTICES, ""))
         self._has_rules = bool(names)
+        self._clusters = list(ways)
+        self._unused: list[tuple[str, str]] = []
         self._state = self._alerts.state()
         self._said: dict[str, str | None] = {}
         self._began_ms = time.time_ns() // 1_000_000
@@ -70,6 +73,7 @@ class Watch:
             if (state := self._alerts.state()) != self._state:
                 self._state = state
                 self._courier.changed.set()
+            self._say_unused()
         problem = None if snapshot.is_up else "; ".join(" ".join(each.message.split()) for each in snapshot.problems)
         self._note(f"cluster {snapshot.cluster}", problem, "is up")
         self._say_replaced(snapshot)
@@ -94,6 +98,16 @@ class Watch:
                     _say(f"cluster {snapshot.cluster}: nothing matches {each}")
             self._unmatched[snapshot.cluster] = snapshot.scope.unmatched
 
+    def _say_unused(self) -> None:
+        before, self._unused = self._unused, list(self._alerts.unmatched(self._clusters))
+        for rule, why in self._unused:
+            if (rule, why) not in before:
+                _say(f"rule {rule!r}: {why}")
+
+    def notes(self) -> list[str]:
+        """What of the rules has no effect."""
+        return [f"Rule {rule!r}: {why}." for rule, why in self._unused]
+
     def _note(self, what: str, problem: str | None, good: str) -> None:
         if what not in self._said or self._said[what] != problem:
             self._said[what] = problem
@@ -107,6 +121,12 @@ class Watch:
         for (rule, cluster, group), severity in self._alerts.firing():
             own = labels(rule=rule, severity=severity, cluster=cluster, group=group)
             yield "groupkeeper_alert_firing", f"groupkeeper_alert_firing{own}}} 1\n"
+        for rule, cluster, count in self._alerts.judged():
+            own = labels(rule=rule, cluster=cluster)
+            yield "groupkeeper_rule_groups", f"groupkeeper_rule_groups{own}}} {count}\n"
+        for rule, count in Counter(rule for rule, _ in self._unused).items():
+            own = labels(rule=rule)
+            yield "groupkeeper_rule_unmatched_names", f"groupkeeper_rule_unmatched_names{own}}} {count}\n"
         for webhook, outbox in sorted(self._courier.outboxes.items()):
             own = labels(webhook=webhook)
             yield "groupkeeper_webhook_pending", f"groupkeeper_webhook_pending{own}}} {outbox.pending}\n"

@@ -10,10 +10,12 @@ import json
 import re
 import shlex
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
+from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.limits import TIMES, Finding, Measure, Verdict, judge_group
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.rules import Rule, Rules
@@ -81,6 +83,9 @@ class Alerts:
         """``kept``: what ``state`` gave before a restart. ``ways``: to clusters, for commands."""
         self._rules = rules
         self._ways = ways
+        self._unmatched = {rule.name: rule.groups.wanted.without_any(()) for rule in rules.rules}
+        self._judged: dict[tuple[str, str], int] = {}
+        self._used: set[str] = set()
         self._alerts: dict[Key, _Alert] = {}
         self._rebalances: dict[tuple[str, str, str], deque[tuple[int, int]]] = {}
         names = {rule.name for rule in rules.rules}
@@ -103,6 +108,23 @@ class Alerts:
         """The alerts that fire, with their severities."""
         severity = {rule.name: rule.severity for rule in self._rules.rules}
         return ((key, severity[key.rule]) for key, each in self._alerts.items() if each.fired_ms is not None)
+
+    def judged(self) -> Iterator[tuple[str, str, int]]:
+        """Rule, cluster, and how many of its groups the rule was for at the last poll that succeeded."""
+        return ((rule, cluster, count) for (rule, cluster), count in self._judged.items())
+
+    def unmatched(self, clusters: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Rules with what of them matches nothing since the start; of groups once all clusters were polled."""
+        for rule in self._rules.rules:
+            for name in rule.clusters.without_any(clusters):
+                yield rule.name, f"no cluster here matches {name!r}"
+            concerned = [name for name in clusters if rule.clusters.matches(name)]
+            if rule.is_of_cluster or not concerned or any((rule.name, name) not in self._judged for name in concerned):
+                continue
+            names = self._unmatched[rule.name]
+            yield from ((rule.name, f"no group matches {name!r} so far") for name in names)
+            if not names and rule.name not in self._used:
+                yield rule.name, "it is for no group so far"
 
     def take(self, snapshot: ClusterSnapshot, now_ms: int) -> list[Notice]:
         """The notices to send after this snapshot, in the order of the rules and groups."""
@@ -127,6 +149,7 @@ class Alerts:
             yield from self._step(rule, key, Verdict.BROKEN, texts, now_ms)
 
     def _of_groups(self, rule: Rule, snapshot: ClusterSnapshot, now_ms: int) -> Iterator[Notice]:
+        self._note_names(rule, snapshot)
         for group_id in sorted(snapshot.groups):
             if rule.groups.matches(group_id):
                 group = self._within(rule, snapshot.cluster, snapshot.groups[group_id], now_ms)
@@ -136,12 +159,22 @@ class Alerts:
                 broken = tuple(text_of(each) for each in findings if each.verdict is Verdict.BROKEN)
                 key = Key(rule.name, snapshot.cluster, group_id)
                 texts = broken or ("its limits are kept again",)
-                yield from self._step(rule, key, verdict, texts, now_ms, findings)
+                command = partial(helpful, key, findings, self._ways, group.group_type)
+                yield from self._step(rule, key, verdict, texts, now_ms, command)
         own = (rule.name, snapshot.cluster)
         for seen in [key for key in self._rebalances if key[:2] == own and key[2] not in snapshot.groups]:
             del self._rebalances[seen]
         for key in [key for key in self._alerts if key[:2] == own and key.group not in snapshot.groups]:
             yield from self._end(rule, key, ("the group is not there any more",), now_ms)
+
+    def _note_names(self, rule: Rule, snapshot: ClusterSnapshot) -> None:
+        count = sum(map(rule.groups.matches, snapshot.groups))
+        self._judged[rule.name, snapshot.cluster] = count
+        if count:
+            self._used.add(rule.name)
+        if unmatched := self._unmatched[rule.name]:
+            missing = set(rule.groups.wanted.without_any(snapshot.groups))
+            self._unmatched[rule.name] = [name for name in unmatched if name in missing]
 
     def _on_hold(self, rule: Rule, cluster: str, now_ms: int) -> Iterator[Notice]:
         """Nothing is known of the groups: firing alerts keep firing, and are repeated."""
@@ -174,7 +207,7 @@ class Alerts:
         verdict: Verdict,
         texts: tuple[str, ...],
         now_ms: int,
-        findings: Sequence[Finding] = (),
+        command: Callable[[], str] | None = None,
     ) -> Iterator[Notice]:
         alert = self._alerts.get(key)
         if alert is not None:
@@ -195,14 +228,13 @@ class Alerts:
         else:
             alert.well_ms = None
         if alert.fired_ms is not None:
-            yield from self._tell(rule, key, alert, now_ms, findings)
+            yield from self._tell(rule, key, alert, now_ms, command or partial(helpful, key, (), self._ways))
 
-    def _tell(self, rule: Rule, key: Key, alert: _Alert, now_ms: int, findings: Sequence[Finding]) -> Iterator[Notice]:
+    def _tell(self, rule: Rule, key: Key, alert: _Alert, now_ms: int, suggest: Callable[[], str]) -> Iterator[Notice]:
         due = [name for name in rule.to if self._is_due(name, alert, now_ms)]
         if not due or self._is_silenced(key, now_ms):
             return
-        ways = self._ways
-        command = _filled(rule.command, key, ways) if rule.command else helpful(key, findings, ways)
+        command = _filled(rule.command, key, self._ways) if rule.command else suggest()
         for is_repeat in (False, True):
             to = tuple(name for name in due if (name in alert.sent_ms) is is_repeat)
             if to:
@@ -276,7 +308,7 @@ def duration(ms: int) -> str:
     return sign + "".join(parts[:2])
 
 
-def helpful(key: Key, findings: Sequence[Finding], ways: Ways) -> str:
+def helpful(key: Key, findings: Sequence[Finding], ways: Ways, group_type: GroupType | None = None) -> str:
     """The command that shows more, or would help. Of lost records none can be read again: the group is put where its
     logs begin, and stays where it is in others.
     """
@@ -284,7 +316,7 @@ def helpful(key: Key, findings: Sequence[Finding], ways: Ways) -> str:
     if not key.group:
         return text(command_of(way, ["groups", "list"]))
     measures = {each.measure for each in findings if each.verdict is Verdict.BROKEN}
-    if Measure.LOST in measures:
+    if Measure.LOST in measures and group_type is not GroupType.SHARE:  # whose start offsets no plan sets
         words = ["plan", "reset", "--all-topics", "--to-current"]
     elif Measure.REBALANCES in measures:
         words = ["groups", "watch"]

@@ -64,12 +64,15 @@ class Site:
         desk: Desk | None = None,
         record: Record | None = None,
         news: News | None = None,
+        notes: Callable[[], Sequence[str]] = tuple,
     ) -> None:
+        """``notes``: what whoever sees all should know of the rules."""
         self._exporter = exporter
         self._snapshots = snapshots
         self._archive = archive
         self._access = access
         self._news = news or News()
+        self._notes = notes
         self._kept: dict[tuple[object, ...], tuple[float, str]] = {}
         self._changes = Changes(access, snapshots, desk, record)
 
@@ -181,6 +184,7 @@ class Site:
         lines = "".join(f"{each.cluster}: {state_of(each)}\n" for each in found) if sees_all else ""
         if lines and self._archive.problem is not None:
             lines += f"the history cannot be written: {self._archive.problem}\n"
+        lines += "".join(f"{each}\n" for each in self._notes()) if lines else ""
         return PlainTextResponse(lines or f"{'' if is_ready else 'not '}ready\n", 200 if is_ready else 503, HEADERS)
 
     async def file(self, request: Request) -> Response:
@@ -232,7 +236,14 @@ class Site:
     async def fleet(self, request: Request) -> Response:
         viewer = self._viewer(request)
         seen = viewer.seen(self._snapshots())
-        return self._shared(request, seen, lambda: fleet_page(seen, _now_ms(), viewer, self._note()))
+        return self._shared(
+            request, seen, lambda: fleet_page(seen, _now_ms(), viewer, self._notes_of_rules(viewer) + self._note())
+        )
+
+    def _notes_of_rules(self, viewer: Viewer) -> str:
+        """Names in rules are not for all viewers."""
+        sees_all = viewer.person is not None and viewer.person.rights.sees_all
+        return "".join(map(parts.note, self._notes())) if sees_all else ""
 
     def _note(self) -> str:
         """What viewers should know of the server itself. The reason names a path, which is not for all of them."""

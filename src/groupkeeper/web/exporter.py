@@ -61,6 +61,12 @@ PROGRAM_METRICS = (
         "1; a rule of --rules that a group breaks, or that the cluster cannot be polled; silenced ones, too.",
         ("rule", "severity", "cluster", "group"),
     ),
+    Metric("groupkeeper_rule_groups", "Groups of the cluster that a rule of --rules is for.", ("rule", "cluster")),
+    Metric(
+        "groupkeeper_rule_unmatched_names",
+        "Names and globs of a rule that have matched nothing since the start; absent: there are none.",
+        ("rule",),
+    ),
     Metric(
         "groupkeeper_webhook_notices_total",
         "Notices by outcome: sent, failed (given up), dropped (too many waited), superseded (by later ones).",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from pathlib import Path
 
 from tests.unit.live.views import row, snapshot, view
 
 from groupkeeper.live.alerts import Alerts, Notice, duration
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
-from groupkeeper.live.rules import read_rules
+from groupkeeper.live.rules import read_rules, rules_of
 from groupkeeper.operations.problems import Problem
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -75,6 +76,33 @@ def test_alerts_of_rules_that_are_gone_are_forgotten() -> None:
     fewer = rules._replace(rules=tuple(rule for rule in rules.rules if rule.name != "losing"), webhooks={})
     again = Alerts(fewer._replace(rules=tuple(rule._replace(to=()) for rule in fewer.rules)), alerts.state())
     assert [key.rule for key, _ in again.firing()] == ["behind"]
+
+
+def test_what_of_rules_matches_nothing_is_told_once_all_clusters_were_polled() -> None:
+    text = """
+        [[rule]]
+        name = "typo"
+        groups = ["orders", "paymnts", "no-such-*"]
+        max_lag = 1
+        [[rule]]
+        name = "elsewhere"
+        clusters = ["staging"]
+        cluster_unreachable = true
+        [[rule]]
+        name = "nobody"
+        except_groups = ["*"]
+        max_lag = 1
+    """
+    alerts = Alerts(rules_of(tomllib.loads(text), GOLDENS))
+    alerts.take(snapshot_of("orders lag=0", 0), 0)
+    assert list(alerts.unmatched(["prod", "dr"])) == [("elsewhere", "no cluster here matches 'staging'")]
+    said = [("typo", "no group matches 'paymnts' so far"), ("typo", "no group matches 'no-such-*' so far")]
+    gone = ("elsewhere", "no cluster here matches 'staging'")
+    assert list(alerts.unmatched(["prod"])) == [*said, gone, ("nobody", "it is for no group so far")]
+    alerts.take(snapshot_of("paymnts lag=0", 1), 1)
+    alerts.take(snapshot_of("other lag=0", 2), 2)  # it was there
+    assert list(alerts.unmatched(["prod"])) == [said[1], gone, ("nobody", "it is for no group so far")]
+    assert ("typo", "prod", 0) in alerts.judged()
 
 
 def test_durations_are_as_options_take_them() -> None:
