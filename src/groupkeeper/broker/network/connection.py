@@ -328,6 +328,9 @@ class Connection(asyncio.BufferedProtocol):
             self._waker.set_result(None)
 
     def _send(self, answer: bytes) -> None:
+        if not self._frames and not self._out:
+            self._write(answer)
+            return
         self._out.append(answer)
         self._out_bytes += len(answer)
         if not self._frames or len(self._out) > _UNSENT_LIMIT or self._out_bytes > _UNSENT_BYTES_LIMIT:
@@ -337,12 +340,14 @@ class Connection(asyncio.BufferedProtocol):
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        out = self._out
-        self._active_at = self._loop.time()
-        if out and self._transport is not None and not self._transport.is_closing():
-            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
-        out.clear()
+        self._write(b"".join(self._out))
+        self._out.clear()
         self._out_bytes = 0
+
+    def _write(self, data: bytes) -> None:
+        self._active_at = self._loop.time()
+        if data and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
 
     def _close_because(self, reason: CloseConnection) -> None:
         _log.warning("closing the connection from %s: %s", self.client_host, reason)
