@@ -10,6 +10,7 @@ import pytest
 from tests.fleet_tables import EVIL, NOW, fleet, write
 
 from groupkeeper.cli.main import main
+from groupkeeper.pipeline.report.page import page
 from groupkeeper.pipeline.report.reading import read_report
 
 
@@ -125,3 +126,18 @@ def test_what_cannot_be_read_or_written_is_named(tmp_path: Path, capsys: pytest.
     with pytest.raises(SystemExit) as ended:
         main(["pipeline", "report", "--tables", "hdfs://nowhere/tables"])
     assert ended.value.code == 2
+
+
+def test_a_large_fleet_is_a_small_page(tmp_path: Path) -> None:
+    """A further group costs its packed row and section; what is not packed has a bound."""
+    sizes = {}
+    for groups in (200, 600):
+        tables = write(tmp_path / str(groups), fleet(groups, minutes=20))
+        text = page(read_report(str(tables), hours=24, top=10))
+        sizes[groups] = len(text.encode())
+        assert text.count('<details class="card group"') == 50
+        assert (
+            max(part.partition("</section>")[0].count("<li>") for part in text.split('class="card finding"')[1:]) <= 50
+        )
+    assert (sizes[600] - sizes[200]) / 400 < 1_000
+    assert sizes[600] < 1_000_000
