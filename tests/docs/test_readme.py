@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.apache_kafka import require
+from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.demo import stage
 
@@ -66,9 +68,14 @@ def run(command: list[str] | str, folder: Path) -> subprocess.CompletedProcess[s
     )
 
 
-@pytest.fixture
-def address() -> Iterator[str]:
+@pytest.fixture(params=["embedded", pytest.param("apache", marks=pytest.mark.conformance)])
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
     """A broker that is empty, as the one that the README starts."""
+    if request.param == "apache":
+        require()
+        with ApacheKafka() as broker:
+            yield broker.bootstrap_servers
+        return
     with stage.running_broker() as bootstrap:
         yield bootstrap
 
