@@ -41,8 +41,8 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             allowed.append(topic)
         else:
             hidden.append(_hidden(topic))
-    asked = AlterShareGroupOffsetsRequest(request.group_id, allowed)
-    response = await broker.groups.ask(request.group_id, asked, call)
+    allowed_request = AlterShareGroupOffsetsRequest(request.group_id, allowed)
+    response = await broker.groups.ask(request.group_id, allowed_request, call)
     assert isinstance(response, AlterShareGroupOffsetsResponse)
     if hidden and not response.error_code:
         response.responses = [*hidden, *response.responses]

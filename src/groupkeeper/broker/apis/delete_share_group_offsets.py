@@ -44,8 +44,8 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
                     topic.topic_name, error_code=error.code, error_message=error.message
                 )
             )
-    asked = DeleteShareGroupOffsetsRequest(request.group_id, allowed)
-    response = await broker.groups.ask(request.group_id, asked, call)
+    allowed_request = DeleteShareGroupOffsetsRequest(request.group_id, allowed)
+    response = await broker.groups.ask(request.group_id, allowed_request, call)
     assert isinstance(response, DeleteShareGroupOffsetsResponse)
     if hidden and not response.error_code:
         response.responses = [*hidden, *response.responses]

@@ -70,8 +70,8 @@ def _fetch_group(
     refused: list[OffsetFetchResponseTopics] = []
     if group.topics is not None:
         allowed, refused = _sort_topics(broker, call, group.topics)
-    asked = OffsetFetchRequestGroup(group.group_id, group.member_id, group.member_epoch, allowed)
-    request = OffsetFetchRequest(groups=[asked], require_stable=require_stable)
+    allowed_group = OffsetFetchRequestGroup(group.group_id, group.member_id, group.member_epoch, allowed)
+    request = OffsetFetchRequest(groups=[allowed_group], require_stable=require_stable)
     response = reply_of(broker, call, Operation.DESCRIBE, group.group_id, request)
     assert isinstance(response, OffsetFetchResponse)
     answer = response.groups[0]

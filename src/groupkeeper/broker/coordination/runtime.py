@@ -84,7 +84,7 @@ class GroupRuntime(ShardHost[Shard]):
             return _refused(request, NotCoordinator())
         if self._watch.is_stale:
             self._see_topics()
-        shard = self.asked(group_id)
+        shard = self.shard_for_request(group_id)
         if not isinstance(request, _JOINING):
             return shard.ask(request, call.api_version, call.client_id or "", call.client_host)
         return shard.ask(
@@ -105,7 +105,7 @@ class GroupRuntime(ShardHost[Shard]):
             return refuse(request, NotCoordinator())
         if self._watch.is_stale:
             self._see_topics()
-        return self.asked(group_id).reply(request, call.api_version, call.client_id or "", call.client_host)
+        return self.shard_for_request(group_id).reply(request, call.api_version, call.client_id or "", call.client_host)
 
     def _see_topics(self) -> None:
         """Shows the coordinators the topics of the cluster, which changed since the last request."""

@@ -362,7 +362,7 @@ class ShardHost(Generic[S]):
         """The coordinator of a key. Raises `NotCoordinator` when there is no topic."""
         return self.shards[self.partition_of(key)]
 
-    def asked(self, key: str) -> S:
+    def shard_for_request(self, key: str) -> S:
         """The coordinator of a key that a request is for. Raises `NotCoordinator` when there is no topic."""
         shard = self.shards[partition := self.partition_of(key)]
         if shard.has_resigned:

@@ -56,7 +56,7 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
         """The coordinator of a transactional id. Raises `NotCoordinator`, `InvalidRequest` for an empty id."""
         if not transactional_id:
             raise InvalidRequest
-        return self.asked(transactional_id)
+        return self.shard_for_request(transactional_id)
 
     def ask(self, transactional_id: str, request: Message, version: int) -> Message:
         """The answer of the coordinator of a transactional id; errors are answers too."""

@@ -56,18 +56,18 @@ class _Cached:
         self.high_watermark = _UNKNOWN
         self.log_start_offset = _UNKNOWN
 
-    def has_news(self, told: PartitionData) -> bool:
+    def has_news(self, answer: PartitionData) -> bool:
         """Whether the response must have the partition; stores the values that the client gets."""
         news = bool(
-            told.error_code
-            or told.records
-            or told.high_watermark != self.high_watermark
-            or told.log_start_offset != self.log_start_offset
-            or told.diverging_epoch.epoch >= 0
+            answer.error_code
+            or answer.records
+            or answer.high_watermark != self.high_watermark
+            or answer.log_start_offset != self.log_start_offset
+            or answer.diverging_epoch.epoch >= 0
         )
         # Errors are repeated in every response; so is the first success after one.
-        self.high_watermark = _UNKNOWN if told.error_code else told.high_watermark
-        self.log_start_offset = told.log_start_offset
+        self.high_watermark = _UNKNOWN if answer.error_code else answer.high_watermark
+        self.log_start_offset = answer.log_start_offset
         return news
 
 
@@ -112,21 +112,21 @@ class FetchSession:
 
     def begin(self, wanted: Mapping[PartitionKey, FetchPartition], answers: Answers) -> None:
         """Takes over the partitions of the request that opens it, in the order of its answer."""
-        for key, told in answers.items():
+        for key, answer in answers.items():
             self._partitions[key] = cached = _Cached(wanted[key])
-            cached.has_news(told)
+            cached.has_news(answer)
 
     def news(self, answers: Answers) -> Answers:
         """The part of a full response that has changed since the last one."""
-        return {key: told for key, told in answers.items() if self._is_news(key, told)}
+        return {key: answer for key, answer in answers.items() if self._is_news(key, answer)}
 
-    def _is_news(self, key: PartitionKey, told: PartitionData) -> bool:
+    def _is_news(self, key: PartitionKey, answer: PartitionData) -> bool:
         cached = self._partitions.get(key)
         if cached is None:
             return False
-        if told.records:
+        if answer.records:
             self._partitions[key] = self._partitions.pop(key)
-        return cached.has_news(told)
+        return cached.has_news(answer)
 
 
 class FetchContext:

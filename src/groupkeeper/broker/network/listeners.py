@@ -75,8 +75,8 @@ def given_port(given: Mapping[str, str], port: int, protocol: str = "PLAINTEXT")
     listeners = [parse_listener(text, "listeners") for text in config.listeners] if "listeners" in given else []
     first = next((one for one in listeners if one.name not in controllers), Listener(protocol, "127.0.0.1", 0))
     changed = {**given, "listeners": _text(first._replace(port=port))}
-    told = [parse_listener(text, "advertised.listeners") for text in config.advertised_listeners]
-    same = [_text(one._replace(port=port)) for one in told if one.name == first.name]
+    advertised = [parse_listener(text, "advertised.listeners") for text in config.advertised_listeners]
+    same = [_text(one._replace(port=port)) for one in advertised if one.name == first.name]
     changed.pop("advertised.listeners", None)
     return {**changed, "advertised.listeners": same[0]} if same else changed
 

@@ -127,12 +127,12 @@ class QuotaTable:
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
         """The quota that holds for a client: the first of Kafka's order that is set."""
-        asked = (key, user, client_id)
-        if asked not in self._found:
+        client_quota = (key, user, client_id)
+        if client_quota not in self._found:
             if len(self._found) >= _KNOWN_CLIENTS:
                 self._found.clear()
-            self._found[asked] = self._find(key, user, client_id)
-        return self._found[asked]
+            self._found[client_quota] = self._find(key, user, client_id)
+        return self._found[client_quota]
 
     def _find(self, key: str, user: str, client_id: str) -> Limit | None:
         for name in (user, None):

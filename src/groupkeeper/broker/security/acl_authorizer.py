@@ -66,12 +66,12 @@ class AclAuthorizer(Authorizer):
         self._journal.close()
 
     def allows(self, call: Call, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        asked = (call.principal, call.client_host, operation, resource_type, name)
-        known = self._known.get(asked)
+        question = (call.principal, call.client_host, operation, resource_type, name)
+        known = self._known.get(question)
         if known is None:
             if len(self._known) >= _KNOWN_DECISIONS:
                 self._known.clear()
-            known = self._known[asked] = self._decide(call, operation, resource_type, name)
+            known = self._known[question] = self._decide(call, operation, resource_type, name)
         return known
 
     def _decide(self, call: Call, operation: Operation, resource_type: ResourceType, name: str) -> bool:
