@@ -22,7 +22,7 @@ from groupkeeper.cli.serve_access import Admission, add_access, admission_of
 from groupkeeper.cli.serve_watch import KEPT, Watch
 from groupkeeper.client.admin import Admin
 from groupkeeper.live.archive import Archive
-from groupkeeper.live.collector import Collector, Schedule
+from groupkeeper.live.collector import Collector, Schedule, Told
 from groupkeeper.live.history import BOUNDS, Bounds, History, HistoryFailed, default_path
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.polling import Wanted
@@ -34,9 +34,14 @@ from groupkeeper.web.series import Level
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
+    from groupkeeper.web.app import Site
+    from groupkeeper.web.news import News
 
 _TIMEOUT_MS = 10_000
 _OFF = "off"
+_PAGES_FIRST_S = 1.0
+"""Open pages request their new content before the series are written, which takes the event loop as long."""
+
 _LEVELS = {"partitions": Level.PARTITION, "members": Level.MEMBER}
 _DAY_MS = 24 * 3600 * 1000
 
@@ -200,19 +205,14 @@ def _run(options: Namespace) -> int:
         exporter.take(collector.snapshot)
     news = News()
     site = Site(exporter, lambda: [each.snapshot for each in collectors], archive, *admission[:3], news, watch.notes)
-
-    async def take(snapshot: ClusterSnapshot) -> None:
-        admission.access.forget_views()
-        news.tell(snapshot.cluster)
-        watch.take(snapshot)
-        await exporter.take_aside(snapshot)
+    told = _told(site, news, watch, exporter, min(_PAGES_FIRST_S, 0.1 * schedule.interval_s))
 
     async def run() -> None:
         stop = _stopping()
         _announce(list(clusters), listening, admission)
         app = application(site, _hosts(options, listening))
         try:
-            await serve(collectors, app, listening, stop, take, news.run(), *watch.beside())
+            await serve(collectors, app, listening, stop, told, news.run(), *watch.beside())
         finally:
             await watch.keep()
 
@@ -221,6 +221,20 @@ def _run(options: Namespace) -> int:
     finally:
         archive.close()
     return 0
+
+
+def _told(site: Site, news: News, watch: Watch, exporter: Exporter, pages_first_s: float) -> Told:
+    async def show(snapshot: ClusterSnapshot) -> None:
+        site.forget(snapshot.cluster)
+        news.tell(snapshot.cluster)
+        if news.streams:
+            await asyncio.sleep(pages_first_s)
+
+    async def take(snapshot: ClusterSnapshot) -> None:
+        watch.take(snapshot)
+        await exporter.take_aside(snapshot)
+
+    return Told(show, take)
 
 
 def _stopping() -> asyncio.Event:

@@ -24,6 +24,16 @@ _LEAST_PAUSE_SHARE = 0.1
 """The fraction of the interval for the pause after a poll that takes longer than the interval."""
 
 
+Tell = Callable[[ClusterSnapshot], Awaitable[None]]
+
+
+class Told(NamedTuple):
+    """What is called with each snapshot: before it is noted in the history, and after."""
+
+    first: Tell
+    then: Tell
+
+
 class Schedule(NamedTuple):
     """``interval_s`` is between the beginnings of two polls."""
 
@@ -52,8 +62,10 @@ class Collector:
         self._hurry = asyncio.Event()
         self._waits = Waits(reads_records=schedule.wanted.reads_records)
 
-    async def poll(self) -> ClusterSnapshot:
-        """Look at the cluster now. A cluster that cannot be polled has a snapshot, too, with the problem."""
+    async def poll(self, show: Tell | None = None) -> ClusterSnapshot:
+        """Look at the cluster now. A cluster that cannot be polled has a snapshot, too, with the problem. ``show`` is
+        called with it before it is noted in the history.
+        """
         if self._following is None:
             await self._remember()
         began, began_ms, polls = time.monotonic(), time.time_ns() // 1_000_000, self._before.polls
@@ -68,7 +80,11 @@ class Collector:
             failed = polls.ended(began_ms, is_success=False)
             found = Found(unreached(self._before, failure, failed, time.monotonic() - began), [])
         self.snapshot = self._before = found.snapshot
-        await self._archive.add(found, began_ms)
+        try:
+            if show is not None:
+                await show(found.snapshot)
+        finally:
+            await self._archive.add(found, began_ms)
         return found.snapshot
 
     async def _found(self, polls: Polls) -> Found:
@@ -106,13 +122,13 @@ class Collector:
             self._admin = await self._open_admin().__aenter__()
         return self._admin
 
-    async def run(self, tell: Callable[[ClusterSnapshot], Awaitable[None]]) -> None:
-        """Poll without end; ``tell`` is called with each snapshot."""
+    async def run(self, told: Told) -> None:
+        """Poll without end."""
         interval_s = self._schedule.interval_s
         try:
             while True:
                 began = time.monotonic()
-                await tell(await self.poll())
+                await told.then(await self.poll(told.first))
                 rest_s = interval_s - (time.monotonic() - began)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(max(rest_s, _LEAST_PAUSE_SHARE * interval_s)):

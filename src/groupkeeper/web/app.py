@@ -35,6 +35,7 @@ from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.glossary import glossary_page
 from groupkeeper.web.pages.group import group_page
+from groupkeeper.web.pages.judged import KeptRows
 from groupkeeper.web.pages.parts import Viewer
 from groupkeeper.web.pages.topics import topic_page, topics_of, topics_page
 
@@ -74,6 +75,7 @@ class Site:
         self._news = news or News()
         self._notes = notes
         self._kept: dict[tuple[object, ...], tuple[float, str]] = {}
+        self._rows = KeptRows()
         self._changes = Changes(access, snapshots, desk, record)
 
     def routes(self) -> list[Route]:
@@ -104,6 +106,11 @@ class Site:
                 for method, path, answer in self._changes.answers()
             ),
         ]
+
+    def forget(self, cluster: str) -> None:
+        """What was made of a cluster's snapshot: there is a newer one."""
+        self._access.forget_views()
+        self._rows.forget(cluster)
 
     def _for_known(self, answer: Answer) -> Answer:
         async def answered(request: Request) -> Response:
@@ -236,9 +243,9 @@ class Site:
     async def fleet(self, request: Request) -> Response:
         viewer = self._viewer(request)
         seen = viewer.seen(self._snapshots())
-        return self._shared(
-            request, seen, lambda: fleet_page(seen, _now_ms(), viewer, self._notes_of_rules(viewer) + self._note())
-        )
+        note = self._notes_of_rules(viewer) + self._note()
+        judge = self._rows.rows_of
+        return self._shared(request, seen, lambda: fleet_page(seen, _now_ms(), viewer, note, judge))
 
     def _notes_of_rules(self, viewer: Viewer) -> str:
         """Names in rules are not for all viewers."""
@@ -261,7 +268,9 @@ class Site:
             return self._nowhere(request, "There is no such cluster here.")
         viewer = self._viewer(request)
         wish = Wish.of(request.query_params)
-        return self._shared(request, [snapshot], lambda: cluster_page(snapshot, wish, _now_ms(), viewer))
+        return self._shared(
+            request, [snapshot], lambda: cluster_page(snapshot, wish, _now_ms(), viewer, self._rows.rows_of)
+        )
 
     async def csv(self, request: Request) -> Response:
         snapshot = self._asked_for(request)
@@ -269,7 +278,7 @@ class Site:
             return self._nowhere(request, "There is no such cluster here.")
         if not snapshot.is_up:  # a table without rows would say that there are no groups
             return PlainTextResponse(f"{_why_down(snapshot)}\n", 503, HEADERS)
-        text = groups_csv(snapshot, Wish.of(request.query_params), _now_ms())
+        text = groups_csv(snapshot, Wish.of(request.query_params), _now_ms(), self._rows.rows_of)
         headers = {**HEADERS, "Content-Type": "text/csv; charset=utf-8"}
         headers["Content-Disposition"] = 'attachment; filename="groups.csv"'
         headers["X-Groups-Left-Out"] = str(len(snapshot.scope.left_out))

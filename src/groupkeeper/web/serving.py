@@ -6,14 +6,13 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from groupkeeper.live.collector import Collector
-from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.live.collector import Collector, Told
 
 _MOST_CONNECTIONS = 768
 """Two for each of ``news.MOST_STREAMS`` pages, and some for scrapes; below 1024, the usual limit of files."""
@@ -21,8 +20,6 @@ _MOST_CONNECTIONS = 768
 _LARGEST_HEADER = 16 * 1024
 _GRACE_S = 5
 """The time for open responses to end."""
-
-Tell = Callable[[ClusterSnapshot], Awaitable[None]]
 
 
 class _Server(uvicorn.Server):
@@ -59,10 +56,10 @@ async def serve(
     app: ASGIApp,
     listening: socket.socket,
     stop: asyncio.Event,
-    take: Tell,
+    told: Told,
     *beside: Coroutine[Any, Any, None],
 ) -> None:
-    """Collect and answer until ``stop`` is set; then end what is under way. ``take`` is called with each snapshot,
+    """Collect and answer until ``stop`` is set; then end what is under way. ``told`` is called with each snapshot,
     ``beside`` is what runs as long.
 
     Raises what a collector raises: that is a mistake of ours, and old numbers must not be served for ever.
@@ -82,7 +79,7 @@ async def serve(
     server = _Server(config)
     logging.getLogger("uvicorn.error").addFilter(_ABOUT_ENDED)
     beside = (server.hang_up(), *beside)
-    working = [asyncio.create_task(each) for each in (*(collector.run(take) for collector in collectors), *beside)]
+    working = [asyncio.create_task(each) for each in (*(collector.run(told) for collector in collectors), *beside)]
     answering = asyncio.create_task(server.serve(sockets=[listening]))
     stopping = asyncio.create_task(stop.wait())
     try:

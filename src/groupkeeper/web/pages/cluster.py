@@ -9,27 +9,15 @@ from html import escape
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupState, GroupType
-from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.status import Judged, Status, judge_status
+from groupkeeper.live.model import ClusterSnapshot
+from groupkeeper.live.status import Status
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.pages import parts, scope
+from groupkeeper.web.pages.judged import Judge, Row, rows_of
 from groupkeeper.web.pages.listing import Order, ordered
 from groupkeeper.web.pages.parts import ANONYMOUS, Cell, Column, Viewer
 
 _WORST = list(Status)
-
-
-class Row(NamedTuple):
-    """A group with its status."""
-
-    group: GroupView
-    judged: Judged
-
-    @property
-    def eta_s(self) -> float | None:
-        """Seconds until the lag is 0 at the current trend; None: the lag doesn't shrink, or is unknown."""
-        trend, lag = self.group.trend, self.group.lag.lag
-        return lag / -trend if lag and trend is not None and trend < 0 else None
 
 
 _KEYS: Mapping[str, Callable[[Row], float | str | None]] = {
@@ -103,33 +91,38 @@ def _one_of(known: Iterable[str], text: str) -> str:
     return text if text in set(known) else ""
 
 
-def chosen(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> list[Row]:
-    """The groups that are wished for, in order; what isn't known comes last."""
+def chosen(rows: Sequence[Row], wish: Wish) -> list[Row]:
+    """The groups that are wished for, in order; what isn't known comes last. ``rows``: all, by their names."""
     wanted = wish.text.lower()
-    rows = [
-        row
-        for group in snapshot.groups.values()
-        if wanted in group.group_id.lower()
-        and wish.kind in ("", group.group_type or "")
-        and wish.state in ("", group.group_state or "")
-        and (row := Row(group, judge_status(group, now_ms)))
-        and wish.status in ("", row.judged.status)
-    ]
-    rows.sort(key=lambda row: row.group.group_id)
+    is_narrowed = bool(wanted or wish.kind or wish.state or wish.status)
+    found = (
+        list(rows)
+        if not is_narrowed
+        else [
+            row
+            for row in rows
+            if (not wanted or wanted in row.group.group_id.lower())
+            and wish.kind in ("", row.group.group_type or "")
+            and wish.state in ("", row.group.group_state or "")
+            and wish.status in ("", row.judged.status)
+        ]
+    )
     if wish.sort == "status":
-        rows.sort(key=lambda row: row.group.wait.lag_ms or 0, reverse=wish.ordering.is_down)
-    ordered(rows, _KEYS[wish.sort], wish.ordering)
-    return rows
+        found.sort(key=lambda row: row.group.wait.lag_ms or 0, reverse=wish.ordering.is_down)
+    ordered(found, _KEYS[wish.sort], wish.ordering)
+    return found
 
 
-def cluster_page(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Viewer = ANONYMOUS) -> str:
+def cluster_page(
+    snapshot: ClusterSnapshot, wish: Wish, now_ms: int, viewer: Viewer = ANONYMOUS, judge: Judge = rows_of
+) -> str:
     """A page of the list."""
     crumbs = [("Consumer groups", "/")]
     when, mark = parts.when(snapshot, now_ms), snapshot
     if not snapshot.known.is_up:
         return parts.page(snapshot.cluster, when, crumbs, viewer, follows=snapshot.cluster)
     now_ms, snapshot = parts.judged_ms(snapshot, now_ms), snapshot.known
-    rows = chosen(snapshot, wish, now_ms)
+    rows = chosen(judge(snapshot, now_ms), wish)
     order = wish.ordering
 
     def link(other: Mapping[str, str | int]) -> str:
@@ -208,7 +201,7 @@ def _trend(per_s: float | None) -> str:
     return f"{per_s:+,.1f}/s" if abs(per_s) >= 0.05 else "0/s"
 
 
-def groups_csv(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> str:
+def groups_csv(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, judge: Judge = rows_of) -> str:
     """All of the list, unrounded: times in seconds, nothing where it isn't known."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -217,7 +210,7 @@ def groups_csv(snapshot: ClusterSnapshot, wish: Wish, now_ms: int) -> str:
          "members", "rebalances", "commits_still_s", "problem", "partitions_without_commit", "uncommitted",
          "lost", "readable"]
     )  # fmt: skip
-    for group, judged in chosen(snapshot, wish, now_ms):
+    for group, judged in chosen(judge(snapshot, now_ms), wish):
         wait, problem = group.wait, group.problems[0] if group.problems else None
         writer.writerow(
             [_plain(snapshot.cluster), _plain(group.group_id), judged.status, group.group_type or "",

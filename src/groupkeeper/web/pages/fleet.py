@@ -6,23 +6,31 @@ from collections import Counter
 from collections.abc import Sequence
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.status import Status, judge_status
+from groupkeeper.live.status import Status
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.web.pages import parts, scope
+from groupkeeper.web.pages.judged import Judge, rows_of
 from groupkeeper.web.pages.parts import ANONYMOUS, Viewer
 
 _MOST_URGENT = 12
 _WORST = list(Status)
 
 
-def fleet_page(snapshots: Sequence[ClusterSnapshot], now_ms: int, viewer: Viewer = ANONYMOUS, note: str = "") -> str:
+def fleet_page(
+    snapshots: Sequence[ClusterSnapshot],
+    now_ms: int,
+    viewer: Viewer = ANONYMOUS,
+    note: str = "",
+    judge: Judge = rows_of,
+) -> str:
     """All clusters. ``note``: about the server itself."""
-    cards = "".join(_cluster(each, now_ms) for each in snapshots)
+    cards = "".join(_cluster(each, now_ms, judge) for each in snapshots)
+    troubled = _troubled(snapshots, now_ms, judge)
     return parts.page(
         "Consumer groups",
         parts.live(
             "fleet",
-            f"{note}{_verdict(snapshots, now_ms)}{_urgent(snapshots, now_ms)}<h2>Clusters</h2>"
+            f"{note}{_verdict(snapshots, len(troubled))}{_urgent(troubled)}<h2>Clusters</h2>"
             f'<div class="cards">{cards}</div>',
         ),
         viewer=viewer,
@@ -30,17 +38,16 @@ def fleet_page(snapshots: Sequence[ClusterSnapshot], now_ms: int, viewer: Viewer
     )
 
 
-def _statuses(snapshot: ClusterSnapshot, now_ms: int) -> dict[str, Status]:
-    return {group_id: judge_status(group, now_ms).status for group_id, group in snapshot.groups.items()}
+Troubled = Sequence[tuple[Status, ClusterSnapshot, GroupView]]
 
 
-def _troubled(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> list[tuple[Status, ClusterSnapshot, GroupView]]:
+def _troubled(snapshots: Sequence[ClusterSnapshot], now_ms: int, judge: Judge) -> Troubled:
     """The worst first."""
     found: list[tuple[Status, ClusterSnapshot, GroupView]] = [
-        (status, snapshot, snapshot.groups[group_id])
+        (row.judged.status, snapshot, row.group)
         for snapshot in snapshots
-        for group_id, status in _statuses(snapshot, now_ms).items()
-        if status not in (Status.OK, Status.UNKNOWN)
+        for row in judge(snapshot, now_ms)
+        if row.judged.status not in (Status.OK, Status.UNKNOWN)
     ]
     found.sort(
         key=lambda each: (-_WORST.index(each[0]), -(each[2].wait.lag_ms or 0), each[1].cluster, each[2].group_id)
@@ -48,13 +55,12 @@ def _troubled(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> list[tuple[S
     return found
 
 
-def _verdict(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
+def _verdict(snapshots: Sequence[ClusterSnapshot], troubled: int) -> str:
     down = [each.cluster for each in snapshots if not each.is_up and each.polls.done]
     waiting = [each.cluster for each in snapshots if not each.polls.done]
     if not snapshots:
         return '<p class="verdict none">Your roles give access to no group here.</p>'
     total = sum(len(each.groups) for each in snapshots)
-    troubled = len(_troubled(snapshots, now_ms))
     texts = (
         [f"{words.counted(len(down), 'cluster')} cannot be reached: {', '.join(map(parts.text, down))}"] if down else []
     )
@@ -70,8 +76,7 @@ def _verdict(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
     return f'<p class="verdict {tone}">{said[0].upper()}{said[1:]}.</p>'
 
 
-def _urgent(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
-    troubled = _troubled(snapshots, now_ms)
+def _urgent(troubled: Troubled) -> str:
     if not troubled:
         return ""
     items = []
@@ -92,12 +97,12 @@ def _urgent(snapshots: Sequence[ClusterSnapshot], now_ms: int) -> str:
     return f'<ul class="urgent wide">{"".join(items)}{more}</ul>'
 
 
-def _cluster(snapshot: ClusterSnapshot, now_ms: int) -> str:
+def _cluster(snapshot: ClusterSnapshot, now_ms: int, judge: Judge) -> str:
     link = parts.url("/cluster", cluster=snapshot.cluster)
     title = f'<h3 class="name"><a href="{link}">{parts.text(snapshot.cluster)}</a></h3>'
     when = f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(snapshot.problems)}'
     when += parts.another(snapshot, now_ms)
-    numbers = parts.old(snapshot, _numbers(snapshot, now_ms)) if snapshot.known.is_up else ""
+    numbers = parts.old(snapshot, _numbers(snapshot, now_ms, judge)) if snapshot.known.is_up else ""
     return f'<article class="card">{title}{when}{numbers}</article>'
 
 
@@ -114,7 +119,7 @@ def _of_poll(snapshot: ClusterSnapshot) -> list[tuple[str, str]]:
     ]
 
 
-def _numbers(snapshot: ClusterSnapshot, now_ms: int) -> str:
+def _numbers(snapshot: ClusterSnapshot, now_ms: int, judge: Judge) -> str:
     """Of a cluster that can be reached, or those that were known of it last."""
     now_ms, snapshot = parts.judged_ms(snapshot, now_ms), snapshot.known
     groups = snapshot.groups.values()
@@ -122,7 +127,7 @@ def _numbers(snapshot: ClusterSnapshot, now_ms: int) -> str:
     waits = [group.wait.lag_ms for group in groups if group.wait.lag_ms is not None]
     margins = [group.wait.margin_ms for group in groups if group.wait.margin_ms is not None]
     members = [group.members for group in groups if group.members is not None]
-    statuses = Counter(status.value for status in _statuses(snapshot, now_ms).values())
+    statuses = Counter(row.judged.status.value for row in judge(snapshot, now_ms))
     legend = "".join(
         f'<li><a href="{parts.url("/cluster", cluster=snapshot.cluster, status=each)}">{parts.status(each)}</a> '
         f"<b>{words.number(statuses[each])}</b></li>"

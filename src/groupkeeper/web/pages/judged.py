@@ -1,0 +1,56 @@
+"""The groups of a snapshot with their statuses, judged once for all pages that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.status import Judged, judge_status
+
+_MOST_KEPT = 20
+_LONGEST_MS = 15_000
+"""Polls may be far apart, and statuses age."""
+
+
+class Row(NamedTuple):
+    """A group with its status."""
+
+    group: GroupView
+    judged: Judged
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds until the lag is 0 at the current trend; None: the lag doesn't shrink, or is unknown."""
+        trend, lag = self.group.trend, self.group.lag.lag
+        return lag / -trend if lag and trend is not None and trend < 0 else None
+
+
+Judge = Callable[[ClusterSnapshot, int], Sequence[Row]]
+"""The groups of a snapshot by their names, as they are at a time."""
+
+
+def rows_of(snapshot: ClusterSnapshot, now_ms: int) -> Sequence[Row]:
+    """A ``Judge``."""
+    return [Row(group, judge_status(group, now_ms)) for _, group in sorted(snapshot.groups.items())]
+
+
+class KeptRows:
+    """The rows of snapshots, until ``forget``. Without pages there are none."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int], tuple[int, Sequence[Row]]] = {}
+
+    def rows_of(self, snapshot: ClusterSnapshot, now_ms: int) -> Sequence[Row]:
+        """A ``Judge`` that gives the rows of when they were first asked for, a moment ago at most."""
+        key = snapshot.cluster, id(snapshot.groups)  # the rows hold the groups, so that no others get the id
+        at_ms, rows = self._kept.get(key, (0, ()))
+        if len(rows) != len(snapshot.groups) or abs(now_ms - at_ms) > _LONGEST_MS:
+            rows = rows_of(snapshot, now_ms)
+            if key in self._kept or len(self._kept) < _MOST_KEPT:
+                self._kept[key] = now_ms, rows
+        return rows
+
+    def forget(self, cluster: str) -> None:
+        """There is a newer snapshot."""
+        self._kept = {key: kept for key, kept in self._kept.items() if key[0] != cluster}
