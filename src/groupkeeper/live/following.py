@@ -123,8 +123,10 @@ def _as_kept(standing: tuple[Standing, ...], known: Known) -> tuple[Standing, ..
 
 
 def _lag(rows: Sequence[PartitionLag]) -> int | None:
-    """None: not known of all that have a commit."""
-    if not rows or any(row.lag is None and (row.committed is not None or row.failure is not None) for row in rows):
+    """None: not known of all that have a commit, or nothing is committed: the lag of a first commit is no growth."""
+    if all(row.committed is None for row in rows) or any(
+        row.lag is None and (row.committed is not None or row.failure is not None) for row in rows
+    ):
         return None
     return sum(row.lag or 0 for row in rows)
 

@@ -98,6 +98,8 @@ def test_the_trend_of_the_lag() -> None:
     assert after(lag(50), lag(60), lag(60)).of("g").trend == pytest.approx(-7)
     hidden = found(None, row("t", 0, None)._replace(failure=GroupAuthorizationFailed()))
     assert after(lag(50), hidden, lag(60)).of("g").trend is None
+    assert after(lag(None), lag(50)).of("g").trend is None
+    assert after(lag(None), lag(50), lag(60)).of("g").trend == -10
 
 
 def test_topics_stand_still_each_by_itself() -> None:
