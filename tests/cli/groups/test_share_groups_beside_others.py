@@ -137,7 +137,7 @@ def ask(servers: str, command: str, *words: str) -> int:
 
 @pytest.mark.parametrize("command", CHANGING)
 @pytest.mark.parametrize("group", ["set", "100% of a long name, with $SIGNS"])
-def test_a_share_group_is_refused_with_the_command_for_it(
+def test_a_share_group_is_refused_with_the_tool_and_option_for_it(
     run: Any, servers: str, capsys: pytest.CaptureFixture[str], command: str, group: str
 ) -> None:
     assert ask(servers, command, group) == 1

@@ -53,7 +53,7 @@ def test_rates_trend_and_what_they_lead_to(spark: SparkSession) -> None:
         3: lag_row(0, 1000, 1010, 500, 0),  # lag is what came since its last commit
         4: lag_row(0, 100, 1100, 50_000, 0),  # was put back
         5: lag_row(0, 100, 1100, 50_000, 0),  # was put ahead by a reset
-        6: lag_row(0, 100, 1100, 50_000, 0),  # the topic was made anew
+        6: lag_row(0, 100, 1100, 50_000, 0),  # the topic was created again
         7: lag_row(0, -5, 1000, 50_000, 0),  # before the log
     }  # fmt: skip
     now = {
@@ -197,7 +197,7 @@ def test_log_ends_hold_until_they_change(spark: SparkSession) -> None:
 
 
 @pytest.mark.long
-def test_what_was_measured_stays_when_tables_are_made_anew(spark: SparkSession, servers: str, tmp_path: Path) -> None:
+def test_what_was_measured_stays_when_tables_are_rebuilt(spark: SparkSession, servers: str, tmp_path: Path) -> None:
     topic = new_topic(servers)
 
     def measure(minutes: int, committed: int, *, from_start: bool = False) -> Measured:

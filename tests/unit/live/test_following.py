@@ -30,7 +30,7 @@ def test_epochs_are_rebalances() -> None:
     assert [after(*looks[:count]).of("g").rebalances for count in (1, 2, 3, 4)] == [0, 0, 1, 6]
 
 
-def test_a_group_that_was_made_anew_has_no_negative_number_of_rebalances() -> None:
+def test_a_group_that_was_created_again_has_no_negative_number_of_rebalances() -> None:
     assert after(found(described(epoch=9)), found(described(epoch=1))).of("g").rebalances == 0
 
 

@@ -55,7 +55,7 @@ def test_more_copies_than_records_may_be_copies_again() -> None:
     assert way == Way(Pair(0, 0), 100, Again(100, 400, 300))
 
 
-def test_a_topic_that_was_made_anew_has_new_syncs() -> None:
+def test_a_topic_that_was_created_again_has_new_syncs() -> None:
     syncs = syncs_of((0, 0), (100, 100), (150, 10))
     assert syncs.way_to(120, Ends(0, 200), Ends(0, 60)) is None
     assert syncs.way_to(150, Ends(0, 200), Ends(0, 60)) == Way(Pair(150, 10), 60, None)

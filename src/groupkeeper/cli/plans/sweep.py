@@ -141,7 +141,7 @@ examples:
 SWEEP = Command(
     _add_sweep,
     lambda options: run_report(options, _sweep_report),
-    "Plan to clear up: what is idle or has lost its topic is deleted, what is about to expire is recommitted. "
+    "Plan to clean up: what is idle or has lost its topic is deleted, what is about to expire is recommitted. "
     "Nothing is changed. The reason is beside each offset.",
     """\
 examples:

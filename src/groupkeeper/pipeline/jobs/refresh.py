@@ -102,7 +102,7 @@ class Frames:
         return self._output.read(table)
 
     def then(self, table: Table) -> DataFrame:
-        if self._is_made_anew(table):
+        if self._is_rebuilt(table):
             return self.spark.createDataFrame([], table.ddl)
         return self._output.open_rows(table) if table in _ADDED else self._output.read(table)
 
@@ -113,11 +113,11 @@ class Frames:
         return self._output.frame(self.written(table))
 
     def rows_then(self, table: Table) -> Rows:
-        if self._is_made_anew(table):
+        if self._is_rebuilt(table):
             return table.arrow.empty_table()
         return self._output.open_rows_of(table) if table in _ADDED else self._output.rows_of(table)
 
-    def _is_made_anew(self, table: Table) -> bool:
+    def _is_rebuilt(self, table: Table) -> bool:
         return self.from_start and (table in _KEPT or table in _OF_HISTORY)
 
     def rows_before(self, table: Table) -> Rows:

@@ -23,7 +23,7 @@ _TITLES = {
     "waiting": ("Stopped or stalled", "records are there to read, and committed offsets do not move", "is-stopped"),
     "storm": ("Rebalance storms", "members that rebalance do not read", "is-unstable"),
     "held": ("Held up by transactions", "readers of committed records cannot pass an open one", "is-stalled"),
-    "stale": ("Unused", "to clear up, or to keep from expiring", "is-unknown"),
+    "stale": ("Unused", "to clean up, or to keep from expiring", "is-unknown"),
 }
 
 

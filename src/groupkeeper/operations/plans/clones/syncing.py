@@ -48,7 +48,7 @@ class Syncs:
 
     def add(self, pair: Pair) -> None:
         last = self._last
-        if last is not None and pair.downstream <= last.downstream:  # the target's topic was made anew
+        if last is not None and pair.downstream <= last.downstream:  # the target's topic was created again
             self._kept, self._ends, self._again = [], {}, []
         elif last is not None:
             self._ends[last.downstream] = pair.downstream
