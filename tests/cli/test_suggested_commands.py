@@ -29,7 +29,7 @@ from groupkeeper.live.alerts import Key, _filled, helpful
 from groupkeeper.live.limits import Finding, Measure, Verdict
 from groupkeeper.shell import Ways
 from groupkeeper.testing.background import BackgroundBroker
-from groupkeeper.web.changes.asked import asked_of
+from groupkeeper.web.changes.change_request import change_request_of
 from groupkeeper.web.changes.desk import sweep_command
 from groupkeeper.web.pages.change import change_page
 
@@ -120,11 +120,11 @@ def suggested(ways: Ways) -> list[tuple[str, str]]:
         broken = [Finding(group_id, each, Verdict.BROKEN, 1, 0) for each in Measure]
         found += ((group_id, helpful(key, [each], ways)) for each in broken if each.measure is not Measure.REBALANCES)
         found.append((group_id, _filled("groupkeeper groups describe {where} {group}", key, ways)))
-        found += ((group_id, shell.text(asked_of(form, "prod", group_id, ways).command)) for form in CHANGES)
+        found += ((group_id, shell.text(change_request_of(form, "prod", group_id, ways).command)) for form in CHANGES)
         found.append((group_id, shell.text(sweep_command(ways["prod"], ["--missing-topics"], [group_id]))))
         share_id = f"share {group_id}"
         form = {"deed": ["reset"], "to": ["latest"], "scope": ["some"], "topic": [TOPIC]}
-        found.append((share_id, shell.text(asked_of(form, "prod", share_id, ways, is_share=True).command)))
+        found.append((share_id, shell.text(change_request_of(form, "prod", share_id, ways, is_share=True).command)))
         found += ((share_id, text) for text in on_page(share_id, GroupType.SHARE, ways))
         found += ((group_id, text) for text in on_page(group_id, GroupType.STREAMS, ways))
     return found

@@ -72,9 +72,11 @@ async def poll(
     # Groups of a broker that could not be listed: another one may coordinate them by now.
     failed_ids = {node.id for node in selection.failed}
     orphans = set(following.coordinated_by(failed_ids)).difference(listings) if failed_ids else set[str]()
-    asked = sorted([*listings, *orphans])
-    measured_ms, lag = await lag_at_an_instant(admin, asked, topics=wanted.topics, to_last_stable=wanted.to_last_stable)
-    there = [group_id for group_id in asked if not _is_gone(lag, group_id)]
+    group_ids = sorted([*listings, *orphans])
+    measured_ms, lag = await lag_at_an_instant(
+        admin, group_ids, topics=wanted.topics, to_last_stable=wanted.to_last_stable
+    )
+    there = [group_id for group_id in group_ids if not _is_gone(lag, group_id)]
     await waits.look(admin, lag.rows, measured_ms, within_s=within_s)
     changes = following.follow(lag, there, measured_ms)
     # Brokers silently leave unauthorized topics out of a group's offsets.

@@ -157,21 +157,21 @@ def _webhook(table: Table, name: str, folder: Path) -> Webhook:
     template = table.take("template", _template, Template.JSON)
     repeat_ms = table.take("repeat", _repeat_ms, _REPEAT_MS[template])
     table.end()
-    told = [key for key, value in given.items() if value is not None]
-    if len(told) != 1:
+    keys = [key for key, value in given.items() if value is not None]
+    if len(keys) != 1:
         raise BadTable(f"{table.where}: expected one of url, url_file, url_variable")
-    value = given[told[0]]
+    value = given[keys[0]]
     assert value is not None
     url = value
-    if told == ["url_file"]:
+    if keys == ["url_file"]:
         try:
             url = (folder / value).read_text("utf-8").strip()
         except OSError as problem:
             raise BadTable(f"{table.where}: cannot read {value!r}: {problem.strerror}") from None
-    elif told == ["url_variable"]:
+    elif keys == ["url_variable"]:
         url = os.environ.get(value, "").strip()
     if not url.startswith(("http://", "https://")):
-        raise BadTable(f"{table.where}: {told[0]} gives no http:// or https:// address")  # which may be a secret
+        raise BadTable(f"{table.where}: {keys[0]} gives no http:// or https:// address")  # which may be a secret
     return Webhook(name, url, template, repeat_ms or None)
 
 

@@ -146,7 +146,7 @@ def _is_due(asked_ms: int, at_ms: int) -> bool:
     return abs(at_ms - asked_ms) >= _TRY_AGAIN_MS  # clocks are set back
 
 
-class _Asked(NamedTuple):
+class _Answer(NamedTuple):
     at_ms: int
     retention_ms: int | None
     failure: Failure | None = None
@@ -156,25 +156,25 @@ class _Retention:
     """How long topics keep their records. What a broker didn't report counts as not known until the next request."""
 
     def __init__(self) -> None:
-        self._asked: dict[str, _Asked] = {}
+        self._answers: dict[str, _Answer] = {}
 
     async def ask(self, admin: Admin, topics: Iterable[str], at_ms: int) -> None:
-        known = {topic: asked for topic in topics if (asked := self._asked.get(topic)) is not None}
+        known = {topic: answer for topic in topics if (answer := self._answers.get(topic)) is not None}
         due = [topic for topic in topics if topic not in known or _is_due(known[topic].at_ms, at_ms)]
-        self._asked = known
+        self._answers = known
         if due:
             answers = await admin.topic_settings(due, RETENTION_SETTINGS)
             for topic, settings in answers.done.items():
-                self._asked[topic] = _Asked(at_ms, retention_ms(settings))
+                self._answers[topic] = _Answer(at_ms, retention_ms(settings))
             for topic, failure in answers.failed.items():
-                self._asked[topic] = _Asked(at_ms, None, failure)
+                self._answers[topic] = _Answer(at_ms, None, failure)
 
     def of(self, topic: str) -> int | None:
         """In ms; None: not known."""
-        asked = self._asked.get(topic)
-        return None if asked is None else asked.retention_ms
+        answer = self._answers.get(topic)
+        return None if answer is None else answer.retention_ms
 
     def failure(self, topic: str) -> Failure | None:
         """Why it isn't known."""
-        asked = self._asked.get(topic)
-        return None if asked is None else asked.failure
+        answer = self._answers.get(topic)
+        return None if answer is None else answer.failure

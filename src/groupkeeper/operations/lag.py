@@ -181,9 +181,9 @@ async def describe_lag(
     """
     logs = _Logs(admin, to_last_stable)
     for part in in_parts(group_ids):
-        told = await _ask(admin, part, topics)
-        await logs.look(told.wanted.values())
-        yield _beside(told, logs)
+        offsets = await _ask(admin, part, topics)
+        await logs.look(offsets.wanted.values())
+        yield _beside(offsets, logs)
 
 
 async def lag_at_an_instant(
@@ -197,11 +197,11 @@ async def lag_at_an_instant(
     """
     logs = _Logs(admin, to_last_stable)
     parts = [await _ask(admin, part, topics) for part in in_parts(group_ids)]
-    await logs.look(chain.from_iterable(told.wanted.values() for told in parts))
+    await logs.look(chain.from_iterable(offsets.wanted.values() for offsets in parts))
     streams: dict[str, StreamsGroupDescription] = {}
     every = GroupsLag({}, {}, {}, streams)
-    for told in parts:
-        known = _beside(told, logs)
+    for offsets in parts:
+        known = _beside(offsets, logs)
         every.descriptions.update(known.descriptions)
         every.rows.update(known.rows)
         every.failed.update(known.failed)
@@ -230,7 +230,7 @@ async def lag_of_offsets(
     return {name: sorted_rows(name, None, commits, logs, {}) for name, commits in wanted.items()}
 
 
-class _Told(NamedTuple):
+class _Offsets(NamedTuple):
     """Some groups as their coordinators tell them. ``wanted``: what is committed; ``refused``: of which partitions that
     isn't known, and why; ``starts``: of share groups.
     """
@@ -243,7 +243,7 @@ class _Told(NamedTuple):
     failed: dict[str, Failure]
 
 
-async def _ask(admin: Admin, part: Sequence[str], topics: Matching | None) -> _Told:
+async def _ask(admin: Admin, part: Sequence[str], topics: Matching | None) -> _Offsets:
     described, fetched = await asyncio.gather(
         admin.describe_consumer_groups(part), admin.list_consumer_group_offsets(dict.fromkeys(part))
     )
@@ -265,7 +265,7 @@ async def _ask(admin: Admin, part: Sequence[str], topics: Matching | None) -> _T
     offsets |= {group_id: _commits(batch.done) for group_id, batch in starts.done.items()}
     wanted = {group_id: _wanted(groups.get(group_id), offsets[group_id], topics) for group_id in part
               if group_id in offsets and (group_id not in failed or offsets[group_id])}  # fmt: skip
-    return _Told(
+    return _Offsets(
         groups,
         streams.done,
         wanted,
@@ -275,15 +275,15 @@ async def _ask(admin: Admin, part: Sequence[str], topics: Matching | None) -> _T
     )
 
 
-def _beside(told: _Told, logs: _Logs) -> GroupsLag:
+def _beside(offsets: _Offsets, logs: _Logs) -> GroupsLag:
     """What is committed beside the ends of the logs."""
     rows = {
-        group_id: sorted_rows(group_id, told.groups.get(group_id), commits, logs, told.refused.get(group_id, {}))
-        for group_id, commits in told.wanted.items()
+        group_id: sorted_rows(group_id, offsets.groups.get(group_id), commits, logs, offsets.refused.get(group_id, {}))
+        for group_id, commits in offsets.wanted.items()
     }
-    for group_id, starts in told.starts.items():
+    for group_id, starts in offsets.starts.items():
         rows[group_id] = [of_share_group(row, starts) for row in rows.get(group_id, ())]
-    return GroupsLag(told.groups, rows, told.failed, told.streams)
+    return GroupsLag(offsets.groups, rows, offsets.failed, offsets.streams)
 
 
 def _unknown(described: Batch[str, ConsumerGroupDescription]) -> dict[str, Failure]:
@@ -346,10 +346,10 @@ class _Logs:
         }
         if not news:
             return
-        asked = sorted(news)
-        topics = await describe_topics(self._admin, [topic for topic, _ in asked])
-        failed.update(unreachable(asked, topics))
-        reachable = [partition for partition in asked if partition not in failed]
+        partitions = sorted(news)
+        topics = await describe_topics(self._admin, [topic for topic, _ in partitions])
+        failed.update(unreachable(partitions, topics))
+        reachable = [partition for partition in partitions if partition not in failed]
         if reachable:
             await self._list(reachable)
 

@@ -39,8 +39,8 @@ async def describe_topics(
 
     The empty name fails here: a request would take it for no name.
     """
-    asked = list(dict.fromkeys(names))
-    wanted = [name for name in asked if name]
+    requested = list(dict.fromkeys(names))
+    wanted = [name for name in requested if name]
     described: Batch[str, TopicDescription] = Batch()
     if wanted:
         try:
@@ -48,9 +48,9 @@ async def describe_topics(
         except (KafkaError, ClientError) as failure:
             described.failed.update(dict.fromkeys(wanted, failure))
     failed = dict(described.failed)
-    if "" in asked:
+    if "" in requested:
         failed[""] = InvalidTopicException("The given topic name '' cannot be represented in a request.")
-    return Batch(described.done, {name: failed[name] for name in asked if name in failed})
+    return Batch(described.done, {name: failed[name] for name in requested if name in failed})
 
 
 async def hides_topics(admin: Admin, *, timeout_ms: int | None = None) -> bool:

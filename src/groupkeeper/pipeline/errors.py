@@ -42,9 +42,9 @@ def first_line(error: Exception) -> str:
     return _with_cause(_first_line(error), getattr(error, "_stackTrace", None) or str(error))
 
 
-def _with_cause(said: str, trace: str) -> str:
+def _with_cause(message: str, trace: str) -> str:
     causes = _CAUSED.findall(trace)
-    return said if not causes or causes[-1] in said else f"{said}: {causes[-1]}"
+    return message if not causes or causes[-1] in message else f"{message}: {causes[-1]}"
 
 
 def last_reason(log: str) -> str | None:

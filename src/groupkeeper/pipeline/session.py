@@ -267,7 +267,7 @@ def _look_for_server(remote: str) -> None:
 
 
 def _look_for(what: str, option: str, places: Sequence[str]) -> None:
-    said: dict[str, str] = {}
+    refused: dict[str, str] = {}
     for place in places:
         host, _, port = place.rpartition(":")
         if not host or not port.isdecimal():
@@ -275,10 +275,10 @@ def _look_for(what: str, option: str, places: Sequence[str]) -> None:
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE_S).close()
         except (OSError, OverflowError) as error:
-            said[place] = getattr(error, "strerror", None) or str(error)
+            refused[place] = getattr(error, "strerror", None) or str(error)
         else:
             return
-    reasons = "; ".join(f"{place}: {reason}" for place, reason in said.items())
+    reasons = "; ".join(f"{place}: {reason}" for place, reason in refused.items())
     raise SourceError(f"no {what} is there ({reasons}): start it, or give its address with {option}")
 
 
@@ -290,11 +290,11 @@ def _reason(error: Exception, log: str) -> str:
     if killed is not None:
         return killed
     try:
-        told = first_line(error)  # calls Java
+        reason = first_line(error)  # calls Java
     except Py4JError as gone:
-        error, told = gone, "Java has ended"
-    has_ended = isinstance(error, Py4JNetworkError) or "JAVA_GATEWAY_EXITED" in told
-    return (last_reason(log) if has_ended else None) or told
+        error, reason = gone, "Java has ended"
+    has_ended = isinstance(error, Py4JNetworkError) or "JAVA_GATEWAY_EXITED" in reason
+    return (last_reason(log) if has_ended else None) or reason
 
 
 def _scratch() -> Path:

@@ -24,7 +24,7 @@ from groupkeeper.pipeline.report.plot_script import PLOT_SCRIPT
 from groupkeeper.web.access.people import SESSION_S, Access, cookie_name
 from groupkeeper.web.answers import HEADERS, Chunked, Streamed, html_answer
 from groupkeeper.web.change_routes import Answer, Changes, Refused, read_form
-from groupkeeper.web.changes.asked import first
+from groupkeeper.web.changes.change_request import first
 from groupkeeper.web.changes.desk import Desk
 from groupkeeper.web.changes.record import Record
 from groupkeeper.web.exporter import Exporter
@@ -118,8 +118,8 @@ class Site:
                 return await answer(request)
             headers = {"WWW-Authenticate": "Bearer"}
             if not self._access.has_login:
-                said = "The proxy in front of this server did not name a user."
-                return html_answer(parts.refusal_page(said, 401, self._nobody()), 401, headers)
+                reason = "The proxy in front of this server did not name a user."
+                return html_answer(parts.refusal_page(reason, 401, self._nobody()), 401, headers)
             target = f"{request.url.path}?{request.url.query}" if request.method == "GET" else "/"
             return html_answer(self._login_page("", target), 401, headers)
 
@@ -133,7 +133,7 @@ class Site:
         try:
             form = await read_form(request)
         except Refused as refused:
-            return html_answer(self._login_page(refused.said, "/"), refused.status)
+            return html_answer(self._login_page(refused.reason, "/"), refused.status)
         target = first(form, "target")
         session = self._access.log_in(first(form, "token").strip())
         if session is None:
@@ -145,8 +145,8 @@ class Site:
         answer.set_cookie(name, session, max_age=SESSION_S, httponly=True, samesite="strict", secure=secure)
         return answer
 
-    def _login_page(self, said: str, target: str) -> str:
-        return parts.login_page(said, target, changes=self._access.changes)
+    def _login_page(self, reason: str, target: str) -> str:
+        return parts.login_page(reason, target, changes=self._access.changes)
 
     def _nobody(self) -> Viewer:
         """The viewer of a page that says nothing of clusters."""
@@ -160,7 +160,7 @@ class Site:
         try:
             form = await read_form(request)
         except Refused as refused:
-            return html_answer(parts.refusal_page(refused.said, refused.status, self._nobody()), refused.status)
+            return html_answer(parts.refusal_page(refused.reason, refused.status, self._nobody()), refused.status)
         person = self._access.person(request)
         if person is not None and self._access.is_sealed(person, first(form, "seal")):
             self._access.log_out(person)
@@ -171,8 +171,8 @@ class Site:
     async def metrics(self, request: Request) -> Response:
         person = self._access.person(request)
         if person is None or not person.rights.sees_all:
-            said = "Metrics require the right to see all groups of all clusters.\n"
-            return PlainTextResponse(said, 403, HEADERS)
+            reason = "Metrics require the right to see all groups of all clusters.\n"
+            return PlainTextResponse(reason, 403, HEADERS)
         form = wanted_format(request.headers.get("accept", ""))
         headers = {**HEADERS, "Content-Type": form.value, "Vary": "Accept, Accept-Encoding"}
         if not takes_gzip(request.headers.get("accept-encoding", "")):
@@ -290,8 +290,8 @@ class Site:
         if snapshot is None or group is None:
             name = request.query_params.get("group", "")
             is_left_out = snapshot is not None and name in snapshot.known.scope.left_out
-            said = scope.is_left_out(name) if is_left_out else "There is no such group now."
-            return self._nowhere(request, said, snapshot)
+            reason = scope.is_left_out(name) if is_left_out else "There is no such group now."
+            return self._nowhere(request, reason, snapshot)
         now_ms = _now_ms()
         note, viewer = self._note(), self._viewer(request)
         try:
@@ -315,8 +315,8 @@ class Site:
             [] if snapshot is None else [each for each in topics_of(snapshot.known, name.lower()) if each.name == name]
         )
         if snapshot is None or not found:
-            said = "No group that you may see has offsets of such a topic, or a member on it."
-            return self._nowhere(request, said, snapshot)
+            reason = "No group that you may see has offsets of such a topic, or a member on it."
+            return self._nowhere(request, reason, snapshot)
         return html_answer(topic_page(snapshot, found[0], request.query_params, _now_ms(), self._viewer(request)))
 
     def _viewer(self, request: Request) -> Viewer:
@@ -327,12 +327,12 @@ class Site:
         seen = self._viewer(request).seen([each for each in self._snapshots() if each.cluster == name])
         return seen[0] if seen else None
 
-    def _nowhere(self, request: Request, said: str, snapshot: ClusterSnapshot | None = None) -> Response:
+    def _nowhere(self, request: Request, reason: str, snapshot: ClusterSnapshot | None = None) -> Response:
         """What is not there; ``snapshot``: of the cluster that would tell, which may be away."""
         status = 404
         if snapshot is not None and not snapshot.known.is_up:
-            said, status = _why_down(snapshot), 503
-        return html_answer(parts.refusal_page(said, status, self._viewer(request)), status)
+            reason, status = _why_down(snapshot), 503
+        return html_answer(parts.refusal_page(reason, status, self._viewer(request)), status)
 
 
 def _why_down(snapshot: ClusterSnapshot) -> str:
@@ -386,10 +386,10 @@ def state_of(snapshot: ClusterSnapshot) -> str:
         return "not polled yet"
     if snapshot.measured_ms is None:
         problem = snapshot.problems[0] if snapshot.problems else None
-        said = "not known" if problem is None else f"down: {problem.error}: {' '.join(problem.message.split())}"
+        reason = "not known" if problem is None else f"down: {problem.error}: {' '.join(problem.message.split())}"
         since = "" if snapshot.polls.failing_ms is None else f"; since {_iso(snapshot.polls.failing_ms)}"
         known_ms = snapshot.known.measured_ms
-        return said + since + ("" if known_ms is None else f", last known at {_iso(known_ms)}")
+        return reason + since + ("" if known_ms is None else f", last known at {_iso(known_ms)}")
     at = _iso(snapshot.measured_ms)
     left_out = f", {len(snapshot.scope.left_out)} more left out" if snapshot.scope.left_out else ""
     unmatched = "".join(f"; nothing matches {each}" for each in snapshot.scope.unmatched)

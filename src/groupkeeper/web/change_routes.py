@@ -18,7 +18,7 @@ from groupkeeper.shell import way_to
 from groupkeeper.web.access.people import Access, Person
 from groupkeeper.web.access.roles import Role
 from groupkeeper.web.answers import HEADERS, html_answer
-from groupkeeper.web.changes.asked import BadForm, Form, Target, asked_of, first, swept_of
+from groupkeeper.web.changes.change_request import BadForm, Form, Target, change_request_of, first, swept_of
 from groupkeeper.web.changes.desk import Desk, Entry, NotDone
 from groupkeeper.web.changes.record import Record
 from groupkeeper.web.pages import parts, scope
@@ -37,12 +37,12 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 
 class Refused(Exception):
-    """The request is refused. ``said``: the reason, for a page."""
+    """The request is refused. ``reason``: for a page."""
 
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
         self.status = status
-        self.said = said
+        self.reason = reason
 
 
 class Changes:
@@ -79,12 +79,12 @@ class Changes:
             try:
                 return await answer(request)
             except Refused as refused:
-                status, said = refused.status, refused.said
+                status, reason = refused.status, refused.reason
             except BadForm as problem:
-                status, said = 400, str(problem)
+                status, reason = 400, str(problem)
             except (NotDone, JournalUnreadable) as problem:
-                status, said = 502, str(problem)
-            return html_answer(refusal_page(said, status, self.viewer(request)), status)
+                status, reason = 502, str(problem)
+            return html_answer(refusal_page(reason, status, self.viewer(request)), status)
 
         return answered
 
@@ -127,11 +127,11 @@ class Changes:
         desk, person, form = await self._posted(request)
         snapshot, group = self._group(first(form, "cluster"), first(form, "group"), request)
         is_share = group.group_type is GroupType.SHARE
-        asked = asked_of(form, snapshot.cluster, group.group_id, desk.ways, is_share=is_share)
-        target = asked.target or Target(snapshot.cluster, group.group_id)
+        wanted = change_request_of(form, snapshot.cluster, group.group_id, desk.ways, is_share=is_share)
+        target = wanted.target or Target(snapshot.cluster, group.group_id)
         self._cluster(target.cluster, request)
-        self._may_change(person, target.cluster, (target.group_id,), asked.command)
-        entry = await desk.make(snapshot.cluster, asked, person)
+        self._may_change(person, target.cluster, (target.group_id,), wanted.command)
+        entry = await desk.make(snapshot.cluster, wanted, person)
         return _seen_at("/plan", id=entry.id)
 
     async def choose_sweep(self, request: Request) -> Response:

@@ -65,12 +65,12 @@ class News:
     async def _follow(self, clusters: Callable[[], Collection[str]], send: Send) -> None:
         event = asyncio.Event()
         self._waiting.add(event)
-        told = Counter(self._polls)
+        announced = Counter(self._polls)
         try:
             await _say(send, "retry: 3000\n\n")
             while not self._is_closed and (known := clusters()):
-                news = [cluster for cluster in known if self._polls[cluster] != told[cluster]]
-                told = Counter(self._polls)
+                news = [cluster for cluster in known if self._polls[cluster] != announced[cluster]]
+                announced = Counter(self._polls)
                 if news:
                     await _say(send, "".join(f"event: poll\ndata: {json.dumps(cluster)}\n\n" for cluster in news))
                     continue

@@ -164,11 +164,11 @@ def test_its_members_with_what_their_tasks_read(run: Any) -> None:
     assert (row["member_id"], row["client_id"], row["lag"]) == ("m", "client", 0)
 
 
-def test_the_group_is_deleted_by_the_command_for_its_type(run: Any) -> None:
+def test_a_refusal_names_the_tool_for_its_type(run: Any) -> None:
     status, report = run("delete", "app", "--execute")
     [problem] = report["problems"]
     assert (status, report["deleted"], problem["error"]) == (1, [], "NOT_OF_CONSUMERS")
-    assert problem["message"] == "a streams group: 'kafka-streams-groups --delete --group app' deletes it"
+    assert problem["message"] == "a streams group is deleted by kafka-streams-groups (--delete)"
 
 
 @pytest.mark.parametrize("words", [["app"], ["--all-groups"]])

@@ -131,7 +131,6 @@ def test_what_moved_since_is_not_undone(servers: str, journal: Journal, capsys: 
         "plan reset idle --topic orders --to-earliest",
         "plan delete-offsets idle --all-topics",
         "plan sweep idle --idle PT0S",
-        "plan clone idle copy",
         "plan clone copy idle",
         "apply",
     ],

@@ -44,8 +44,8 @@ def battery(topic_ids: Mapping[str, Any] | None = None) -> dict[str, tuple[Any, 
     for name in TRANSACTIONS:
         found |= {f"{kind} {name}": asked for kind, asked in of_transaction(name).items()}
     for group, topic in product(GROUPS, topic_ids or ()):
-        asked_of = of_shared(group, (topic_ids or {})[topic])
-        found |= {f"{name} {group} {topic}": asked for name, asked in asked_of.items()}
+        change_request_of = of_shared(group, (topic_ids or {})[topic])
+        found |= {f"{name} {group} {topic}": asked for name, asked in change_request_of.items()}
     return found
 
 

@@ -41,12 +41,12 @@ async def describe_visible(
         request_of: the request to the coordinator of some of the groups. failure_of: a group that is not described,
         with the reason. topics_of: the topics in the description of a group.
     """
-    asked = call.message
+    request = call.message
     described: dict[str, Group] = {}
-    for group_id in asked.group_ids:  # type: ignore[attr-defined]
+    for group_id in request.group_ids:  # type: ignore[attr-defined]
         if not may(broker, call, Operation.DESCRIBE, group_id):
             described[group_id] = failure_of(group_id, GroupAuthorizationFailed())
-    visible = [one for one in asked.group_ids if one not in described]  # type: ignore[attr-defined]
+    visible = [one for one in request.group_ids if one not in described]  # type: ignore[attr-defined]
     for group_ids in broker.groups.split_by_shard(visible):
         response = await broker.groups.ask(group_ids[0], request_of(group_ids), call)
         for group in response.groups:  # type: ignore[attr-defined]
@@ -54,10 +54,10 @@ async def describe_visible(
             if is_hidden:
                 described[group.group_id] = failure_of(group.group_id, TopicAuthorizationFailed(_HIDDEN_TOPICS))
                 continue
-            if not group.error_code and asked.include_authorized_operations:  # type: ignore[attr-defined]
+            if not group.error_code and request.include_authorized_operations:  # type: ignore[attr-defined]
                 group.authorized_operations = broker.authorizer.allowed_group_operations(call, group.group_id)
             described[group.group_id] = group
-    return [described[group_id] for group_id in asked.group_ids]  # type: ignore[attr-defined]
+    return [described[group_id] for group_id in request.group_ids]  # type: ignore[attr-defined]
 
 
 def _may_see(broker: Broker, call: Call, topics: Iterable[str]) -> bool:

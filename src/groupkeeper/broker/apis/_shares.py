@@ -51,11 +51,14 @@ def check_member(broker: Broker, call: Call, request: ShareFetchRequest | ShareA
 
 
 async def acknowledge(
-    broker: Broker, call: Call, request: ShareFetchRequest | ShareAcknowledgeRequest, said: Mapping[Place, Batches]
+    broker: Broker,
+    call: Call,
+    request: ShareFetchRequest | ShareAcknowledgeRequest,
+    acknowledged: Mapping[Place, Batches],
 ) -> dict[Place, KafkaError | None]:
     """What became of the acknowledgements of each partition: the error, or None when they are stored."""
     results: dict[Place, KafkaError | None] = {}
-    for place, batches in said.items():
+    for place, batches in acknowledged.items():
         try:
             await _acknowledge(broker, call, request, place, batches)
             results[place] = None

@@ -46,8 +46,8 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, AddPartitionsToTxnRequest)
     if call.api_version < _BATCHES_SINCE:
         codes = _add(broker, call, _only_transaction(request), is_client=True)
-        told = {place: told_before(_FENCED_SINCE, call.api_version, code) for place, code in codes.items()}
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(told))
+        codes_by_version = {place: told_before(_FENCED_SINCE, call.api_version, code) for place, code in codes.items()}
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(codes_by_version))
     if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         return AddPartitionsToTxnResponse(error_code=ClusterAuthorizationFailed.code)
     return AddPartitionsToTxnResponse(

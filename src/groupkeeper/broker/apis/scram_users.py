@@ -74,9 +74,9 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 
 
 def _describe(credentials: ScramCredentials, request: DescribeUserScramCredentialsRequest) -> RootMessage:
-    asked = Counter(one.name for one in request.users or ()) or Counter(credentials.users())
+    requested = Counter(one.name for one in request.users or ()) or Counter(credentials.users())
     results = []
-    for user, times in asked.items():
+    for user, times in requested.items():
         iterations = credentials.iterations(user)
         if times > 1:
             error: KafkaError = DuplicateResource(

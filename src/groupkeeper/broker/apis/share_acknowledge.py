@@ -32,12 +32,12 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     session = broker.share_sessions.require(group_id, member_id, request.share_session_epoch)
     if request.share_session_epoch != FINAL_EPOCH:
         session.advance()
-    said = {
+    acknowledged = {
         (topic.topic_id, part.partition_index): part.acknowledgement_batches
         for topic in request.topics
         for part in topic.partitions
     }
-    results = await acknowledge(broker, call, request, said)
+    results = await acknowledge(broker, call, request, acknowledged)
     if request.share_session_epoch == FINAL_EPOCH:
         await broker.share_sessions.end(session)
     return ShareAcknowledgeResponse(

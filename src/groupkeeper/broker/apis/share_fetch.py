@@ -42,17 +42,17 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     check_member(broker, call, request)
     if request.is_renew_ack:
         _check_renewal(request)
-    said = {
+    acknowledged = {
         (topic.topic_id, part.partition_index): part.acknowledgement_batches
         for topic in request.topics
         for part in topic.partitions
     }
-    if not any(said.values()):
-        said = {}
-    if said and request.share_session_epoch == FIRST_EPOCH:
+    if not any(acknowledged.values()):
+        acknowledged = {}
+    if acknowledged and request.share_session_epoch == FIRST_EPOCH:
         raise InvalidRequest
     session = await _session(broker, request)
-    results = await acknowledge(broker, call, request, said)
+    results = await acknowledge(broker, call, request, acknowledged)
     answers: dict[Place, PartitionData] = {}
     if not request.is_renew_ack and request.share_session_epoch != FINAL_EPOCH:
         answers = await _fetch(broker, call, request, session)
@@ -137,14 +137,14 @@ async def _fetch(
     answers |= await fetch(broker.share_sessions.partitions, wanted) if topics else {}
     if request.share_session_epoch == FIRST_EPOCH:
         return answers
-    told = {
+    replies = {
         place: answer
         for place, answer in answers.items()
         if answer.records or answer.error_code or place in session.unanswered
     }
     session.unanswered.difference_update(answers)
     session.unanswered.update(place for place, answer in answers.items() if answer.error_code)
-    return told
+    return replies
 
 
 def _rotated(session: ShareSession) -> list[tuple[Place, str | None]]:

@@ -186,12 +186,12 @@ def _move(broker: Broker, request: AlterReplicaLogDirsRequest) -> AlterReplicaLo
 
 
 def _describe_quorum(broker: Broker, call: Call, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    asked = [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics]
-    if asked != [(METADATA_TOPIC, [0])]:
+    requested = [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics]
+    if requested != [(METADATA_TOPIC, [0])]:
         error = UnknownTopicOrPartition
         topics = [
             TopicData(name, [PartitionData(index, error.code, error.text) for index in indexes])
-            for name, indexes in asked
+            for name, indexes in requested
         ]
         return DescribeQuorumResponse(topics=topics)
     node = broker.endpoint(call.listener)

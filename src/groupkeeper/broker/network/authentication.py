@@ -178,30 +178,30 @@ class Authentication:
             raise AuthenticationFailed(f"SaslAuthenticate version {version} is not supported")
         token = decode(SaslAuthenticateRequest, frame, version, position).auth_bytes
         try:
-            said, lifetime_ms = await self._converse(token)
+            challenge, lifetime_ms = await self._converse(token)
         except (LoginRefused, LoginFailed) as failure:
-            response = SaslAuthenticateResponse(SaslAuthenticationFailed.code, self._told(failure), b"")
+            response = SaslAuthenticateResponse(SaslAuthenticationFailed.code, self._error_message(failure), b"")
             raise AuthenticationFailed(
                 f"SASL {self._mechanism}: {failure.reason}", encode_response(header.correlation_id, response, version)
             ) from None
-        response = SaslAuthenticateResponse(0, "", said, lifetime_ms)
+        response = SaslAuthenticateResponse(0, "", challenge, lifetime_ms)
         return encode_response(header.correlation_id, response, version)
 
     async def _bare_token(self, token: bytes) -> bytes:
         try:
-            said, _ = await self._converse(token)
+            challenge, _ = await self._converse(token)
         except (LoginRefused, LoginFailed) as failure:
             raise AuthenticationFailed(f"SASL {self._mechanism}: {failure.reason}") from None
-        return len(said).to_bytes(4) + said
+        return len(challenge).to_bytes(4) + challenge
 
     async def _converse(self, token: bytes) -> tuple[bytes, int]:
         """The reply, and the time in milliseconds until the client must reauthenticate (0: never)."""
         conversation = self._conversation
         assert conversation is not None
-        said = await conversation.answer(token)
+        challenge = await conversation.answer(token)
         identity = conversation.identity
         if identity is None:
-            return said, 0
+            return challenge, 0
         known = self.identity
         if known is not None and known.principal != identity.principal:
             raise LoginRefused(
@@ -214,7 +214,7 @@ class Authentication:
         self._state = _State.DONE
         self._timer.cancel()
         self._connection.max_request_bytes = self._usual_max_bytes
-        return said, self._begin_session(identity)
+        return challenge, self._begin_session(identity)
 
     def _audit(self, principal: str | None, reason: str | None = None) -> None:
         audit = self._broker.audit
@@ -230,7 +230,7 @@ class Authentication:
         self._session_ends_ms = min(ends, default=None)
         return 0 if self._session_ends_ms is None else max(self._session_ends_ms - now_ms, 0)
 
-    def _told(self, failure: LoginRefused | LoginFailed) -> str:
+    def _error_message(self, failure: LoginRefused | LoginFailed) -> str:
         if isinstance(failure, LoginRefused):
             return str(failure)
         what = "authentication" if self.identity is None else "re-authentication"

@@ -101,12 +101,12 @@ class OAuthBearer:
     def __init__(self, tokens: Tokens) -> None:
         self.identity: Identity | None = None
         self._tokens = tokens
-        self._said = self._reason = ""
+        self._refusal = self._reason = ""
 
     async def answer(self, message: bytes) -> bytes:
-        if message == b"\x01" and self._said:
-            raise LoginRefused(self._said, self._reason)
-        self._said = ""
+        if message == b"\x01" and self._refusal:
+            raise LoginRefused(self._refusal, self._reason)
+        self._refusal = ""
         authorization_id, token = _first(message)
         try:
             subject = await self._tokens.subject_of(token)
@@ -114,8 +114,8 @@ class OAuthBearer:
             # The client answers this with a byte, and gets it once more as the error.
             self._reason = f"the token is refused: {error}"
             status = "insufficient_scope" if error.scope else "invalid_token"
-            self._said = f'{{"status":"{status}"' + (f', "scope":"{error.scope}"' if error.scope else "") + "}"
-            return self._said.encode()
+            self._refusal = f'{{"status":"{status}"' + (f', "scope":"{error.scope}"' if error.scope else "") + "}"
+            return self._refusal.encode()
         if authorization_id and authorization_id != subject.name:
             raise LoginRefused(
                 f"Authentication failed: Client requested an authorization id ({authorization_id}) that is different "

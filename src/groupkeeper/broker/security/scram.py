@@ -97,7 +97,7 @@ class Scram:
         self._nonce = nonce
         self._login: Login | None = None
         self._header = b""
-        self._said = ""
+        self._signed_so_far = ""
 
     async def answer(self, message: bytes) -> bytes:
         if self.identity is not None:
@@ -121,7 +121,7 @@ class Scram:
         self._nonce = match["nonce"] + self._nonce
         salt = base64.b64encode(login.credential.salt).decode()
         answer = f"r={self._nonce},s={salt},i={login.credential.iterations}"
-        self._said = f"{match['bare']},{answer}"
+        self._signed_so_far = f"{match['bare']},{answer}"
         return answer.encode()
 
     def _final(self, message: bytes, login: Login) -> bytes:
@@ -131,7 +131,7 @@ class Scram:
         if base64.b64decode(match["channel"]) != self._header:
             raise LoginFailed("the final SCRAM message is bound to another channel than the first")
         credential = login.credential
-        signed = f"{self._said},{match['signed']}".encode()
+        signed = f"{self._signed_so_far},{match['signed']}".encode()
         signature = hmac.digest(credential.stored_key, signed, self._hash)
         proof = base64.b64decode(match["proof"])
         if len(proof) != len(signature):

@@ -96,9 +96,9 @@ def describe_all_brokers(config: Config) -> Iterator[DescribedSetting]:
     """The settings that were given to all brokers while they ran."""
     names = config.changed.get(ALL_BROKERS, {})
     for name in in_java_order(names, len(names)):
-        told = _of_broker(name, config)
-        synonyms = tuple(one for one in told.synonyms if one[2] == DYNAMIC_DEFAULT_SOURCE)
-        yield told._replace(value=synonyms[0][1], source=DYNAMIC_DEFAULT_SOURCE, synonyms=synonyms)
+        described = _of_broker(name, config)
+        synonyms = tuple(one for one in described.synonyms if one[2] == DYNAMIC_DEFAULT_SOURCE)
+        yield described._replace(value=synonyms[0][1], source=DYNAMIC_DEFAULT_SOURCE, synonyms=synonyms)
 
 
 def _of_broker(name: str, config: Config) -> DescribedSetting:

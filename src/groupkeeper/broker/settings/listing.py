@@ -61,5 +61,5 @@ def default_text(name: str) -> str | None:
         return None if other is None else other.default
     if name in _ALWAYS_GIVEN:
         return None
-    told = own.format(own.default)
-    return told if told or own.has_empty_default else None
+    text = own.format(own.default)
+    return text if text or own.has_empty_default else None

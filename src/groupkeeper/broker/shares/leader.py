@@ -152,10 +152,10 @@ class LedPartition:
                 batches=transition.batches,
             )
         except KafkaError as error:
-            told = _as_told(error)
-            if not isinstance(told, CoordinatorNotAvailable):  # another leader's state counts, or none any more
+            replied = _as_replied(error)
+            if not isinstance(replied, CoordinatorNotAvailable):  # another leader's state counts, or none any more
                 self._owner.drop(self._key)
-            raise told from error
+            raise replied from error
         self.states.stored(start_offset)
 
     # ------------------------------------------------------------------ locks
@@ -249,7 +249,7 @@ class SharePartitions:
         try:
             state = await self.persister.read_state(group_id, topic_id, index, LEADER_EPOCH)
         except KafkaError as error:
-            raise _as_told(error) from error
+            raise _as_replied(error) from error
         topic = self.broker.topics.by_id(topic_id)
         log = None if topic is None else topic.partition(index)
         if log is None:
@@ -318,7 +318,7 @@ class SharePartitions:
                 led.wake()
 
 
-def _as_told(error: KafkaError) -> KafkaError:
+def _as_replied(error: KafkaError) -> KafkaError:
     """The share coordinator's error as members get it."""
     match error:
         case CoordinatorLoadInProgress() | CoordinatorNotAvailable() | NotCoordinator():

@@ -44,12 +44,12 @@ class _Refusals(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self._told: set[str] = set()
+        self._shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
-        if text not in self._told:
-            self._told.add(text)
+        if text not in self._shown:
+            self._shown.add(text)
             log_warning(text, record.name)
 
 

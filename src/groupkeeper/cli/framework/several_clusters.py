@@ -193,9 +193,9 @@ def _all_pages(
         return _pages_of_one(name, cluster, report, options, progress)
     if report.has_lines:
         return _as_they_come([_pages_again(name, each, report, options, progress) for name, each in clusters.items()])
-    asked = {name: _pages_of(name, cluster, report, options, progress) for name, cluster in clusters.items()}
+    pages_by_cluster = {name: _pages_of(name, cluster, report, options, progress) for name, cluster in clusters.items()}
     patience_s = _PATIENCE_S if getattr(options, "sort", None) is None else None
-    return _one_after_the_other(asked, _Absences(report.may_lack), patience_s)
+    return _one_after_the_other(pages_by_cluster, _Absences(report.may_lack), patience_s)
 
 
 async def _pages_of_one(
@@ -250,7 +250,7 @@ async def _pages_again(
             refusals = await refusals_of(cluster.bootstrap_server)
 
 
-async def _as_they_come(asked: Sequence[AsyncGenerator[Page, None]]) -> AsyncGenerator[Page, None]:
+async def _as_they_come(all_pages: Sequence[AsyncGenerator[Page, None]]) -> AsyncGenerator[Page, None]:
     """The pages of reports that have no end."""
     come: asyncio.Queue[Page | None] = asyncio.Queue()
 
@@ -259,7 +259,7 @@ async def _as_they_come(asked: Sequence[AsyncGenerator[Page, None]]) -> AsyncGen
             await come.put(page)
         await come.put(None)
 
-    following = [asyncio.create_task(follow(pages)) for pages in asked]
+    following = [asyncio.create_task(follow(pages)) for pages in all_pages]
     left = len(following)
     try:
         while left:
@@ -274,7 +274,7 @@ async def _as_they_come(asked: Sequence[AsyncGenerator[Page, None]]) -> AsyncGen
 
 
 async def _one_after_the_other(
-    asked: Mapping[str, AsyncGenerator[Page, None]], absences: _Absences, patience_s: float | None
+    pages_by_cluster: Mapping[str, AsyncGenerator[Page, None]], absences: _Absences, patience_s: float | None
 ) -> AsyncGenerator[Page, None]:
     """The pages of clusters in the order in which these were named, but those of slow ones after the others'.
 
@@ -285,7 +285,7 @@ async def _one_after_the_other(
     async def collect(pages: AsyncGenerator[Page, None]) -> list[Page]:
         return [page async for page in pages]
 
-    left = {asyncio.create_task(collect(pages)): name for name, pages in asked.items()}
+    left = {asyncio.create_task(collect(pages)): name for name, pages in pages_by_cluster.items()}
     remarks: dict[str, list[str]] = {}
     try:
         await asyncio.wait(left, timeout=patience_s)
@@ -301,7 +301,7 @@ async def _one_after_the_other(
                     yield page._replace(problems=problems, remarks=())
             if left:
                 await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
-        yield Page(remarks=[f"{_list_of(names, asked)}: {remark}" for remark, names in remarks.items()])
+        yield Page(remarks=[f"{_list_of(names, pages_by_cluster)}: {remark}" for remark, names in remarks.items()])
         yield absences.page()
     finally:
         await _ended(list(left))

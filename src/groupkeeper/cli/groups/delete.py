@@ -15,7 +15,7 @@ from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, a
 from groupkeeper.cli.framework.journalling import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Row
 from groupkeeper.cli.groups.shapes import DELETED_GROUPS, DELETED_OFFSETS
-from groupkeeper.cli.plans.writing import TOPIC_HELP, told_of_absent, topics_of
+from groupkeeper.cli.plans.writing import TOPIC_HELP, note_absent, topics_of
 from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.delete import delete_any_groups, look_at_deletion
 from groupkeeper.operations.errors import GroupIsActive
@@ -49,7 +49,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     """Committed offsets that go; partitions without one are a problem."""
     options = session.options
     made = await make_deletion(session.admin, [options.group], topics_of(options), time.time_ns() // 10**6)
-    problems, _ = await told_of_absent(session, made, suggests=False)
+    problems, _ = await note_absent(session, made, suggests=False)
     if not problems:
         problems = [trouble_problem(trouble, Deed.DELETE_OFFSETS) for trouble in made.troubles]
     verdict = await check(session.admin, made.plan)
@@ -90,8 +90,8 @@ def _add_delete(command: ArgumentParser) -> None:
 async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
     """Groups that go. Only consumer groups are deleted."""
     options = session.options
-    selection, said = await selected(session)
-    remarks = list(said.remarks)
+    selection, overall = await selected(session)
+    remarks = list(overall.remarks)
     session.progress.say("looking at the groups")
     found = await look_at_deletion(session.admin, selection.group_ids)
     yield Page(problems=problems_of(options, found.failed, Deed.DELETE))
@@ -117,7 +117,7 @@ async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
         yield Page(rows, problems_of(options, batch.failed, Deed.DELETE))
     if recorder is not None and recorder.id and has_deleted:
         remarks.append(way_back(recorder, options))
-    yield Page(problems=said.problems, remarks=remarks, more={"executed": options.execute})
+    yield Page(problems=overall.problems, remarks=remarks, more={"executed": options.execute})
 
 
 DELETE_OFFSETS = Command(

@@ -173,7 +173,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     """Offsets of groups, page by page. A group that cannot be described is a problem beside the others."""
     options = session.options
     topics = names_of(options, "topic")
-    selection, said = await selected(session, with_share=True, with_streams=True)
+    selection, overall = await selected(session, with_share=True, with_streams=True)
     notes = _Notes()
     total = len(selection.group_ids)
     earlier = await _first_look(session, selection.group_ids) if options.trend is not None else None
@@ -192,10 +192,10 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
         yield Page(rows, await with_suggestions(session, part.failed) + notes.of(part, about))
     problems = await _topic_problems(session, topics.exact, notes)
     hidden = [HIDDEN] if notes.has_empty and await hides_topics(session.admin) else []
-    remarks = [*said.remarks, *notes.remarks(bool(topics), may_hide=bool(hidden)), *hidden]
+    remarks = [*overall.remarks, *notes.remarks(bool(topics), may_hide=bool(hidden)), *hidden]
     if filters and total and not shown:
         remarks.append(f"nothing of {_groups(total)} is left by {filters}")
-    yield Page(problems=[*said.problems, *problems], remarks=remarks)
+    yield Page(problems=[*overall.problems, *problems], remarks=remarks)
 
 
 def _filters(options: Namespace) -> str:
@@ -214,7 +214,7 @@ class _Notes:
 
     def __init__(self) -> None:
         self.topics: set[str] = set()
-        self._told: set[tuple[str, str, int | None]] = set()
+        self._shown: set[tuple[str, str, int | None]] = set()
         self._idle: list[str] = []
         self._without_offsets: list[str] = []
         self._deleted: set[str] = set()
@@ -239,8 +239,8 @@ class _Notes:
         # Whether a topic may be seen is no matter of its partitions.
         partition = None if row.status is LagStatus.NOT_AUTHORIZED else row.partition
         key = (type(row.failure).__name__, row.topic, partition)
-        if key not in self._told:
-            self._told.add(key)
+        if key not in self._shown:
+            self._shown.add(key)
             yield problem_of(row.failure, topic=row.topic, partition=partition)
 
     @property
@@ -364,7 +364,7 @@ def _sum_row(sums: LagSum) -> Row:
 
 async def _descriptions(session: ClusterSession) -> AsyncIterator[tuple[list[AnyGroup], Page]]:
     """The groups in parts by id, each with what failed; then what is to be said about all."""
-    selection, said = await selected(session, with_share=True, with_streams=True)
+    selection, overall = await selected(session, with_share=True, with_streams=True)
     total = len(selection.group_ids)
     done = 0
     session.progress.say(f"describing {_groups(total)}")
@@ -386,7 +386,7 @@ async def _descriptions(session: ClusterSession) -> AsyncIterator[tuple[list[Any
         done += len(part)
         session.progress.say(f"describing groups: {done} of {total}")
         yield groups, Page(problems=await with_suggestions(session, failed))
-    yield [], said
+    yield [], overall
 
 
 async def _state_pages(session: ClusterSession) -> AsyncIterator[Page]:

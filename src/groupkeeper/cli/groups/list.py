@@ -56,8 +56,8 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         unknown = {group_id: GroupIdNotFound(f"Group {group_id} not found.") for group_id in missing}
         page = page._replace(problems=[*page.problems, *await with_suggestions(session, dict(unknown))])
     elif not groups and not selection.failed and not selection.unmatched:
-        said = f"no groups{' in these states or of these types' if is_filtered else ''}"
-        page = page._replace(remarks=[said, *page.remarks])
+        text = f"no groups{' in these states or of these types' if is_filtered else ''}"
+        page = page._replace(remarks=[text, *page.remarks])
     yield page
 
 

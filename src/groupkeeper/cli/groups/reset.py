@@ -28,7 +28,7 @@ from groupkeeper.cli.framework.reports import Page, Problem, problem_of
 from groupkeeper.cli.groups.shapes import NEW_OFFSETS
 from groupkeeper.cli.plans.scenario import add_scenario, check_scope, only_group, plans_of, scenario_of
 from groupkeeper.cli.plans.shapes import reset_row
-from groupkeeper.cli.plans.writing import add_scope, told_of_absent, topics_of, with_topics
+from groupkeeper.cli.plans.writing import add_scope, note_absent, topics_of, with_topics
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations import reset as resets
@@ -72,8 +72,8 @@ def _report(options: Namespace) -> Report:
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     """New offsets of groups, committed with --execute. What is refused for one group doesn't keep the others."""
     options = session.options
-    selection, said = await selected(session)
-    remarks = [*said.remarks, *passed_over(options.from_file, plans_of(options) or (), selection.group_ids)]
+    selection, overall = await selected(session)
+    remarks = [*overall.remarks, *passed_over(options.from_file, plans_of(options) or (), selection.group_ids)]
     session.progress.say(f"planning {len(selection.group_ids)} groups")
     made, problems = await _made(session, selection.group_ids, remarks)
     plan = made.plan
@@ -112,7 +112,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     result = "applied" if options.execute else "would be applied"
     for page in _rows(plan.groups, applied, result, has_group=only_group(options) is None):
         yield page
-    yield Page(problems=said.problems, remarks=remarks, more={"executed": options.execute})
+    yield Page(problems=overall.problems, remarks=remarks, more={"executed": options.execute})
 
 
 async def _made(session: ClusterSession, group_ids: Sequence[str], remarks: list[str]) -> tuple[Made, list[Problem]]:
@@ -128,8 +128,8 @@ async def _made(session: ClusterSession, group_ids: Sequence[str], remarks: list
         creates=options.create,
     )
     made = await make_reset(session.admin, request)
-    problems, said = await told_of_absent(session, made, suggests=True)
-    remarks += [*said, *made.remarks]
+    problems, notes = await note_absent(session, made, suggests=True)
+    remarks += [*notes, *made.remarks]
     if isinstance(scenario, resets.ToTime):
         remarks.append(f"to {aim(scenario)}")
     here = [group_id for group_id in group_ids if options.create or group_id not in made.absent]

@@ -84,14 +84,14 @@ def add_clusters(
     add_timeout(where, timeout_ms)
 
 
-def add_output(parser: ArgumentParser, told: str = "the directory") -> None:
-    """Adds the options for the tables' directory and the output; `told`: what the text output is, for the help."""
+def add_output(parser: ArgumentParser, text_output: str = "the directory") -> None:
+    """Adds the options for the tables' directory and the output; `text_output` names the text output in the help."""
     parser.add_argument(
         "--tables", metavar="DIR", type=_directory, help="the directory of the tables: any path Spark writes to"
     )
     parser.add_argument(
         "--output", metavar="{text,json}",
-        help=f"what is written to standard output: {told}, or a JSON object that sums up; default: text",
+        help=f"what is written to standard output: {text_output}, or a JSON object that sums up; default: text",
     )  # fmt: skip
     parser.add_argument("--output-format", choices=_FORMATS, help=SUPPRESS)
     parser.needed.append("--tables DIR")

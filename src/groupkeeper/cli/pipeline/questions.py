@@ -79,17 +79,17 @@ def _as_of(options: Namespace) -> int:
             options.refuse(f"argument --save: {problem}")
 
     def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
-        told = import_job("as_of").as_of(
+        past = import_job("as_of").as_of(
             spark, source, options.tables, options.time, screen,
             wants=(lambda group: _is_wanted(group, options.groups)) if is_planned else None,
             found=found, is_remote=options.remote is not None,
         )  # fmt: skip
-        summary: Summary = told.summary
+        summary: Summary = past.summary
         if is_planned:
             from groupkeeper.pipeline.jobs.restoring import then_of
 
             (name,) = {each.name for each in found.ranges}  # the directory may have other clusters, too
-            _save(options, source, then_of(told.offsets.get(name, [])), summary, screen)
+            _save(options, source, then_of(past.offsets.get(name, [])), summary, screen)
         return summary
 
     return run_job(options, "as-of", work)

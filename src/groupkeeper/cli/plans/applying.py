@@ -154,7 +154,7 @@ class _Waiting:
 
     def __init__(self, session: ClusterSession) -> None:
         self._asking = session
-        self._told = ""
+        self._shown = ""
 
     def tell(self, active: Sequence[GroupIsActive], left_s: float) -> None:
         first = f"{active[0].group_id}: {active[0]}" if active else "the brokers"
@@ -162,6 +162,6 @@ class _Waiting:
         text = f"waiting for {first}{more}"
         if is_terminal(sys.stderr):
             self._asking.progress.say(f"{text}; {left_s:.0f} s left")
-        elif text != self._told:
+        elif text != self._shown:
             complain(f"note: {text}; {left_s:.0f} s left\n")
-        self._told = text
+        self._shown = text

@@ -65,7 +65,7 @@ def _add_groups(command: ArgumentParser) -> None:
         "--group",
         action="append",
         default=[],
-        metavar="NAME",
+        metavar="GROUP",
         help="such groups of the other cluster, each to the group of the same name: a name or a glob ('app-*'); repeat "
         "for several; globs mean no share and streams groups",
     )
@@ -74,7 +74,7 @@ def _add_groups(command: ArgumentParser) -> None:
         action="append",
         default=[],
         dest="excepted",
-        metavar="NAME",
+        metavar="GROUP",
         help="none of these groups: a name or a glob; repeat for several",
     )
 

@@ -54,9 +54,11 @@ def _report(options: Namespace) -> Report:
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
-    selection, said = await selected(session)
+    selection, overall = await selected(session)
     plans = plans_of(options)
-    yield said._replace(remarks=[*said.remarks, *passed_over(options.from_file, plans or (), selection.group_ids)])
+    yield overall._replace(
+        remarks=[*overall.remarks, *passed_over(options.from_file, plans or (), selection.group_ids)]
+    )
     session.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
     scenario = None if options.from_file is not None else scenario_of(options)
     request = Request(

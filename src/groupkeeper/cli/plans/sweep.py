@@ -51,8 +51,8 @@ def _deletion_report(options: Namespace) -> Report:
 
 async def _deletion_pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
-    selection, said = await selected(session)
-    yield said
+    selection, overall = await selected(session)
+    yield overall
     session.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
     command = without_secrets(words_of(options))
     made = await make_deletion(session.admin, selection.group_ids, topics_of(options), _now_ms(), command)
@@ -111,8 +111,8 @@ def _sweep_report(options: Namespace) -> Report:
 
 async def _sweep_pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
-    selection, said = await selected(session)
-    yield said
+    selection, overall = await selected(session)
+    yield overall
     session.progress.say(f"looking at {counted(len(selection.group_ids), 'group')}, and at the times of their commits")
     criteria = Criteria(
         options.idle, options.missing_topics, options.expiring, options.retention, options.age_of == "records"

@@ -115,9 +115,9 @@ async def shown(session: ClusterSession, made: Made, scenario: Scenario | None =
     """The report of a plan; writes the plan to the file of --save. ``scenario``: the one that all its groups share."""
     options = session.options
     rows = list(change_rows(made.plan.groups))
-    absent, said = await told_of_absent(session, made, suggests=made.plan.kind in _NAMING)
+    absent, notes = await note_absent(session, made, suggests=made.plan.kind in _NAMING)
     problems = [*absent, *await with_topics(session, [trouble_problem(trouble) for trouble in made.troubles])]
-    remarks = [*said, *made.remarks, *consequences(made.plan.groups)]
+    remarks = [*notes, *made.remarks, *consequences(made.plan.groups)]
     plain = ""
     if options.show_command and not made.is_refused:
         lines = official.commands(made.plan, connection_of(options), scenario)
@@ -143,7 +143,7 @@ async def shown(session: ClusterSession, made: Made, scenario: Scenario | None =
     return [*pages, Page(problems=problems, remarks=remarks, plain=plain)]
 
 
-async def told_of_absent(session: ClusterSession, made: Made, *, suggests: bool) -> tuple[list[Problem], list[str]]:
+async def note_absent(session: ClusterSession, made: Made, *, suggests: bool) -> tuple[list[Problem], list[str]]:
     """Problems for groups that don't exist (``suggests``: with a similar existing name), and remarks for those that
     --create plans for. A group matched by a pattern that was deleted meanwhile is no problem.
     """

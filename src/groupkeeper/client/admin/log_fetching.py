@@ -81,13 +81,13 @@ class LogFetch:
 
         Partitions missing in the result must be requested again. Raises what makes the whole request fail.
         """
-        asked = self._with_room(offsets)
+        requested = self._with_room(offsets)
         answer = await self._peer.ask(
-            FetchRequest, FetchResponse, lambda version: self._request(asked, offsets), self._deadline,
+            FetchRequest, FetchResponse, lambda version: self._request(requested, offsets), self._deadline,
             max_version=_LAST_VERSION_WITH_NAMES,
         )  # fmt: skip
         if answer.error_code:
-            return dict.fromkeys(asked, error_for(answer.error_code))
+            return dict.fromkeys(requested, error_for(answer.error_code))
         answers = {
             TopicPartition(topic.topic, each.partition_index): each
             for topic in answer.responses
@@ -95,7 +95,7 @@ class LogFetch:
         }
         has_records = any(each.records for each in answers.values())
         found: dict[TopicPartition, Read] = {}
-        for place in asked:
+        for place in requested:
             read = self._read(place, offsets[place], answers[place], has_records) if place in answers else None
             if read is not None:
                 found[place] = read
@@ -108,15 +108,15 @@ class LogFetch:
 
     def _with_room(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """The first partitions, as many as fit into the limit of a request, with the limit of each."""
-        asked: dict[TopicPartition, int] = {}
+        requested: dict[TopicPartition, int] = {}
         left = _BYTES_PER_REQUEST
         for place in offsets:
             limit = self._limits.get(place, self._bytes_per_partition)
-            if asked and limit > left:
+            if requested and limit > left:
                 break
-            asked[place] = limit
+            requested[place] = limit
             left -= limit
-        return asked
+        return requested
 
     def _read(self, place: TopicPartition, offset: int, answer: PartitionData, has_records: bool) -> Read | None:
         """The result for a partition, None: not certain yet."""

@@ -146,14 +146,14 @@ class SaslSecurity(Security):
         place, name = connection.address, self._mechanism
         offered = ", ".join(answer.mechanisms)
         if answer.error_code == UnsupportedSaslMechanism.code:
-            said = f"Client SASL mechanism '{name}' not enabled in the server, enabled mechanisms are [{offered}]"
+            message = f"Client SASL mechanism '{name}' not enabled in the server, enabled mechanisms are [{offered}]"
             text = f"{place}: sasl.mechanism={name} is not enabled there: the broker offers {offered or 'none'}"
-            return AuthenticationFailed(text, UnsupportedSaslMechanism(said))
+            return AuthenticationFailed(text, UnsupportedSaslMechanism(message))
         if answer.error_code == IllegalSaslState.code:
-            said = f"Unexpected handshake request with client mechanism {name}, enabled mechanisms are [{offered}]"
+            message = f"Unexpected handshake request with client mechanism {name}, enabled mechanisms are [{offered}]"
             way_out = "set security.protocol=PLAINTEXT (or SSL), or use the port of a SASL listener"
             return AuthenticationFailed(
-                f"{place}: the listener there does not use SASL: {way_out}", IllegalSaslState(said)
+                f"{place}: the listener there does not use SASL: {way_out}", IllegalSaslState(message)
             )
         refusal = error_for(answer.error_code)
         return AuthenticationFailed(f"{place}: the SASL handshake was refused: {refusal}", refusal)

@@ -94,15 +94,15 @@ def _truststore(properties: Mapping[str, str]) -> str:
 
 
 def _refused(reason: str, properties: Mapping[str, str]) -> str:
-    said = _plain(reason.rpartition("ALERT_")[2])
+    alert = _plain(reason.rpartition("ALERT_")[2])
     location = properties.get("ssl.keystore.location", "").strip()
     if location or properties.get("ssl.keystore.key", "").strip():
         if reason in _HANDSHAKE_FAILURE:
-            return f"the broker refused the TLS handshake ({said}): see ssl.cipher.suites, ssl.enabled.protocols"
+            return f"the broker refused the TLS handshake ({alert}): see ssl.cipher.suites, ssl.enabled.protocols"
         place = f"ssl.keystore.location={location}" if location else "ssl.keystore.certificate.chain"
-        return f"the broker refused the client certificate of {place} ({said}): its CA must be in the broker's store"
+        return f"the broker refused the client certificate of {place} ({alert}): its CA must be in the broker's store"
     way_out = "set ssl.keystore.location, or ssl.keystore.key and ssl.keystore.certificate.chain"
-    return f"the broker refused the TLS handshake ({said}), it may want a client certificate: {way_out}"
+    return f"the broker refused the TLS handshake ({alert}), it may want a client certificate: {way_out}"
 
 
 def only_tls(address: Address) -> UnexpectedAnswer:

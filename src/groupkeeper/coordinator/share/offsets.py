@@ -122,22 +122,22 @@ def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -
     soft: tuple[ShareChange, ...] = ()
     if group is not None and group.partitions is not None:
         has = group.partitions
-        asked = {topic_id: frozenset(offsets) for topic_id, offsets in work.start_offsets.items()}
+        requested = {topic_id: frozenset(offsets) for topic_id, offsets in work.start_offsets.items()}
         done = {
             topic_id: TopicPartitions(state.topics.name_by_id[topic_id], good)
-            for topic_id, partitions in asked.items()
+            for topic_id, partitions in requested.items()
             if topic_id in state.topics.name_by_id
             and (good := _without_errors(work.group_id, topic_id, _expected(has, work, topic_id, partitions), errors))
         }
         initialized = add_partitions(has.initialized, done)
         changed = replace(
             has,
-            initializing=remove_partitions(has.initializing, _settled(asked, initialized, work.group_id, errors)),
+            initializing=remove_partitions(has.initializing, _settled(requested, initialized, work.group_id, errors)),
             initialized=initialized,
         )
         written = (records.partitions_record(group.group_id, changed),) if changed != has else ()
         if errors:
-            since = {one: ms for one, ms in group.soft.initializing_since.items() if one not in asked}
+            since = {one: ms for one, ms in group.soft.initializing_since.items() if one not in requested}
             soft = (ShareChange(group.group_id, replace(group.soft, initializing_since=since)),)
     if work.call is None:
         return Result(records=written, soft=soft)
@@ -148,11 +148,11 @@ def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -
 
 
 def _settled(
-    asked: Mapping[bytes, frozenset[int]], initialized: PartitionsByTopic, group_id: str, errors: ShareErrors
+    requested: Mapping[bytes, frozenset[int]], initialized: PartitionsByTopic, group_id: str, errors: ShareErrors
 ) -> dict[bytes, frozenset[int]]:
     """Those of the partitions that are initialized no longer: they are, or can't be."""
     settled = {}
-    for topic_id, partitions in asked.items():
+    for topic_id, partitions in requested.items():
         known = initialized[topic_id].partitions if topic_id in initialized else frozenset()
         settled[topic_id] = frozenset(
             one

@@ -170,7 +170,7 @@ class SharePartition:
                 else:
                     self._begin(run, _STATE_AFTER.get(kind), max_delivery_count)
                     changed.append(run)
-        is_late = any(said.first_offset < self._owed_start for said in acknowledgements)
+        is_late = any(acknowledgement.first_offset < self._owed_start for acknowledgement in acknowledgements)
         return self._transition(changed)._replace(is_owed=is_late and self._stored_start < self._owed_start)
 
     def _checked(
@@ -178,14 +178,14 @@ class SharePartition:
     ) -> Iterator[tuple[Batch, int, int, AcknowledgeType]]:
         """The parts of batches that are acknowledged, each with its one type."""
         behind = -1
-        for said in acknowledgements:
-            if not behind < said.first_offset <= said.last_offset:
+        for acknowledgement in acknowledgements:
+            if not behind < acknowledgement.first_offset <= acknowledgement.last_offset:
                 raise InvalidRequest("Acknowledged offsets overlap or are out of order.")
-            behind = said.last_offset
-            pieces = _pieces(said)
-            if said.last_offset < self.start_offset:
+            behind = acknowledgement.last_offset
+            pieces = _pieces(acknowledgement)
+            if acknowledgement.last_offset < self.start_offset:
                 continue
-            self._check_range(said)
+            self._check_range(acknowledgement)
             for first, last, kind in pieces:
                 position = max(first, self.start_offset)
                 for batch in self.overlapping(position, last):
@@ -200,13 +200,13 @@ class SharePartition:
                 if position <= last:  # in a hole: an earlier leader may have acquired it, this one has not
                     raise InvalidRecordState(_NOT_FOUND)
 
-    def _check_range(self, said: Acknowledgement) -> None:
-        if not self.batches or max(said.first_offset, self.start_offset) < self.batches[0].first:
+    def _check_range(self, acknowledgement: Acknowledgement) -> None:
+        if not self.batches or max(acknowledgement.first_offset, self.start_offset) < self.batches[0].first:
             raise InvalidRecordState(_NOT_FOUND)
         last = self.batches[-1].last
-        if said.first_offset > last:
+        if acknowledgement.first_offset > last:
             raise InvalidRequest("Batch record not found. The first offset in request is past acquired records.")
-        if said.last_offset > last:
+        if acknowledgement.last_offset > last:
             raise InvalidRequest("Batch record not found. The last offset in request is past acquired records.")
 
     def release_member(self, member_id: str, *, max_delivery_count: int) -> Transition:
@@ -305,18 +305,18 @@ class SharePartition:
         self.advance_start()
 
 
-def _pieces(said: Acknowledgement) -> list[tuple[int, int, AcknowledgeType]]:
+def _pieces(acknowledgement: Acknowledgement) -> list[tuple[int, int, AcknowledgeType]]:
     """Neighbouring records with the same type. Raises `InvalidRequest` for unknown types or a wrong number of them."""
     try:
-        kinds = [AcknowledgeType(kind) for kind in said.types]
+        kinds = [AcknowledgeType(kind) for kind in acknowledgement.types]
     except ValueError:
-        raise InvalidRequest(f"Invalid acknowledge type: {list(said.types)}") from None
+        raise InvalidRequest(f"Invalid acknowledge type: {list(acknowledgement.types)}") from None
     if len(kinds) == 1:
-        return [(said.first_offset, said.last_offset, kinds[0])]
-    if len(kinds) != said.last_offset - said.first_offset + 1:
+        return [(acknowledgement.first_offset, acknowledgement.last_offset, kinds[0])]
+    if len(kinds) != acknowledgement.last_offset - acknowledgement.first_offset + 1:
         raise InvalidRequest("There must be one acknowledge type for all records, or one for each.")
     pieces: list[tuple[int, int, AcknowledgeType]] = []
-    for offset, kind in enumerate(kinds, said.first_offset):
+    for offset, kind in enumerate(kinds, acknowledgement.first_offset):
         if pieces and pieces[-1][2] is kind:
             pieces[-1] = (pieces[-1][0], offset, kind)
         else:

@@ -84,11 +84,11 @@ def _judge_group(
             return [Trouble(group_id, None, refusal)]
     committed = groups.committed[group_id]
     troubles: list[Trouble] = []
-    told: set[str] = set()
+    reported: set[str] = set()
     for place, change in group.changes.items():
         if place.topic in stale_topics:
-            if place.topic not in told:
-                told.add(place.topic)
+            if place.topic not in reported:
+                reported.add(place.topic)
                 troubles.append(Trouble(group_id, place.topic, StalePlan(stale_topics[place.topic])))
             continue
         now = committed.get(place)
@@ -96,7 +96,7 @@ def _judge_group(
             continue
         if not is_same(now, change.before):
             then = "when the plan was made" if plan.undoes is None else f"after the change {plan.undoes}"
-            text = f"it was {_said(change.before)} {then}, and is {_said(now)} now"
+            text = f"it was {_commit_text(change.before)} {then}, and is {_commit_text(now)} now"
             troubles.append(Trouble(group_id, place, StalePlan(text)))
         elif logs is not None and (trouble := _unfit(place, change, logs)) is not None:
             troubles.append(Trouble(group_id, place, trouble))
@@ -134,7 +134,7 @@ def _unfit(place: TopicPartition, change: Change, logs: Logs) -> Failure | None:
     return None
 
 
-def _said(commit: OffsetAndMetadata | None) -> str:
+def _commit_text(commit: OffsetAndMetadata | None) -> str:
     return "not committed" if commit is None else f"committed at {commit.offset}"
 
 

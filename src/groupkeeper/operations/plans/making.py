@@ -247,8 +247,8 @@ class _Maker:
         for place, (before, after, oldest, latest, *_) in made.changes.items():
             note = note_by_place.get(place)
             if note is None or self._keeps(group_id, note):
-                said = self._why(place) if note is None else because(note)
-                changes[place] = Change(before, after, oldest, latest, None, None, said)
+                reason = self._why(place) if note is None else because(note)
+                changes[place] = Change(before, after, oldest, latest, None, None, reason)
         notes = tuple(note for note in made.notes if note.partition in changes)
         return GroupPlan(group_id, changes, notes, state)
 

@@ -210,10 +210,10 @@ async def look_at_ends(
 ) -> Logs:
     """Log starts and ends of partitions whose topics are described already."""
     failed = dict(unreachable(partitions, topics))
-    asked = [partition for partition in partitions if partition not in failed]
+    reachable = [partition for partition in partitions if partition not in failed]
     oldest, latest = await asyncio.gather(
-        listed(admin, asked, OffsetSpec.earliest(), timeout_ms=timeout_ms),
-        listed(admin, asked, OffsetSpec.latest(), timeout_ms=timeout_ms),
+        listed(admin, reachable, OffsetSpec.earliest(), timeout_ms=timeout_ms),
+        listed(admin, reachable, OffsetSpec.latest(), timeout_ms=timeout_ms),
     )
     failed |= oldest.failed | latest.failed
     return Logs(

@@ -72,7 +72,7 @@ class Committer:
         self._takes_over = takes_over
         self._due: dict[str, Progress] = {}
         self._refused: dict[str, str] = {}
-        self._said: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
         self._changed = threading.Condition()
         self._is_hurried = self._is_closed = self._is_busy = False
         self._thread: threading.Thread | None = None
@@ -150,7 +150,7 @@ class Committer:
             admin.describe_consumer_groups(taken), admin.list_consumer_group_offsets(dict.fromkeys(taken))
         )
         left: dict[str, Progress] = {}
-        self._said.pop("", None)
+        self._logged.pop("", None)
         for group_id, progress in taken.items():
             group = described.done.get(group_id)
             if group_id in fetched.failed:
@@ -187,7 +187,7 @@ class Committer:
         for place, failure in batch.failed.items():
             self._say(group_id, f"{place.topic}-{place.partition}: {type(failure).__name__}: {failure}")
         if not batch.failed:
-            self._said.pop(group_id, None)
+            self._logged.pop(group_id, None)
         return all(isinstance(failure, UnknownTopicOrPartition) for failure in batch.failed.values())
 
     def _strange(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | None], progress: Progress) -> str | None:
@@ -213,8 +213,8 @@ class Committer:
 
     def _say(self, group_id: str, text: str) -> None:
         """Each thing once, until it is over."""
-        if self._said.get(group_id) != text:
-            self._said[group_id] = text
+        if self._logged.get(group_id) != text:
+            self._logged[group_id] = text
             _LOG.warning("%s", f"group {group_id}: {text}" if group_id else text)
 
 

@@ -69,9 +69,9 @@ class CommitsToKafka(StreamingQueryListener):
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """There was nothing to read."""
         run_id = str(event.runId)
-        told = self._last.get(run_id)
-        if told is not None and time.monotonic() - told[0] >= _AGAIN_S:
-            self._put(run_id, *told[1:])
+        last = self._last.get(run_id)
+        if last is not None and time.monotonic() - last[0] >= _AGAIN_S:
+            self._put(run_id, *last[1:])
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """The program may end right after it."""

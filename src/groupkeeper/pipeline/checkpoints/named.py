@@ -32,13 +32,15 @@ class Found(NamedTuple):
     failed: list[str]
 
 
-def read_queries(asked: Sequence[Checkpoint], spark: SparkSession | None = None, *, at_ms: int | None = None) -> Found:
+def read_queries(
+    checkpoints: Sequence[Checkpoint], spark: SparkSession | None = None, *, at_ms: int | None = None
+) -> Found:
     """The queries of these checkpoints; a path may be a pattern. `spark` is needed for paths that only Hadoop reaches;
     `at_ms` as for `read_query`.
     """
     queries: dict[str, Query] = {}
     failed: list[str] = []
-    for each in asked:
+    for each in checkpoints:
         try:
             folders = find_folders(each.path, spark)
             if each.name is not None and is_pattern(each.path) and len(folders) > 1:

@@ -224,8 +224,8 @@ def _headers(data: bytes, at: Ints, set_index: Ints) -> Batches:
 
 def _verify(batches: Batches) -> None:
     data = batches.data
-    said = View(data).int32(batches.at + 17) & 0xFFFFFFFF
-    rows = zip(batches.at.tolist(), batches.size.tolist(), said.tolist(), strict=True)
+    stored = View(data).int32(batches.at + 17) & 0xFFFFFFFF
+    rows = zip(batches.at.tolist(), batches.size.tolist(), stored.tolist(), strict=True)
     for row, (at, size, crc) in enumerate(rows):
         if crc32c(data[at + _CHECKED_AT : at + size]) != crc:
             raise _corrupt(int(batches.set_index[row]), data, at)

@@ -28,7 +28,7 @@ from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
 from groupkeeper.pipeline.kafka.instants import Identity, Instants
 from groupkeeper.pipeline.kafka.options import Options, parse_options
 from groupkeeper.pipeline.kafka.planning import Plan, Range, named, plan
-from groupkeeper.pipeline.kafka.retention import Asked, Retention, ask_retentions
+from groupkeeper.pipeline.kafka.retention import Replies, Retention, ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource
 from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.storage.ledger import ROOT
@@ -125,7 +125,7 @@ class _Answer(NamedTuple):
 
     plan: Plan
     failed: dict[int, str]
-    retentions: Asked
+    retentions: Replies
 
 
 class _Basis(NamedTuple):
@@ -161,7 +161,7 @@ class _Following:
         self._identities: dict[str, Identity] = {}
         self._retry_at = dict.fromkeys(range(len(options.clusters)), 0.0)
         self._pauses = dict.fromkeys(self._retry_at, _FIRST_PAUSE_S)
-        self._said: dict[int, str] = {}
+        self._logged: dict[int, str] = {}
         self._folders: dict[str, str] = {}
         """Where tasks of queries write, by cluster."""
         self._asking: dict[int, Future[_Answer]] = {}
@@ -230,7 +230,7 @@ class _Following:
                 error = query.exception()
                 self._failed(number, "it has ended" if error is None else cause_of(error) or first_line(error))
             elif self._is_caught_up(number):  # the outage, if there was one, is over
-                self._said.pop(number, None)
+                self._logged.pop(number, None)
                 self._pauses[number] = _FIRST_PAUSE_S
         for number, asking in list(self._asking.items()):
             if asking.done():
@@ -251,7 +251,7 @@ class _Following:
 
     def _ask(self, numbers: Sequence[int]) -> None:
         for number in numbers:
-            self._asking[number] = self._pool.submit(_asked, self._some([number]), number)
+            self._asking[number] = self._pool.submit(_plan, self._some([number]), number)
 
     def _start(self, answer: _Answer) -> None:
         found = answer.plan
@@ -335,12 +335,12 @@ class _Following:
         reading = self._readings.get(number)
         name = self.options.clusters[number].title if reading is None else reading.name
         self.failed[name] = text
-        if self._said.get(number) != text:
-            self._said[number] = text
+        if self._logged.get(number) != text:
+            self._logged[number] = text
             self.run.watch.problem(Problem(name, f"{text}; trying again"))
 
 
-def _asked(options: Options, number: int) -> _Answer:
+def _plan(options: Options, number: int) -> _Answer:
     """What the one cluster of the options has, which is that of this number among all of them."""
     found = asyncio.run(plan(options))
     retentions = ask_retentions(named(options, found.ranges), found.ranges)

@@ -84,17 +84,17 @@ class Queries(NamedTuple):
         return ((name, query) for name, own in self.by_cluster.items() for query in own)
 
 
-def cluster_for(asked: Checkpoint, options: Options) -> ClusterOptions | None:
+def cluster_for(checkpoint: Checkpoint, options: Options) -> ClusterOptions | None:
     """The cluster of a checkpoint; None: it is not among the options' clusters, or not given while there are
     several.
     """
-    if asked.cluster is None:
+    if checkpoint.cluster is None:
         return options.clusters[0] if len(options.clusters) == 1 else None
-    return next((each for each in options.clusters if each.name == asked.cluster), None)
+    return next((each for each in options.clusters if each.name == checkpoint.cluster), None)
 
 
 def find_queries(
-    spark: SparkSession, asked: Sequence[Checkpoint], options: Options, instants: Instants
+    spark: SparkSession, checkpoints: Sequence[Checkpoint], options: Options, instants: Instants
 ) -> tuple[Queries, list[Problem]]:
     """The queries as they were at the instants, as far back as their checkpoints go, and what could not be read.
     `options` have names for the clusters; clusters that did not answer are left out; that is reported elsewhere.
@@ -102,7 +102,7 @@ def find_queries(
     found: dict[str, list[Query]] = {}
     problems: list[Problem] = []
     by_cluster: dict[str, list[Checkpoint]] = {}
-    for each in asked:
+    for each in checkpoints:
         cluster = cluster_for(each, options)
         if cluster is None:
             known = ", ".join(one.title for one in options.clusters)

@@ -165,7 +165,7 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
         try:
             written[step.table.name] = frames.written(step.table)
         except _FAILURES as error:
-            run.fail(Problem(None, f"table {step.table.name}: {_said(error)}"))
+            run.fail(Problem(None, f"table {step.table.name}: {_reason(error)}"))
     if QUALITY.name in written:
         _tell_quality(output.rows(written[QUALITY.name]), run)
     _publish(output, written, frames.read_to, from_start=frames.from_start)
@@ -189,12 +189,12 @@ def _make_fewer(output: Output, run: Run) -> None:
         try:
             output.merge(table)
         except _FAILURES as error:
-            run.fail(Problem(None, f"table {table.name}: its small files stay as they are: {_said(error)}"))
+            run.fail(Problem(None, f"table {table.name}: its small files stay as they are: {_reason(error)}"))
     for table, hourly in ((LAG_HISTORY, hourly_lag), (LOG_ENDS, hourly_ends)):
         try:
             output.thin(table, hourly, time.time_ns() // 1_000_000)
         except _FAILURES as error:
-            run.fail(Problem(None, f"table {table.name}: its old rows stay as they are: {_said(error)}"))
+            run.fail(Problem(None, f"table {table.name}: its old rows stay as they are: {_reason(error)}"))
 
 
 def _frames(output: Output, given: Given, run: Run, *, from_start: bool) -> Frames | None:
@@ -215,7 +215,7 @@ def update_lake(output: Output, run: Run) -> None:
     try:
         output.mirror.update()
     except _FAILURES as error:
-        run.fail(Problem(None, f"the lake's tables stay as they were: {_said(error)}"))
+        run.fail(Problem(None, f"the lake's tables stay as they were: {_reason(error)}"))
 
 
 def _write(output: Output, step: Step, frames: Frames, given: Given) -> Staged:
@@ -253,5 +253,5 @@ def _publish(output: Output, written: Mapping[str, Staged], read_to: NextOffsets
     )
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return cause_of(error) or first_line(error)

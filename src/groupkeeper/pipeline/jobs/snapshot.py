@@ -85,11 +85,11 @@ def update_history(output: Output, options: Mapping[str, str], run: Run, found: 
     for name, text in failed.items():
         run.fail(Problem(name, text))
     instants = {name: each for name, each in found.instants.items() if name not in strange}
-    asked = ask_retentions(parsed, found.ranges)
-    for note in [*asked.notes, *(note for each in left for note in each.notes)]:
+    replies = ask_retentions(parsed, found.ranges)
+    for note in [*replies.notes, *(note for each in left for note in each.notes)]:
         run.note(note)
     run.watch.reading(sum(each.size for each in left))
-    given = Given(Clusters(parsed, instants, failed), asked.by_cluster)
+    given = Given(Clusters(parsed, instants, failed), replies.by_cluster)
     _read(output, given, left, run)
     return given
 

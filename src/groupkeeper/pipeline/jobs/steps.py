@@ -260,11 +260,11 @@ def _recent_rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
 def _lag(tables: Sources, given: Given) -> pa.RecordBatchReader:
     known = tables.rows_now(CURRENT_OFFSETS), tables.rows_now(LOG_OFFSETS)
     freshness = tables.rows_now(FRESHNESS)
-    asked = to_estimate(*known, freshness)
+    unmeasured = to_estimate(*known, freshness)
     estimates = None
-    if len(asked):
-        commits = tables.past(COMMITS).where(F.col("topic").isin(asked["topic"].unique().to_pylist()))
-        estimates = estimated(tables.spark.createDataFrame(asked), commits).toArrow()
+    if len(unmeasured):
+        commits = tables.past(COMMITS).where(F.col("topic").isin(unmeasured["topic"].unique().to_pylist()))
+        estimates = estimated(tables.spark.createDataFrame(unmeasured), commits).toArrow()
     ahead = jumps_ahead(tables.rows_now(REWINDS), given.made_to).read_all()
     then = tables.rows_then(LAG), tables.rows_then(TOPICS)
     return lag(*known, estimates, freshness, then=then[0], topics_then=then[1], jumps=ahead)

@@ -36,15 +36,15 @@ def topics(
     before: dict[_Key, _Row] = {(row["cluster"], row["topic"]): row for row in earlier.to_pylist()}
     read = made(_READERS, _GROUPS, {"current_offsets": current_offsets}).read_all()
     groups: dict[_Key, int] = {(row["cluster"], row["topic"]): row["groups"] for row in read.to_pylist()}
-    asked = {
+    requests = {
         name: cluster
         for name, instant in clusters.instants.items()
         if (cluster := cluster_of(clusters.options, name)) is not None and not _is_measured(name, instant, before)
     }
-    rows = [row for key, row in before.items() if key[0] in clusters.instants and key[0] not in asked]
-    for (name, _), facts in zip(asked.items(), ask_topics(list(asked.values())), strict=True):
+    rows = [row for key, row in before.items() if key[0] in clusters.instants and key[0] not in requests]
+    for (name, _), facts in zip(requests.items(), ask_topics(list(requests.values())), strict=True):
         rows += _rows(name, clusters.instants[name], facts, before)
-    for name in asked:
+    for name in requests:
         for topic, (old, new) in sorted(_created_again(name, clusters.instants[name], before).items()):
             note(
                 f"cluster {name}: topic {topic} was deleted and created again: its id was {old}, and is {new}; trends "

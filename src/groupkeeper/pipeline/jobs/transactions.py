@@ -35,14 +35,14 @@ def transactions(lag: Rows, clusters: Clusters) -> pa.RecordBatchReader:
     """Of the clusters that were measured; rows of tables.LAG show which groups have read up to the last stable
     offset.
     """
-    asked = [
+    requests = [
         (name, cluster, instant)
         for name, instant in clusters.instants.items()
         if (cluster := cluster_of(clusters.options, name)) is not None
     ]
-    answers = ask_transactions([(cluster, instant) for _, cluster, instant in asked])
+    answers = ask_transactions([(cluster, instant) for _, cluster, instant in requests])
     rows = [
-        row for (name, _, instant), found in zip(asked, answers, strict=True) for row in _rows(name, instant, found)
+        row for (name, _, instant), found in zip(requests, answers, strict=True) for row in _rows(name, instant, found)
     ]
     waiting = {
         (row["cluster"], row["topic"], row["partition"]): row["groups"]

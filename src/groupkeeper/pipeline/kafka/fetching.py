@@ -195,7 +195,7 @@ class _Reader:
 
         answer = await peer.ask(FetchRequest, FetchResponse, build, deadline, max_version=_MAX_VERSION)
         if answer.error_code:
-            raise SourceError(f"cluster {self._name}: {_said(error_for(answer.error_code))}")
+            raise SourceError(f"cluster {self._name}: {_reason(error_for(answer.error_code))}")
         found: list[tuple[Range, RecordSet]] = []
         last: Exception | None = None
         empty: list[TopicPartition] = []
@@ -276,13 +276,13 @@ class _Reader:
 
     def _refused(self, key: TopicPartition, failure: Exception) -> SourceError:
         found = self._open[key]
-        return SourceError(f"{found}, offset {found.start}: {_said(failure)}")
+        return SourceError(f"{found}, offset {found.start}: {_reason(failure)}")
 
     def _stuck(self, error: Exception) -> SourceError:
         found = next(iter(self._open.values()))
         return SourceError(
             f"{found}, offset {found.start}: nothing could be read for {self._options.poll_timeout_ms} ms "
-            f"(kafkaConsumer.pollTimeoutMs): {_said(error)}"
+            f"(kafkaConsumer.pollTimeoutMs): {_reason(error)}"
         )
 
     async def _pause(self, backoff: Backoff, deadline: Deadline, last: Exception) -> None:
@@ -302,7 +302,7 @@ def _record_set(found: Range, partition: PartitionData) -> RecordSet:
     return RecordSet(partition.records or b"", found.start, found.end, aborted)
 
 
-def _said(failure: Exception) -> str:
+def _reason(failure: Exception) -> str:
     if isinstance(failure, TopicAuthorizationFailed):
         return "not authorized: the principal needs Read on the topic"
     name = type(failure).__name__

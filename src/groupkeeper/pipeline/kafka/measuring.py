@@ -46,26 +46,26 @@ async def _measure_all(measures: Sequence[Measure]) -> list[dict[TopicPartition,
     return await asyncio.gather(*map(_measure, measures))
 
 
-async def _measure(asked: Measure) -> dict[TopicPartition, Row]:
+async def _measure(measure: Measure) -> dict[TopicPartition, Row]:
     found: dict[TopicPartition, Row] = {}
     there: dict[TopicPartition, LogEnds] = {}
     absent: list[TopicPartition] = []
-    for key in asked.wanted:
-        match asked.instant.logs.get(key):
+    for key in measure.wanted:
+        match measure.instant.logs.get(key):
             case None:
                 absent.append(key)
             case LogEnds() as log:
                 there[key] = log
             case Refused() as why:
                 found[key] = _row(**why._asdict())
-    cluster = asked.cluster
+    cluster = measure.cluster
     times: dict[TopicPartition, list[Row]] = {}
     retentions: dict[str, int | None] = {}
     try:
         async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
             found |= await _absent(admin, absent)
-            retentions = await _retentions(admin, asked.wanted, there)
-            times, unread = await _record_times(admin, {key: asked.wanted[key] for key in there}, there)
+            retentions = await _retentions(admin, measure.wanted, there)
+            times, unread = await _record_times(admin, {key: measure.wanted[key] for key in there}, there)
     except (ClientError, KafkaError) as error:
         found |= {key: _row(problem=cluster.failing(error)) for key in absent}
         unread = dict.fromkeys(there, cluster.failing(error))  # the ends of their logs are known all the same
@@ -74,7 +74,7 @@ async def _measure(asked: Measure) -> dict[TopicPartition, Row]:
             **log._asdict(),
             records=times.get(key, []),
             retention_ms=retentions.get(key.topic),
-            measured_time=asked.instant.measured_ms * 1000,
+            measured_time=measure.instant.measured_ms * 1000,
             problem=unread.get(key),
         )
     return found

@@ -103,8 +103,8 @@ async def plan(options: Options) -> Plan:
 
 
 async def _plan(options: Options, *, measures: bool) -> Plan:
-    asked = [_plan_cluster(options, number, measures=measures) for number in range(len(options.clusters))]
-    found = await asyncio.gather(*asked, return_exceptions=True)
+    plans = [_plan_cluster(options, number, measures=measures) for number in range(len(options.clusters))]
+    found = await asyncio.gather(*plans, return_exceptions=True)
     ranges: list[Range] = []
     failed: dict[str, SourceError] = {}
     instants: dict[str, Instant] = {}

@@ -12,7 +12,7 @@ from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
 from groupkeeper.pipeline.kafka.planning import Range
 from groupkeeper.protocol.errors import KafkaError
 
-__all__ = ["DEFAULT", "Asked", "Retention", "Retentions", "ask_retentions"]
+__all__ = ["DEFAULT", "Replies", "Retention", "Retentions", "ask_retentions"]
 
 _RETENTION = "offsets.retention.minutes"
 _CHECK_INTERVAL = "offsets.retention.check.interval.ms"
@@ -33,32 +33,34 @@ Retentions = Mapping[str, Retention]
 """By cluster; missing ones have DEFAULT."""
 
 
-class Asked(NamedTuple):
+class Replies(NamedTuple):
     """The retentions of the clusters, and a note for each that didn't reply."""
 
     by_cluster: dict[str, Retention]
     notes: list[str]
 
 
-def ask_retentions(options: Options, ranges: Iterable[Range]) -> Asked:
+def ask_retentions(options: Options, ranges: Iterable[Range]) -> Replies:
     """The settings of the clusters that the ranges are of."""
     number_by_name = {each.name: each.cluster for each in ranges}
     return asyncio.run(_ask_all({name: options.clusters[number] for name, number in number_by_name.items()}))
 
 
-async def _ask_all(clusters: Mapping[str, ClusterOptions]) -> Asked:
+async def _ask_all(clusters: Mapping[str, ClusterOptions]) -> Replies:
     answers = await asyncio.gather(*map(_ask, clusters.values()), return_exceptions=True)
-    asked = Asked({}, [])
+    replies = Replies({}, [])
     for name, answer in zip(clusters, answers, strict=True):
         if isinstance(answer, Retention):
-            asked.by_cluster[name] = answer
+            replies.by_cluster[name] = answer
         elif isinstance(answer, ClientError | KafkaError | LookupError | ValueError):
-            said = f"{type(answer).__name__}: {answer}".removesuffix(": ")
+            reason = f"{type(answer).__name__}: {answer}".removesuffix(": ")
             days = DEFAULT.retention_ms // (24 * 3600 * 1000)
-            asked.notes.append(f"cluster {name} does not report {_RETENTION} ({said}): {days} days are taken for it")
+            replies.notes.append(
+                f"cluster {name} does not report {_RETENTION} ({reason}): {days} days are taken for it"
+            )
         else:
             raise answer
-    return asked
+    return replies
 
 
 async def _ask(cluster: ClusterOptions) -> Retention:

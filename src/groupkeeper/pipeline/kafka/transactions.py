@@ -40,11 +40,11 @@ def held_partitions(instant: Instant) -> list[TopicPartition]:
     ]
 
 
-def ask_transactions(asked: Sequence[tuple[ClusterOptions, Instant]]) -> list[list[OpenTransaction]]:
+def ask_transactions(requests: Sequence[tuple[ClusterOptions, Instant]]) -> list[list[OpenTransaction]]:
     """The open transactions of each cluster, in partitions with the last stable offset before the end."""
 
     async def ask() -> list[list[OpenTransaction]]:
-        return await asyncio.gather(*(_ask(*each) for each in asked))
+        return await asyncio.gather(*(_ask(*each) for each in requests))
 
     return asyncio.run(ask())
 

@@ -151,18 +151,18 @@ def lag_lines(
     is known from when it was measured.
     """
     lines = {key: measured[key] for group in groups if (key := (group.cluster, group.group_id)) in measured}
-    told = [
+    computed = [
         group for group in groups
         if group.group_type != "spark"
         and (line := lines.get((group.cluster, group.group_id))) is not None
         and line.points[0][0] > window.since
     ]  # fmt: skip
-    if told:
-        lines |= {(line.cluster, line.group_id): line for line in _Told(opened, told, window).lines(measured)}
+    if computed:
+        lines |= {(line.cluster, line.group_id): line for line in _Computed(opened, computed, window).lines(measured)}
     return tuple(lines[key] for group in groups if (key := (group.cluster, group.group_id)) in lines)
 
 
-class _Told:
+class _Computed:
     """What commits and the times of records tell of some groups."""
 
     def __init__(self, opened: Opened, groups: Sequence[Group], window: Window) -> None:
@@ -185,8 +185,8 @@ class _Told:
         if not times or not parts:
             return measured
         known_from = max([times[0], *(first if log.known_from is None else log.known_from for _, log in parts)])
-        told = tuple((_utc(time), lag_at(time, parts)) for time in times)
-        return measured._replace(points=(*told, *measured.points), known_from=_utc(min(known_from, first)))
+        computed = tuple((_utc(time), lag_at(time, parts)) for time in times)
+        return measured._replace(points=(*computed, *measured.points), known_from=_utc(min(known_from, first)))
 
     def _topics(self) -> list[str]:
         wanted = pc.field("group_id").isin([each.group_id for each in self._groups])

@@ -43,9 +43,9 @@ def text(name: str | None) -> str:
     return escape(words.name(name))
 
 
-def sentence(said: str) -> str:
+def sentence(text: str) -> str:
     """Words with names that others chose."""
-    return escape(words.reason(said))
+    return escape(words.reason(text))
 
 
 def status(of: str) -> str:
@@ -62,9 +62,9 @@ def numbers(pairs: Iterable[tuple[str, str]]) -> str:
     )
 
 
-def nothing(said: str) -> str:
+def nothing(text: str) -> str:
     """In the place of what there is not."""
-    return f'<p class="soft">{said}</p>'
+    return f'<p class="soft">{text}</p>'
 
 
 def named(html: str) -> Cell:

@@ -91,7 +91,7 @@ def page(report: Report) -> str:
 
 
 def _header(report: Report) -> str:
-    tone, said = verdict(report)
+    tone, text = verdict(report)
     if report.since is None or report.until is None:
         when = "Nothing was measured, and nothing happened."
     else:
@@ -102,7 +102,7 @@ def _header(report: Report) -> str:
     if report.refresh is not None:
         when += f" All numbers are of refresh {report.refresh.number:,}"
         when += "." if report.refresh.time is None else f", published {words.moment(report.refresh.time)}."
-    return f'<p class="soft">{when}</p><p class="verdict {tone}">{said}</p>'
+    return f'<p class="soft">{when}</p><p class="verdict {tone}">{text}</p>'
 
 
 def _missing(report: Report) -> str:
@@ -178,7 +178,7 @@ def _lag(report: Report) -> str:
     drawn = [
         f'<figure class="card"><h3>{_group(report, line.cluster, line.group_id)} '
         f"{status(statuses.get((line.cluster, line.group_id), 'unknown'))}</h3>{plots.lag_plot(line)}"
-        f"<figcaption>{_told(line)}</figcaption></figure>"
+        f"<figcaption>{_caption(line)}</figcaption></figure>"
         for line in report.lag_lines
     ]
     return (
@@ -190,22 +190,22 @@ def _lag(report: Report) -> str:
     )
 
 
-def _told(line: LagLine) -> str:
+def _caption(line: LagLine) -> str:
     """The text of a plot of lag."""
     time, now = line.points[-1]
     known = line.known
-    told = "now unknown" if now is None else f"{words.number(now)} at {words.moment(time)}"
+    text = "now unknown" if now is None else f"{words.number(now)} at {words.moment(time)}"
     if known:
         highest = max(known, key=lambda each: (each[1], each[0]))
-        told += (
+        text += (
             ", the highest" if highest == (time, now)
             else f" · highest {words.number(highest[1])} at {words.moment(highest[0])}"
         )  # fmt: skip
     if line.known_from > line.points[0][0]:
-        told += f" · known from {words.clock(line.known_from, _WITH_DATE_S)}"
+        text += f" · known from {words.clock(line.known_from, _WITH_DATE_S)}"
     if any(lag is None for _, lag in line.points[:-1]):
-        told += " · gaps: not measured, or not known"
-    return told
+        text += " · gaps: not measured, or not known"
+    return text
 
 
 def _activities(report: Report) -> str:

@@ -51,8 +51,8 @@ def lag_plot(line: LagLine) -> str:
         elif not least:
             x, y = shown[0]
             drawn += f'<path class="curve dot" d="M{x:.0f} {y:.1f}h.01"/>'
-    said = f"lag over time, highest {words.number(highest[1])} records at {words.moment(highest[0])} UTC"
-    return _chart("plot", said, "records to read", top, (begin, end), line.points, drawn)
+    label = f"lag over time, highest {words.number(highest[1])} records at {words.moment(highest[0])} UTC"
+    return _chart("plot", label, "records to read", top, (begin, end), line.points, drawn)
 
 
 def _pieces(line: LagLine) -> list[list[tuple[datetime, int]]]:
@@ -92,7 +92,7 @@ def bars_over_time(activity: Activity, counts: Sequence[int], unit: str, *, is_r
 
 
 def _chart(
-    kind: str, said: str, unit: str, top: float, span: tuple[datetime, datetime], points: _Points, drawn: str
+    kind: str, label: str, unit: str, top: float, span: tuple[datetime, datetime], points: _Points, drawn: str
 ) -> str:
     """A plot with its axes. Its values are in the element, too: the script shows them to a pointer, to the keyboard and
     as a table, and draws a part of the time.
@@ -109,7 +109,7 @@ def _chart(
         f'data-unit="{escape(unit)}" data-values="{values}"{is_bars}>'
         f'<p class="scale"><span>{escape(unit)}</span></p><div class="frame">'
         f'<div class="y" aria-hidden="true">{marks}</div>'
-        f'<svg class="{kind}" viewBox="{view}" preserveAspectRatio="none" role="img" aria-label="{escape(said)}">'
+        f'<svg class="{kind}" viewBox="{view}" preserveAspectRatio="none" role="img" aria-label="{escape(label)}">'
         f"{drawn}</svg></div>{_axis(begin, end)}</div>"
     )
 
@@ -135,9 +135,9 @@ def stack(statuses: dict[str, int]) -> str:
                 f"<title>{words.number(count)} {status}</title></rect>"
             )
             x += width
-    said = ", ".join(f"{count} {status}" for status, count in statuses.items() if count) or "no groups"
+    label = ", ".join(f"{count} {status}" for status, count in statuses.items() if count) or "no groups"
     return (
-        f'<svg class="stack" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{escape(said)}">'
+        f'<svg class="stack" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{escape(label)}">'
         f"{''.join(drawn)}</svg>"
     )
 

@@ -26,7 +26,7 @@ ASKED = pa.schema(
 ESTIMATED = pa.schema([*_OWN, pa.field("estimated_time", TIME)])
 
 
-def estimated(asked: DataFrame, commits: DataFrame) -> DataFrame:
+def estimated(partitions: DataFrame, commits: DataFrame) -> DataFrame:
     """Rows of ESTIMATED for rows of ASKED, by rows of tables.COMMITS: between commits of that partition, of any group;
     a commit of an offset shows that the records before it were there.
 
@@ -35,14 +35,14 @@ def estimated(asked: DataFrame, commits: DataFrame) -> DataFrame:
     point = F.struct(F.col("at").alias("point"), "point_time").alias("point")
     points = (
         commits.where("NOT is_tombstone")
-        .join(asked.select(*_PARTITION).distinct(), _PARTITION, "left_semi")
+        .join(partitions.select(*_PARTITION).distinct(), _PARTITION, "left_semi")
         .groupBy(*_PARTITION, F.col("committed_offset").alias("at"))
         .agg(F.min("commit_time").alias("point_time"))
         .select(*_PARTITION, "at", point)
     )
     order = "PARTITION BY `cluster`, `topic`, `partition` ORDER BY `at`, `point` IS NULL"
     around = (
-        asked.unionByName(points, allowMissingColumns=True)
+        partitions.unionByName(points, allowMissingColumns=True)
         .withColumn("low", F.expr(f"last(`point`) IGNORE NULLS OVER ({order} ROWS UNBOUNDED PRECEDING)"))
         .withColumn("high", F.expr(f"lead(`point`) IGNORE NULLS OVER ({order})"))
         .where("point IS NULL")

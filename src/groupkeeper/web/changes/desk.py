@@ -32,7 +32,7 @@ from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.shell import Way, command, way_to
 from groupkeeper.web.access.people import Person
-from groupkeeper.web.changes.asked import Asked, Deed, Swept, Target
+from groupkeeper.web.changes.change_request import ChangeRequest, Deed, Swept, Target
 
 MOST_PLANS = 200
 """The oldest go."""
@@ -142,32 +142,32 @@ class Desk:
         """All of them, the latest first."""
         return list(self._entries.values())[::-1]
 
-    async def make(self, cluster: str, asked: Asked, person: Person) -> Entry:
+    async def make(self, cluster: str, change: ChangeRequest, person: Person) -> Entry:
         """Plan the requested change, and compare it. Nothing is changed. Raises NotDone."""
 
         async def work(admin: Admin) -> Entry:
-            used = ShareAdmin(admin) if asked.is_of_share_group else admin
-            made = await _made(used, asked)
-            verdict = await _compared(used, made.plan, (asked.group_id,))
-            entry = Entry(cluster, person.name, made, verdict, (asked.group_id,))
-            entry.is_of_share_groups = asked.is_of_share_group
+            used = ShareAdmin(admin) if change.is_of_share_group else admin
+            made = await _made(used, change)
+            verdict = await _compared(used, made.plan, (change.group_id,))
+            entry = Entry(cluster, person.name, made, verdict, (change.group_id,))
+            entry.is_of_share_groups = change.is_of_share_group
             return entry
 
         async def clone(admin: Admin) -> Entry:
-            assert asked.target is not None
-            made = await self._cloned(admin, cluster, asked, asked.target)
-            group_ids = (asked.target.group_id,)
+            assert change.target is not None
+            made = await self._cloned(admin, cluster, change, change.target)
+            group_ids = (change.target.group_id,)
             verdict = await _compared(admin, made.plan, group_ids)
-            return Entry(asked.target.cluster, person.name, made, verdict, group_ids)
+            return Entry(change.target.cluster, person.name, made, verdict, group_ids)
 
-        if asked.target is not None:
-            return self._put(await self._with(asked.target.cluster, clone))
+        if change.target is not None:
+            return self._put(await self._with(change.target.cluster, clone))
         return self._put(await self._with(cluster, work))
 
-    async def _cloned(self, admin: Admin, cluster: str, asked: Asked, target: Target) -> Made:
+    async def _cloned(self, admin: Admin, cluster: str, change: ChangeRequest, target: Target) -> Made:
         async def plan(other: Admin | None) -> Made:
-            groups = {asked.group_id: target.group_id}
-            wanted = Wanted(groups, asked.topics, asked.policies, _now_ms(), asked.command)
+            groups = {change.group_id: target.group_id}
+            wanted = Wanted(groups, change.topics, change.policies, _now_ms(), change.command)
             return await make_clone(admin, Source(other, target.prefix or None), wanted)
 
         made = await plan(None) if cluster == target.cluster else await self._with(cluster, plan)
@@ -281,18 +281,18 @@ class Desk:
         return entry
 
 
-async def _made(admin: Admin, asked: Asked) -> Made:
+async def _made(admin: Admin, change: ChangeRequest) -> Made:
     now_ms = _now_ms()
-    if asked.deed is Deed.RESET:
+    if change.deed is Deed.RESET:
         request = Request(
-            [asked.group_id], asked.topics, asked.scenario, asked.policies, command=asked.command, made_ms=now_ms,
+            [change.group_id], change.topics, change.scenario, change.policies, command=change.command, made_ms=now_ms,
             creates=False,
         )  # fmt: skip
         made = await make_reset(admin, request)
-        return made._replace(plan=made.plan._replace(kind=Kind.SHARE_RESET)) if asked.is_of_share_group else made
-    if asked.deed is Deed.DELETE_OFFSETS:
-        return await make_deletion(admin, [asked.group_id], asked.topics, now_ms, asked.command)
-    made = await make_deletion(admin, [asked.group_id], ALL_COMMITTED, now_ms, asked.command)
+        return made._replace(plan=made.plan._replace(kind=Kind.SHARE_RESET)) if change.is_of_share_group else made
+    if change.deed is Deed.DELETE_OFFSETS:
+        return await make_deletion(admin, [change.group_id], change.topics, now_ms, change.command)
+    made = await make_deletion(admin, [change.group_id], ALL_COMMITTED, now_ms, change.command)
     return made._replace(plan=made.plan._replace(kind=Kind.DELETE_GROUPS))
 
 

@@ -10,7 +10,7 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.errors import TOOLS, NotOfConsumers, named
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.shell import Way, option, text, tool
-from groupkeeper.web.changes.asked import SHARE_SCENARIOS
+from groupkeeper.web.changes.change_request import SHARE_SCENARIOS
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.parts import Viewer
 

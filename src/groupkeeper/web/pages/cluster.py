@@ -128,7 +128,7 @@ def cluster_page(
     def link(other: Mapping[str, str | int]) -> str:
         return wish.link("/cluster", snapshot.cluster, other)
 
-    said = f"{words.counted(len(rows), 'group')} of {len(snapshot.groups):,}"
+    counts = f"{words.counted(len(rows), 'group')} of {len(snapshot.groups):,}"
     csv_link = wish.link("/groups.csv", snapshot.cluster)
     table = parts.table(
         [order.head(column, link) for column in _COLUMNS],
@@ -147,7 +147,7 @@ def cluster_page(
         if not snapshot.groups and snapshot.scope.left_out:
             none = "All groups of the cluster are left out."
         table = f'<p class="card soft">{none}</p>'
-    list_ = f'{scope.left_out(snapshot)}<p class="soft">{said} · {links}</p>{table}{order.turning(len(rows), link)}'
+    list_ = f'{scope.left_out(snapshot)}<p class="soft">{counts} · {links}</p>{table}{order.turning(len(rows), link)}'
     body = f"{when}{_form(snapshot, wish)}{parts.live('list', parts.old(mark, list_))}"
     return parts.page(snapshot.cluster, body, crumbs, viewer, follows=snapshot.cluster)
 

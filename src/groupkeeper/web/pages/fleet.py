@@ -72,8 +72,8 @@ def _verdict(snapshots: Sequence[ClusterSnapshot], troubled: int) -> str:
         else f"no group of {total:,} is known to need attention"
     )
     tone = "bad" if down or troubled else "none" if waiting or not total else "good"
-    said = "; ".join(texts)
-    return f'<p class="verdict {tone}">{said[0].upper()}{said[1:]}.</p>'
+    text = "; ".join(texts)
+    return f'<p class="verdict {tone}">{text[0].upper()}{text[1:]}.</p>'
 
 
 def _urgent(troubled: Troubled) -> str:

@@ -140,8 +140,8 @@ def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[Sample])
             "Nothing is committed, so its lag is not known." if group.lag.without_commit else "It is not known now."
         )
     line = LagLine(snapshot.cluster, group.group_id, tuple(points), points[0][0])
-    said = "Lag, in offsets, over the last 24 hours at most."
-    return f'<figure class="card">{plots.lag_plot(line)}<figcaption>{said}</figcaption></figure>'
+    caption = "Lag, in offsets, over the last 24 hours at most."
+    return f'<figure class="card">{plots.lag_plot(line)}<figcaption>{caption}</figcaption></figure>'
 
 
 def _progress(cluster: str, samples: Sequence[Sample]) -> str:
@@ -156,8 +156,10 @@ def _progress(cluster: str, samples: Sequence[Sample]) -> str:
         counts[(minute - begin) // minutes] += max(0, after - before)
     activity = Activity(cluster, _time(begin * _MINUTE_MS), minutes, tuple(counts), (), ())
     bars = plots.bars_over_time(activity, counts, "offsets", is_rate=False)
-    said = f"Offsets by which its commits went on in each {words.counted(minutes, 'minute')}; those back are left out."
-    return f'<figure class="card history">{bars}<figcaption>{said}</figcaption></figure>'
+    caption = (
+        f"Offsets by which its commits went on in each {words.counted(minutes, 'minute')}; those back are left out."
+    )
+    return f'<figure class="card history">{bars}<figcaption>{caption}</figcaption></figure>'
 
 
 def _thinned(samples: Sequence[Sample]) -> Iterable[Sample]:
@@ -220,9 +222,9 @@ def _without_commit(group: GroupView, offset: str) -> str:
     if not group.lag.open_starts:
         return ""
     setting = "share.auto.offset.reset" if group.group_type is GroupType.SHARE else "auto.offset.reset"
-    said = parts.without_commit(group.lag).replace("committed offset", offset)
+    caption = parts.without_commit(group.lag).replace("committed offset", offset)
     return (
-        f'<p class="note">{said}. How many of these records wait is unknown: it depends on '
+        f'<p class="note">{caption}. How many of these records wait is unknown: it depends on '
         f"<code>{setting}</code> of the group's clients.</p>"
     )
 
@@ -290,8 +292,8 @@ def _value(what: str, noted: str | None) -> str:
     return "nothing" if noted == "" else parts.text(noted)
 
 
-def _nothing(said: str) -> str:
-    return f'<p class="soft">{said}</p>'
+def _nothing(caption: str) -> str:
+    return f'<p class="soft">{caption}</p>'
 
 
 def _time(ms: int) -> datetime:

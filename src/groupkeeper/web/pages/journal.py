@@ -36,12 +36,12 @@ def journal_page(record: Record, changes: Sequence[Summary], parameters: Mapping
     )
     problem = f'<p class="verdict bad">{parts.sentence(record.problem)}</p>' if record.problem else ""
     broken = f" {words.counted(record.broken, 'line')} of the file make no sense." if record.broken else ""
-    said = (
+    summary = (
         f"{words.counted(len(wanted), 'change')} made from the machine that serves, by commands and from pages, the "
         f"latest first.{broken}"
     )
     table = changes_table(record, order.cut(wanted)) if wanted else ""
-    body = f'{problem}{form}<p class="soft">{said}</p>{table}{order.turning(len(wanted), link)}'
+    body = f'{problem}{form}<p class="soft">{summary}</p>{table}{order.turning(len(wanted), link)}'
     return parts.page("Journal of changes", body, _TOP, viewer)
 
 
@@ -94,7 +94,7 @@ def change_made_page(
     that this server leaves out, so that it is not taken back from here, but by this command.
     """
     head = recorded.head
-    tone, said = _OUTCOMES[recorded.result]
+    tone, summary = _OUTCOMES[recorded.result]
     broken = f" {words.counted(recorded.broken, 'line')} about it cannot be read." if recorded.broken else ""
     cluster = record.cluster(head)
     pairs = [
@@ -114,7 +114,7 @@ def change_made_page(
         undo = f'<form method="post" action="/undo">{fields}<button type="submit">Plan the undo</button></form>'
     earlier = "" if head.undoes is None else f"<p>It takes back {_link_to(head.undoes)}.</p>"
     body = (
-        f'<p class="verdict {tone}">{said}{broken}</p><div class="card">{parts.numbers(pairs)}'
+        f'<p class="verdict {tone}">{summary}{broken}</p><div class="card">{parts.numbers(pairs)}'
         f'<p class="note">By {parts.sentence(maker_of(head))}. As a command: '
         f"<code>{escape(shlex.join(head.command))}</code></p></div>{earlier}"
         f'<div class="actions">{undo}</div><h2>Partitions</h2>{_places(recorded)}'

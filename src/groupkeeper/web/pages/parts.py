@@ -167,19 +167,19 @@ def way_to(cluster: str) -> list[tuple[str, str]]:
 _REFUSALS = {401: "Log in", 404: "Not found", 503: "Not available"}
 
 
-def refusal_page(said: str, status: int, viewer: Viewer = ANONYMOUS) -> str:
+def refusal_page(text: str, status: int, viewer: Viewer = ANONYMOUS) -> str:
     """Why something is not done, or not there. ``status``: that of HTTP."""
     return page(
         _REFUSALS.get(status, "Not done"),
-        f'<p class="verdict bad">{sentence(said)}</p>',
+        f'<p class="verdict bad">{sentence(text)}</p>',
         [("Consumer groups", "/")],
         viewer,
     )
 
 
-def login_page(said: str, target: str, *, changes: bool) -> str:
+def login_page(text: str, target: str, *, changes: bool) -> str:
     """A form for a token. ``target``: where it leads to then. ``changes``: see ``Viewer``."""
-    why = f'<p class="verdict bad" role="alert">{sentence(said)}</p>' if said else ""
+    why = f'<p class="verdict bad" role="alert">{sentence(text)}</p>' if text else ""
     form = (
         f'<form method="post" action="/login"><input type="hidden" name="target" value="{escape(target)}"/>'
         '<label>token<input type="password" name="token" autocomplete="current-password" required autofocus/></label>'
@@ -188,9 +188,9 @@ def login_page(said: str, target: str, *, changes: bool) -> str:
     return page("Log in", why + form, viewer=Viewer(changes=changes))
 
 
-def note(said: str) -> str:
+def note(text: str) -> str:
     """A sentence about the server itself, above the numbers."""
-    return f'<p class="verdict none">{escape(said)}</p>'
+    return f'<p class="verdict none">{escape(text)}</p>'
 
 
 def live(name: str, html: str) -> str:
@@ -257,8 +257,8 @@ def problem(of: Problem, *, with_group: bool = False) -> str:
     where += [f"broker {of.broker}"] if of.broker is not None else []
     if of.topic is not None:
         where.append(of.topic if of.partition is None else f"{of.topic}-{of.partition}")
-    said = f"missing ACL: {of.acl}" if of.acl is not None else of.message
-    return escape(words.reason(": ".join([*where, said])))
+    text = f"missing ACL: {of.acl}" if of.acl is not None else of.message
+    return escape(words.reason(": ".join([*where, text])))
 
 
 def when(snapshot: ClusterSnapshot, now_ms: int) -> str:
@@ -269,8 +269,8 @@ def when(snapshot: ClusterSnapshot, now_ms: int) -> str:
 def as_of(snapshot: ClusterSnapshot, now_ms: int) -> str:
     """The same, for a part of a page."""
     tone = "soft" if snapshot.is_up else "verdict bad" if snapshot.polls.done else "verdict none"
-    said = f'<p class="{tone}">{measured(snapshot, now_ms)}</p>{problems(snapshot.problems)}'
-    return said + another(snapshot, now_ms)
+    text = f'<p class="{tone}">{measured(snapshot, now_ms)}</p>{problems(snapshot.problems)}'
+    return text + another(snapshot, now_ms)
 
 
 def another(snapshot: ClusterSnapshot, now_ms: int) -> str:

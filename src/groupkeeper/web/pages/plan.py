@@ -51,11 +51,11 @@ def _troubles(entry: Entry) -> Sequence[Trouble]:
 
 
 def _verdict(entry: Entry, problems: Sequence[Problem]) -> str:
-    tone, said = _said(entry, problems)
-    return f'<p class="verdict {tone}" role="status">{parts.sentence(said)}</p>'
+    tone, text = _outcome(entry, problems)
+    return f'<p class="verdict {tone}" role="status">{parts.sentence(text)}</p>'
 
 
-def _said(entry: Entry, problems: Sequence[Problem]) -> tuple[str, str]:
+def _outcome(entry: Entry, problems: Sequence[Problem]) -> tuple[str, str]:
     applied = entry.applied
     if entry.stage is Stage.APPLYING:
         return "none", "It is being applied. Load the page again to see the outcome."

@@ -107,7 +107,7 @@ def topics_page(
         f'<label>name contains<input type="search" name="q" value="{escape(text)}"/></label>'
         '<button type="submit">Show</button></form>'
     )
-    said = f"{words.counted(len(topics), 'topic')} that groups have offsets of, or members on."
+    counts = f"{words.counted(len(topics), 'topic')} that groups have offsets of, or members on."
     rows = (_cells(snapshot.cluster, topic) for topic in order.cut(topics))
     table = parts.table([order.head(column, link) for column in _COLUMNS], rows, "topics")
     if not topics:
@@ -115,7 +115,7 @@ def topics_page(
         if snapshot.is_partial:
             none = "They are not in the history, which the numbers are from."
         table = f'<p class="card soft">{none}</p>'
-    list_ = f'{scope.left_out(snapshot)}<p class="soft">{said}</p>{table}{order.turning(len(topics), link)}'
+    list_ = f'{scope.left_out(snapshot)}<p class="soft">{counts}</p>{table}{order.turning(len(topics), link)}'
     body = f"{when}{form}{parts.live('list', parts.old(mark, list_))}"
     return parts.page(title, body, parts.way_to(snapshot.cluster), viewer, follows=snapshot.cluster)
 

@@ -61,9 +61,9 @@ async def describe_configs(
     keys = None if names is None else list(names)
 
     def build(part: Sequence[ConfigResource]) -> Callable[[int], DescribeConfigsRequest]:
-        asked = [DescribeConfigsResource(_code(each), each.name, keys) for each in part]
+        resources = [DescribeConfigsResource(_code(each), each.name, keys) for each in part]
         return lambda version: DescribeConfigsRequest(
-            asked, include_synonyms, include_documentation=include_documentation and version >= 3
+            resources, include_synonyms, include_documentation=include_documentation and version >= 3
         )
 
     def read(answer: DescribeConfigsResponse) -> dict[ConfigResource, dict[str, Config] | Failure]:
@@ -96,7 +96,7 @@ async def alter_configs(
     from groupkeeper.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 
     def build(part: Sequence[ConfigResource]) -> Callable[[int], IncrementalAlterConfigsRequest]:
-        asked = [
+        resources = [
             AlterConfigsResource(
                 _code(each),
                 each.name,
@@ -104,7 +104,7 @@ async def alter_configs(
             )
             for each in part
         ]
-        return lambda version: IncrementalAlterConfigsRequest(asked, validate_only)
+        return lambda version: IncrementalAlterConfigsRequest(resources, validate_only)
 
     def read(answer: IncrementalAlterConfigsResponse) -> dict[ConfigResource, Failure | None]:
         return {

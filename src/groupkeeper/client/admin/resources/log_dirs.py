@@ -26,11 +26,11 @@ async def describe_log_dirs(
     topics: dict[str, list[int]] = {}
     for each in partitions or ():
         topics.setdefault(each.topic, []).append(each.partition)
-    asked = None if partitions is None else [DescribableLogDirTopic(name, each) for name, each in topics.items()]
+    requested = None if partitions is None else [DescribableLogDirTopic(name, each) for name, each in topics.items()]
     answers: dict[int, dict[str, LogDir] | Failure] = {}
 
     def build(version: int) -> DescribeLogDirsRequest:
-        return DescribeLogDirsRequest(asked)
+        return DescribeLogDirsRequest(requested)
 
     types = DescribeLogDirsRequest, DescribeLogDirsResponse
     if broker_ids is None:

@@ -79,11 +79,11 @@ async def delete_records(
             offset = before[key]
             wanted = DeleteRecordsPartition(key.partition, _LOWEST if offset is None else offset)
             topics.setdefault(key.topic, []).append(wanted)
-        asked = [DeleteRecordsTopic(name, partitions) for name, partitions in topics.items()]
+        requested = [DeleteRecordsTopic(name, partitions) for name, partitions in topics.items()]
         answer = await peer.ask(
             DeleteRecordsRequest,
             DeleteRecordsResponse,
-            lambda version: DeleteRecordsRequest(asked, broker_timeout_ms(deadline)),
+            lambda version: DeleteRecordsRequest(requested, broker_timeout_ms(deadline)),
             deadline,
         )
         return {

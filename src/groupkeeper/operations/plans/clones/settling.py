@@ -200,7 +200,7 @@ class _Settler:
             if one.offset == inside[at] and self._is_same[_place(at)]:
                 found[at] = self._same(at, one, ours[at])
             elif lost <= 0:
-                found[at] = self._said(at, one, ours[at], inside[at])
+                found[at] = self._settled(at, one, ours[at], inside[at])
         return found
 
     def _known_before(self, at: Position) -> tuple[int, int] | None:
@@ -220,7 +220,7 @@ class _Settler:
         }
         matches = await self._matched(inside, ours, guesses)
         return {
-            at: self._said(at, one, ours[at], inside[at])
+            at: self._settled(at, one, ours[at], inside[at])
             for at, one in matches.items()
             if one.is_exact and one.offset >= known[at][1]
         }
@@ -290,7 +290,7 @@ class _Settler:
         sources = {**ours, **await self._ours.between(ranges)}
         matches = {at: match_origins(sources[at], inside[at], trace) for at, trace in reached.items()}
         return {
-            at: self._said(at, one, ours[at], inside[at], Certainty.HEADER)
+            at: self._settled(at, one, ours[at], inside[at], Certainty.HEADER)
             for at, one in matches.items()
             if one is not None
         }
@@ -325,7 +325,7 @@ class _Settler:
             looked = Looked(first[at], ours[at], trace, behind.get(at))
             one = by_sync(ways[at], inside[at], looked)
             if isinstance(one, Match):
-                found[at] = self._said(at, one, ours[at], inside[at])
+                found[at] = self._settled(at, one, ours[at], inside[at])
             else:
                 found[at] = one._replace(to_come=self._to_come(at, one.offset, ours[at], inside[at]))
             if may_be_again(ways[at], inside[at], looked):
@@ -347,7 +347,9 @@ class _Settler:
         to_come = self._to_come(at, one.offset, ours, one.offset)
         return Found(max(offset, there.oldest), why, skips, 0, certainty=Certainty.IDENTITY, to_come=to_come)
 
-    def _said(self, at: Position, one: Match, ours: Trace, inside: int, exact: Certainty = Certainty.CONTENT) -> Found:
+    def _settled(
+        self, at: Position, one: Match, ours: Trace, inside: int, exact: Certainty = Certainty.CONTENT
+    ) -> Found:
         """What a match says, and how far from the source's offset it is."""
         to_come = self._to_come(at, one.offset, ours, inside)
         if one.is_exact:
@@ -412,10 +414,10 @@ class _Settler:
             if at_most > self._searched:  # what is behind was not looked at: the same records may be there, too
                 why = f"{one.why}, in the {self._searched:,} that were compared"
                 one = one._replace(replays=max(one.replays, at_most), why=why)
-            said = self._said(at, one, ours[at], inside[at])
-            is_further = said.offset >= found[at].offset  # times alone do not tell what is there twice
+            settled = self._settled(at, one, ours[at], inside[at])
+            is_further = settled.offset >= found[at].offset  # times alone do not tell what is there twice
             if one.is_exact or is_further or (found[at].replays or 0) >= one.replays:
-                found[at] = said
+                found[at] = settled
         return found, failed
 
 

@@ -109,7 +109,7 @@ async def _looked_up(
 ) -> tuple[dict[TopicPartition, tuple[Lookups, Lookups, bool]], dict[TopicPartition, Failure]]:
     """Of both clusters the first records from the times on, and after them; and whether the target stamps them."""
     times = {tp: anchor.record.timestamp for tp, anchor in anchors.items()}
-    asked = [
+    requests = [
         first_since(
             admin, {names[tp]: time_ms + later for tp, time_ms in times.items()}, skips_aborted=True,
             timeout_ms=timeout_ms,
@@ -117,7 +117,7 @@ async def _looked_up(
         for admin, names in ((source, {tp: tp for tp in times}), (target, named))
         for later in (0, 1)
     ]  # fmt: skip
-    at_here, after_here, at_there, after_there = await asyncio.gather(*asked)
+    at_here, after_here, at_there, after_there = await asyncio.gather(*requests)
     found: dict[TopicPartition, tuple[Lookups, Lookups, bool]] = {}
     failed: dict[TopicPartition, Failure] = {}
     for tp, time_ms in times.items():
@@ -213,7 +213,7 @@ def _place(position: Position) -> TopicPartition:
 
 def _unread(position: Position, why: Failure) -> Failure:
     """Why a time isn't known; the failure itself says nothing of where."""
-    said = f"{type(why).__name__}: {why}".removesuffix(": ")
+    reason = f"{type(why).__name__}: {why}".removesuffix(": ")
     if isinstance(why, TopicAuthorizationFailed):
-        said = f"READ on topic {position.topic} is missing in its cluster"
-    return TimeUnknown(f"the source's record at offset {position.offset} could not be read: {said}")
+        reason = f"READ on topic {position.topic} is missing in its cluster"
+    return TimeUnknown(f"the source's record at offset {position.offset} could not be read: {reason}")

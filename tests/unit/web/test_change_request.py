@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupkeeper.shell import way_to
-from groupkeeper.web.changes.asked import BadForm, Deed, asked_of, swept_of
+from groupkeeper.web.changes.change_request import BadForm, Deed, change_request_of, swept_of
 from groupkeeper.web.changes.desk import sweep_command
 
 RESET = {"deed": ["reset"], "scope": ["all"]}
@@ -35,19 +35,19 @@ RESET = {"deed": ["reset"], "scope": ["all"]}
 )
 def test_what_cannot_be_done_is_said(fields: dict[str, list[str]], said: str) -> None:
     with pytest.raises(BadForm) as refused:
-        asked_of({**RESET, **fields}, "prod", "g", {})
+        change_request_of({**RESET, **fields}, "prod", "g", {})
     assert said in str(refused.value)
 
 
 def test_the_command_names_the_group_and_no_pattern() -> None:
-    asked = asked_of({**RESET, "to": ["latest"]}, "prod", "all*[1]?", {})
+    asked = change_request_of({**RESET, "to": ["latest"]}, "prod", "all*[1]?", {})
     assert (asked.command[:3], asked.command[-1]) == (("groupkeeper", "plan", "reset"), "all[*][[]1][?]")
-    asked = asked_of({"deed": ["delete-offsets"]}, "prod", "all*", {})  # which takes no patterns
+    asked = change_request_of({"deed": ["delete-offsets"]}, "prod", "all*", {})  # which takes no patterns
     assert (asked.deed, asked.command[2], asked.command[-1]) == (Deed.DELETE_OFFSETS, "delete-offsets", "all*")
 
 
 def test_a_whole_topic_makes_its_partitions_needless() -> None:
-    asked = asked_of(
+    asked = change_request_of(
         {**RESET, "to": ["latest"], "scope": ["some"], "topic": ["a"], "more": ["a:1 b:2"]}, "prod", "g", {}
     )
     assert (asked.topics.names, [tuple(place) for place in asked.topics.partitions]) == (["a"], [("b", 2)])

@@ -53,7 +53,7 @@ class Target(NamedTuple):
     prefix: str = ""
 
 
-class Asked(NamedTuple):
+class ChangeRequest(NamedTuple):
     """``topics``: which partitions. ``scenario``: where to; None: nowhere, it is no reset. ``target``: of a clone.
     ``command``: what does the same in a shell. ``is_of_share_group``: start offsets are set, not committed ones.
     """
@@ -81,7 +81,7 @@ def first(form: Form, name: str) -> str:
     return next(iter(form.get(name, ())), "")
 
 
-def asked_of(form: Form, cluster: str, group_id: str, ways: Ways, *, is_share: bool = False) -> Asked:
+def change_request_of(form: Form, cluster: str, group_id: str, ways: Ways, *, is_share: bool = False) -> ChangeRequest:
     """The change that a form requests. ``ways``: for the command. Raises BadForm."""
     deed = _one_of(Deed, "deed", first(form, "deed"))
     if is_share:
@@ -91,20 +91,20 @@ def asked_of(form: Form, cluster: str, group_id: str, ways: Ways, *, is_share: b
     policies, how = _policies(form) if deed in (Deed.RESET, Deed.CLONE) else (Policies(), [])
     if deed is Deed.CLONE:
         target, where = _target(form, cluster, group_id, ways)
-        told = ["plan", "clone", *names, *how, *where]
-        words = command(way_to(target.cluster, ways), told, (group_id, target.group_id))
-        return Asked(deed, group_id, topics, None, policies, words, target)
-    told = ["plan", "reset"] if deed is Deed.RESET else ["groups", str(deed)]
+        verb = ["plan", "clone", *names, *how, *where]
+        words = command(way_to(target.cluster, ways), verb, (group_id, target.group_id))
+        return ChangeRequest(deed, group_id, topics, None, policies, words, target)
+    verb = ["plan", "reset"] if deed is Deed.RESET else ["groups", str(deed)]
     group = group_id if deed is Deed.DELETE_OFFSETS else Names(()).quoted(group_id)  # the others take globs
-    words = command(way_to(cluster, ways), [*told, *names, *where, *how], (group,))
-    return Asked(deed, group_id, topics, scenario, policies, words)
+    words = command(way_to(cluster, ways), [*verb, *names, *where, *how], (group,))
+    return ChangeRequest(deed, group_id, topics, scenario, policies, words)
 
 
 SHARE_SCENARIOS = ("earliest", "latest", "time", "ago")
 """To where a share group can be reset: what kafka-share-groups can do, too."""
 
 
-def _of_share_group(form: Form, deed: Deed, cluster: str, group_id: str, ways: Ways) -> Asked:
+def _of_share_group(form: Form, deed: Deed, cluster: str, group_id: str, ways: Ways) -> ChangeRequest:
     if deed is not Deed.RESET:
         raise BadForm(f"deed: {deed} is not possible for a share group here; the page of its changes has the tool")
     if first(form, "to") not in ("", *SHARE_SCENARIOS):
@@ -114,9 +114,9 @@ def _of_share_group(form: Form, deed: Deed, cluster: str, group_id: str, ways: W
     if isinstance(scenario, ToTime):
         then = datetime.fromtimestamp(scenario.timestamp_ms / 1000, UTC).replace(tzinfo=None)
         where = ["--to-datetime", then.isoformat(timespec="milliseconds")]
-    told = ["--reset-offsets", *option("--group", group_id), *names, *where, "--dry-run"]
-    words = tool(way_to(cluster, ways), "kafka-share-groups", told)
-    return Asked(deed, group_id, topics, scenario, Policies(), words, is_of_share_group=True)
+    verb = ["--reset-offsets", *option("--group", group_id), *names, *where, "--dry-run"]
+    words = tool(way_to(cluster, ways), "kafka-share-groups", verb)
+    return ChangeRequest(deed, group_id, topics, scenario, Policies(), words, is_of_share_group=True)
 
 
 def _target(form: Form, cluster: str, group_id: str, ways: Ways) -> tuple[Target, list[str]]:
@@ -124,9 +124,9 @@ def _target(form: Form, cluster: str, group_id: str, ways: Ways) -> tuple[Target
     target = Target(first(form, "to-cluster") or cluster, first(form, "to-group") or group_id, first(form, "prefix"))
     if target == Target(cluster, group_id):
         raise BadForm("which group: a group cannot be cloned to itself; name another one, or another cluster")
-    said = option("--topic-prefix", target.prefix) if target.prefix else []
-    said += options_from(way_to(cluster, ways)) if target.cluster != cluster else []
-    return target, said
+    options = option("--topic-prefix", target.prefix) if target.prefix else []
+    options += options_from(way_to(cluster, ways)) if target.cluster != cluster else []
+    return target, options
 
 
 def swept_of(form: Form) -> Swept:
@@ -140,10 +140,10 @@ def swept_of(form: Form) -> Swept:
     missing = bool(first(form, "missing"))
     if idle is None and expiring is None and not missing:
         raise BadForm("what to clear away: nothing is chosen")
-    said = ["--idle", first(form, "idle").strip()] if idle is not None else []
-    said += ["--missing-topics"] if missing else []
-    said += ["--expiring", first(form, "expiring").strip()] if expiring is not None else []
-    return Swept(groups, Criteria(idle, missing, expiring), tuple(said))
+    options = ["--idle", first(form, "idle").strip()] if idle is not None else []
+    options += ["--missing-topics"] if missing else []
+    options += ["--expiring", first(form, "expiring").strip()] if expiring is not None else []
+    return Swept(groups, Criteria(idle, missing, expiring), tuple(options))
 
 
 def _age_ms(name: str, text: str) -> int | None:
@@ -186,8 +186,8 @@ def _topics(form: Form, deed: Deed) -> tuple[Topics, list[str]]:
         else:
             partitions += (TopicPartition(topic, number) for number in numbers)
     partitions = [place for place in partitions if place.topic not in names]
-    said = [word for text in dict.fromkeys(typed) for word in option("--topic", text)]
-    return Topics(names, partitions), said
+    options = [word for text in dict.fromkeys(typed) for word in option("--topic", text)]
+    return Topics(names, partitions), options
 
 
 def _scenario(form: Form) -> tuple[Scenario, list[str]]:
@@ -259,6 +259,6 @@ def _policies(form: Form) -> tuple[Policies, list[str]]:
     out_of_range = first(form, "if-out-of-range") or "clamp"
     if no_record not in ("end", "skip", "fail") or out_of_range not in ("clamp", "skip", "fail"):
         raise BadForm("where the offset does not fit: not one of the choices")
-    said = ["--if-no-record", no_record] if no_record != "end" else []
-    said += ["--if-out-of-range", out_of_range] if out_of_range != "clamp" else []
-    return Policies(Otherwise(no_record), Otherwise(out_of_range)), said
+    options = ["--if-no-record", no_record] if no_record != "end" else []
+    options += ["--if-out-of-range", out_of_range] if out_of_range != "clamp" else []
+    return Policies(Otherwise(no_record), Otherwise(out_of_range)), options
