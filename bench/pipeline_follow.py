@@ -1,4 +1,5 @@
-"""How far behind `follow` is with many clusters: by commit, from its record's time to its file in the history.
+"""How far behind `follow` is with many clusters: by commit, from its record's time until the history has it, which is
+looked at four times a second.
 
 So many embedded brokers, in two processes, each with a group that commits all the time. One of them answers each fetch
 late, and one address has nobody behind it. Figures are told of the time after the first refresh; memory is that of
@@ -21,6 +22,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -37,6 +39,7 @@ PROCESSES = 2
 INTERVAL_S, REFRESH_S = 5, 30
 SLOW_MS = 3_000
 LOOK_S = 10
+ARRIVALS_S = 0.25
 DEAD = "127.0.0.1:9"
 TOPIC = "orders"
 
@@ -100,8 +103,10 @@ def follow_them(addresses: list[str], directory: str) -> None:
     first = time.time()
     print(f"{len(addresses)} clusters: first refresh after {first - began:.1f} s", flush=True)
     sizes: list[tuple[float, int]] = []
+    arrivals = Arrivals(directory)
+    arrivals.start()
     cpu_s = cpu_of(lambda: _look(directory, sizes))
-    end = time.time()
+    delays_of = arrivals.end()
     stop.set()
     thread.join()
     print(
@@ -110,8 +115,8 @@ def follow_them(addresses: list[str], directory: str) -> None:
     for what, number in (("MB of memory", 0), ("files", 1)):
         told_of = [each[number] for each in sizes]
         print(f"{what}: " + ", ".join(f"{each:.0f}" for each in told_of[:: max(1, len(told_of) // 8)]), flush=True)
-    for name, delays in _delays(directory, first + 1, end).items():
-        if len(delays):
+    for name, delays in delays_of.items():
+        if delays:
             p50, p95, most = (float(np.percentile(delays, each)) for each in (50, 95, 100))
             print(f"{name}: {len(delays)} commits; behind by p50 {p50:.1f} s, p95 {p95:.1f} s, at most {most:.1f} s")
         else:
@@ -129,18 +134,45 @@ def _look(directory: str, sizes: list[tuple[float, int]]) -> None:
         time.sleep(min(LOOK_S, left))
 
 
-def _delays(directory: str, since: float, until: float) -> dict[str, np.ndarray]:
-    """By whether the cluster is slow: of commits since then, how much later their file came to its place."""
-    found: dict[str, list[np.ndarray]] = {"slow cluster": [], "other clusters": []}
-    for path in (Path(directory) / "commits").glob("*.parquet"):
-        rows = pq.read_table(path, columns=["cluster", "log_time"])
-        written = pc.divide(rows["log_time"].cast("int64"), 1e6).to_numpy()
-        is_slow = pc.equal(rows["cluster"], "c0").to_numpy(zero_copy_only=False)
-        came = path.stat().st_ctime
-        is_told = (written >= since) & (came <= until)
-        for name, own in (("slow cluster", is_slow), ("other clusters", ~is_slow)):
-            found[name].append((came - written)[is_told & own])
-    return {name: np.concatenate(parts) if parts else np.array([]) for name, parts in found.items()}
+class Arrivals(threading.Thread):
+    """Notes when each commit was seen in the history first; files are merged later, which is no arrival."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(daemon=True, name="arrivals")
+        self._folder = Path(directory) / "commits"
+        self._is_over = threading.Event()
+        self._files: set[Path] = set()
+        self._seen: dict[tuple[str, int], int] = {}
+        """By cluster and log partition: the highest offset of its records."""
+        self._delays: dict[str, list[float]] = {"slow cluster": [], "other clusters": []}
+
+    def run(self) -> None:
+        since = time.time()
+        while not self._is_over.wait(ARRIVALS_S):
+            new = set(self._folder.glob("*.parquet")) - self._files
+            now = time.time()
+            self._files |= new
+            for path in sorted(new):
+                try:
+                    rows = pq.read_table(path, columns=["cluster", "log_partition", "log_offset", "log_time"])
+                except OSError:  # it was merged meanwhile
+                    continue
+                self._take(rows.sort_by("log_offset"), since, now)
+
+    def _take(self, rows: pa.Table, since: float, now: float) -> None:
+        written = pc.divide(rows["log_time"].cast("int64"), 1e6).to_pylist()
+        columns = (rows[name].to_pylist() for name in ("cluster", "log_partition", "log_offset"))
+        for cluster, partition, offset, time_s in zip(*columns, written, strict=True):
+            if offset > self._seen.get((cluster, partition), -1):
+                self._seen[cluster, partition] = offset
+                if time_s >= since:
+                    self._delays["slow cluster" if cluster == "c0" else "other clusters"].append(now - time_s)
+
+    def end(self) -> dict[str, list[float]]:
+        """Delays, in seconds, of commits since the beginning, by whether their cluster is slow."""
+        self._is_over.set()
+        self.join()
+        return self._delays
 
 
 def main() -> None:

@@ -259,8 +259,8 @@ GROUPS = (
     Bug(
         "an initialization that failed is forgotten, though an earlier one may have been stored",
         "share.offsets",
-        "remove_partitions(has.initializing, _settled(asked, initialized, work.group_id, errors))",
-        "remove_partitions(has.initializing, asked)",
+        "remove_partitions(has.initializing, _settled(requested, initialized, work.group_id, errors))",
+        "remove_partitions(has.initializing, requested)",
         ("Offsets", "Liveness"),
     ),
     Bug(

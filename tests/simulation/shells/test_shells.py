@@ -152,7 +152,7 @@ BUGS = {
     ),
     "an acknowledgement that was not stored is acknowledged": (
         "shares.leader",
-        "            raise told from error\n",
+        "            raise replied from error\n",
         "            return\n",
     ),
 }
