@@ -28,7 +28,6 @@ from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.present.quality import Check, Offsets, checks_of_offsets, checks_of_tables
 from groupkeeper.pipeline.storage.ledger import SCHEMA
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LAG, STATUS
-from groupkeeper.pipeline.transforms.history import group_records
 
 PATIENCE_S = 60
 BAD_KEY, BAD_VALUE = b"\x7f\xff\x00", b"of a later version"
@@ -238,7 +237,9 @@ def test_tables_that_do_not_go_together_fail() -> None:
 def test_nothing_is_appended_when_a_row_is_missing(
     spark: SparkSession, options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "group_records", lambda decoded: group_records(decoded).where("problem IS NULL"))
+    whole = history.GROUP_RECORDS_OF
+    part = whole._replace(text=lambda words: f"SELECT * FROM ({whole.text(words)}) AS rows WHERE problem IS NULL")
+    monkeypatch.setattr(history, "GROUP_RECORDS_OF", part)
     summary = snapshot(spark, options, str(tmp_path))
     (said,) = {each.message for each in summary.problems if each.cluster == "c"}
     assert re.fullmatch(r"of (\d+) records \d+ rows would be written: nothing is appended: run again, .*", said)
