@@ -386,6 +386,9 @@ def _judge_lines(visit: Visit, lines: Lines, before: Commits, after: Mapping[Pla
 
 def _clone_here(visit: Visit, _: Story, before: Commits) -> None:
     """Another group of the cluster gets the same offsets, byte for byte; it is deleted in the end."""
+    if not _is_inside(visit, before):
+        visit.verdict.leave(f"{NAME}: a clone of offsets outside of their logs, which a plan moves to the nearer end")
+        return
     target = visit.elsewhere(visit.cluster, f"{visit.group[:50]}-copy-{next(_numbers)}")
     form = visit.form() | {"deed": "clone", "scope": "all", "to-cluster": visit.cluster, "to-group": target.group}
     page, lines, _answer = target.plan("/plan", form)
