@@ -145,22 +145,28 @@ class Visit:
         *, as_member: bool = False,
     ) -> None:  # fmt: skip
         """A consumer of the group reads on from what is committed now. ``before`` None: there was nothing before."""
+        began = now()
         if as_member and len(places) <= MOST_OF_A_MEMBER:
             reads = reading.read_on_as_member(self.servers, self.cluster, self.group, places, self.notebook)
         else:
             chosen = self.rng.sample(sorted(places), min(MOST_READ, len(places)))
             reads = reading.read_on(self.servers, self.cluster, self.group, chosen, self.notebook)
-        self.judge_reads(reads, before, applied, figures)
+        self.judge_reads(reads, before, applied, figures, began)
 
     def judge_reads(
-        self, reads: Reads, before: Commits | None, applied: Commits, figures: Mapping[Place, Figures]
+        self, reads: Reads, before: Commits | None, applied: Commits, figures: Mapping[Place, Figures], began: int
     ) -> None:
+        """``began``: when the reading did."""
         at = now()
         sure: list[tuple[Place, Wrong]] = []
         for place, some in sorted(reads.items()):
             log = self.truth.logs[self.cluster, *place]
             if log.has_unplaced or self.truth.is_compacted_topic(self.cluster, place[0]):
                 self.verdict.leave(f"{NAME}: what is read of compacted topics, or where offsets were never told")
+                continue
+            offsets = (_offset(each, place) for each in (before or {}, applied))
+            if any(one is not None and one > log.end(began, began).low for one in offsets):
+                self.verdict.leave(f"{NAME}: what is read after an offset beyond the end of its log")
                 continue
             first = None if before is None else reading.position(log, _offset(before, place), at)
             then = reading.position(log, _offset(applied, place), at)
