@@ -109,8 +109,8 @@ class Trends:
             return None
         if any((cluster, key[2]) in truth.changed or (cluster, key[2]) in truth.removed for key in keys):
             return None
-        if any(later.number != poll.number + 1 for poll, later in pairwise(polls)):
-            return None  # one was not seen
+        if polls[0].number != 1 or any(later.number != poll.number + 1 for poll, later in pairwise(polls)):
+            return None  # one was not seen, and what changed until it counts in all trends after it
         trend: Range | None = None
         widest = Range(0.0, 0.0)
         for poll, later in pairwise(polls):
