@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -33,7 +33,6 @@ from tests.rig.judges import offsets as judge_offsets
 from tests.rig.judges import pages as judge_pages
 from tests.rig.judges import pipeline as judge_pipeline
 from tests.rig.judges import plans as judge_plans
-from tests.rig.judges import report as judge_report
 from tests.rig.judges import status as judge_status
 from tests.rig.judges import sums as judge_sums
 from tests.rig.judges import sweep as judge_sweep
@@ -41,6 +40,7 @@ from tests.rig.judges import times as judge_times
 from tests.rig.judges import watch as judge_watch
 from tests.rig.judges.changing import page_changes as judge_page_changes
 from tests.rig.judges.exporter import CHANGER, VIEWER, Serving
+from tests.rig.judges.reporting import report as judge_report
 from tests.rig.judges.trends import Trends, Watch
 from tests.rig.judges.watch import Watching
 from tests.rig.story import Consumer, Sleeper, Story
@@ -285,7 +285,9 @@ class Run:
         self._hear()
         self._judge_tables(judge_pipeline, tables, lambda one: judge_pipeline.judge_resting(self.truth, one))
         self._judge_tables(judge_status, tables, lambda one: judge_status.judge(self.truth, one))
-        self._judge_tables(judge_report, report, lambda one: judge_report.judge(tables.content, one))
+        self._judge_tables(
+            judge_report, report, lambda one: judge_report.judge(self.truth, tables, one),
+            spoil=lambda one: judge_report.spoilt(self.truth, tables, one, self.rng))  # fmt: skip
         at = self.rng.choice(self.rests[:-1])
         time_text = f"{datetime.fromtimestamp(at // 1000 / 1e6, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
         answer = judge_pipeline.ask(self.desk, clusters, "as-of", "--time", time_text)
@@ -307,13 +309,17 @@ class Run:
             self._take(judge_watch.NAME, verdict)
         self._resume()
 
-    def _judge_tables(self, question: Any, answer: Answer, judge: Callable[[Answer], Verdict]) -> None:
+    def _judge_tables(
+        self, question: Any, answer: Answer, judge: Callable[[Answer], Verdict],
+        spoil: Callable[[Answer], Iterable[Answer]] | None = None,
+    ) -> None:  # fmt: skip
         verdict = judge(answer)
         missed: set[int] | None = None if not verdict.differences else set()
         for _ in range(LOOKS):
             if missed == set():
                 break
-            ways = list(enumerate(question.spoilt(self.truth, answer, self.rng), 1))
+            worse_ones = question.spoilt(self.truth, answer, self.rng) if spoil is None else spoil(answer)
+            ways = list(enumerate(worse_ones, 1))
             verdict.seeded += len(ways) if missed is None else len(missed)
             missed = {number for number, worse in ways
                       if (missed is None or number in missed) and not judge(worse).differences}  # fmt: skip

@@ -59,7 +59,7 @@ def look(desk: Desk, answer: Answer, names: Iterable[str]) -> Answer:
 def judge_running(truth: Truth, answer: Answer) -> Verdict:
     """Lag at the time that each row states, while traffic runs."""
     verdict = _began(answer)
-    truth, answer = _read(truth, answer, verdict)
+    truth, answer = without_held(truth, answer, verdict)
     for row in _lasting(truth, answer.content["lag"]):
         verdict.comparisons += 3
         for text in _lag_row(truth, row, SLACK_NS):
@@ -76,7 +76,7 @@ def judge_running(truth: Truth, answer: Answer) -> Verdict:
 def judge_resting(truth: Truth, answer: Answer) -> Verdict:
     """All tables, exactly."""
     verdict = _began(answer)
-    truth, answer = _read(truth, answer, verdict)
+    truth, answer = without_held(truth, answer, verdict)
     tables = answer.content
     for row in _lasting(truth, tables["lag"]):
         verdict.comparisons += 6
@@ -93,7 +93,7 @@ def judge_resting(truth: Truth, answer: Answer) -> Verdict:
     return verdict
 
 
-def _read(truth: Truth, answer: Answer, verdict: Verdict) -> tuple[Truth, Answer]:
+def without_held(truth: Truth, answer: Answer, verdict: Verdict) -> tuple[Truth, Answer]:
     """Without groups whose partition of the offsets topic an open transaction has held back for long: their lag is
     null, and the reason is given.
     """

@@ -150,7 +150,7 @@ def _compare_group(truth: Truth, answer: Answer, parts: list[Row | None], row: R
     worst = max((one["status"] for one in known), key=ORDER.index)
     wanted = {worst}
     if ORDER.index(worst) < ORDER.index("unstable"):
-        least, most = _rebalances(truth, answer, key[:2])
+        least, most = rebalances(truth, answer, key[:2])
         wanted = {"unstable"} if least >= REBALANCES else {worst, "unstable"} if most >= REBALANCES else {worst}
     if row["status"] not in wanted:
         text = f"the group is {row['status']} ({row['rule']}), truth {' or '.join(sorted(wanted))}"
@@ -162,7 +162,7 @@ def _compare_group(truth: Truth, answer: Answer, parts: list[Row | None], row: R
         verdict.differences.append(_difference(key, text))
 
 
-def _rebalances(truth: Truth, answer: Answer, name: tuple[str, str]) -> Between:
+def rebalances(truth: Truth, answer: Answer, name: tuple[str, str]) -> Between:
     """In the last ten minutes: each session of one member came with one; who comes or goes brings some."""
     since, sure = answer.asked - REBALANCES_NS, answer.answered - REBALANCES_NS
     sessions = Counter(

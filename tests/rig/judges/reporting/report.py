@@ -1,4 +1,6 @@
-"""`pipeline report` of the tables as they are: its figures are theirs, which are judged by the truth."""
+"""`pipeline report` of the tables as they are: its figures are theirs, which are judged by the truth; its findings,
+lines and sections are judged by the facts themselves.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from tests.rig.asking import Answer, Desk, Difference, Verdict
-from tests.rig.judges.pipeline import MS, Row, folder, ns_of
+from tests.rig.judges.pipeline import MS, Row, folder, ns_of, without_held
+from tests.rig.judges.reporting import findings, lines, sections
+from tests.rig.judges.reporting.resting import Resting, name_of
 from tests.rig.truth import Truth
 
 NAME = "report"
@@ -21,11 +26,35 @@ NAME = "report"
 def ask(desk: Desk) -> Answer:
     """Neither Spark nor a cluster is asked."""
     answer = desk.run("all", "pipeline", "report", "--tables", str(folder(desk)), "--output", "json")
-    return replace(answer, content=json.loads(answer.content))
+    content = json.loads(answer.content)
+    html = Path(content["report"]).read_text() if content["report"] else ""
+    return replace(answer, content=content, about={"sections": sections.read(html)})
 
 
-def judge(tables: Mapping[str, list[Row]], answer: Answer) -> Verdict:
-    """The report's figures are those of the tables that were judged."""
+def judge(truth: Truth, tables: Answer, answer: Answer) -> Verdict:
+    """``tables``: those that were judged, made at the same rest."""
+    verdict = _figures_are_the_tables(tables.content, answer)
+    known, _ = without_held(truth, tables, Verdict())
+    held = {name for name in truth.by_group if not any(key[:2] == name for key in known.commits)}
+    resting = _resting(known, tables, answer)
+    content = {**answer.content, "groups": [one for one in answer.content["groups"] if name_of(one) not in held]}
+    for name in ("findings", "lag_lines"):
+        content[name] = [one for one in answer.content[name] if name_of(one) not in held]
+    for cluster, group, text in (
+        *findings.judge(resting, content, verdict), *lines.judge(resting, content, verdict),
+        *sections.judge(resting, content, answer.about["sections"], verdict),
+    ):  # fmt: skip
+        verdict.differences.append(Difference(NAME, cluster, f"report: {text}", group=group or None))
+    return verdict
+
+
+def _resting(truth: Truth, tables: Answer, answer: Answer) -> Resting:
+    measured = {(row["cluster"], row["group_id"], row["topic"], row["partition"]): ns_of(row["measured_time"]) // MS
+                for row in tables.content["lag"] if row["measured_time"] is not None}  # fmt: skip
+    return Resting(truth, answer, tables.asked, measured)
+
+
+def _figures_are_the_tables(tables: Mapping[str, list[Row]], answer: Answer) -> Verdict:
     verdict = Verdict()
     found = answer.content
     wanted = _figures(tables, datetime.fromisoformat(found["since"]))
@@ -85,7 +114,18 @@ def _figures(tables: Mapping[str, list[Row]], since: datetime) -> dict[str, Any]
     return {"groups": groups, "clusters": clusters, "rewinds": Counter(_place(row) for row in rewinds)}
 
 
-def spoilt(truth: Truth, answer: Answer, rng: random.Random) -> Iterable[Answer]:
+def spoilt(truth: Truth, tables: Answer, answer: Answer, rng: random.Random) -> Iterable[Answer]:
+    """With one thing wrong, in each way."""
+    yield from _spoilt_figures(answer, rng)
+    known, _ = without_held(truth, tables, Verdict())
+    resting = _resting(known, tables, answer)
+    for _, content in (*findings.spoilt(answer.content, rng), *lines.spoilt(resting, answer.content, rng)):
+        yield replace(answer, content=content)
+    for _, worse in sections.spoilt(resting, answer.content, answer.about["sections"], rng):
+        yield replace(answer, about={"sections": worse})
+
+
+def _spoilt_figures(answer: Answer, rng: random.Random) -> Iterable[Answer]:
     """With a figure that is off by one, of each kind."""
     for rows, column in (("groups", "members"), ("groups", "lag"), ("clusters", "commits"), ("clusters", "lag"),
                          ("clusters", "groups")):  # fmt: skip

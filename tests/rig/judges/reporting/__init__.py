@@ -1,0 +1,1 @@
+"""`pipeline report`: its figures beside the tables, and its findings, lines and sections beside the facts."""

@@ -1,0 +1,142 @@
+"""What the report says is to be acted on: each finding must be so, and no group that waits or loses may be missing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tests.rig.asking import Verdict
+from tests.rig.judges.reporting.resting import MS, Resting, name_of, place_of
+from tests.rig.judges.status import REBALANCES, rebalances
+from tests.rig.truth import Between
+
+NAME = "report"
+Row = Mapping[str, Any]
+Wrong = tuple[str, str, str]
+"""Cluster, group, and what is wrong."""
+
+BY_STATUS = {"losing": ("losing",), "waiting": ("stopped", "stalled")}
+"""Statuses, which are judged in the tables, and the findings that they lead to."""
+
+
+def judge(resting: Resting, content: Row, verdict: Verdict) -> Iterator[Wrong]:
+    """The findings of a report of now."""
+    findings: Sequence[Row] = content["findings"]
+    for finding in findings:
+        verdict.comparisons += 2
+        verdict.counts[f"findings of the report: {finding['kind']}"] += 1
+        for text in _judge(resting, finding, content, verdict):
+            yield (*name_of(finding), f"finding {finding['kind']} {finding['value']} {finding['unit']}: {text}")
+    for kind, statuses in BY_STATUS.items():
+        wanted = {name_of(group) for group in content["groups"] if group["status"] in statuses}
+        found = {name_of(one) for one in findings if one["kind"] == kind and one["unit"] != "ms left"}
+        verdict.comparisons += len(wanted)
+        for name in sorted(wanted ^ found):
+            what = "no finding" if name in wanted else "a finding"
+            yield *name, f"{what} of kind {kind}, truth {'one' if name in wanted else 'none'}"
+    stormy = {name_of(one) for one in findings if one["kind"] == "storm"}
+    for group in content["groups"]:
+        least, _ = rebalances(resting.truth, resting.answer, name_of(group))
+        if least >= REBALANCES and name_of(group) not in stormy:
+            yield *name_of(group), f"no finding of a storm, truth {least} rebalances at least"
+
+
+def _judge(resting: Resting, finding: Row, content: Row, verdict: Verdict) -> Iterator[str]:
+    cluster, group = name_of(finding)
+    keys = resting.keys(cluster, group)
+    match finding["kind"]:
+        case "held":
+            yield from _held(resting, finding)
+        case "storm":
+            bounds = rebalances(resting.truth, resting.answer, (cluster, group))
+            if round(finding["value"]) not in bounds:
+                yield f"truth {bounds} rebalances"
+        case "losing" | "stale" if finding["unit"] == "records lost":
+            if keys is None:
+                verdict.leave(f"{NAME}: a finding of a group whose topics were changed")
+                return
+            if any(resting.offset(key) == -1 for key in keys):
+                verdict.leave(f"{NAME}: a finding of a group of which a commit's outcome is not known")
+                return
+            lost = [resting.lost(key) for key in keys]
+            bounds = Between(sum(one.low for one in lost), sum(one.high for one in lost))
+            if finding["value"] not in bounds:
+                yield f"truth {bounds} records were lost"
+        case "losing":
+            yield from _overtaken(resting, finding, verdict)
+        case "waiting":
+            yield from _waiting(resting, finding, content, verdict)
+        case "growing" if finding["unit"] == "records/s more":
+            if finding["value"] <= 0:
+                yield "it does not grow"
+        case _:
+            verdict.leave(f"{NAME}: a finding of kind {finding['kind']} in {finding['unit']}")
+
+
+def _held(resting: Resting, finding: Row) -> Iterator[str]:
+    """By a transaction that nobody has ended."""
+    place = (finding["cluster"], *place_of(finding["place"]))
+    log = resting.truth.logs.get(place)
+    still = [] if log is None else [
+        min(record.offset for record in records) for name, records in log.transactions.items()
+        if (place[0], name) not in resting.truth.transactions
+    ]  # fmt: skip
+    if log is not None and log.has_unplaced:
+        return
+    if log is None or not still:
+        yield "truth: no transaction is open there"
+        return
+    held = log.end(resting.at, resting.at).low - min(still)
+    if finding["value"] != held:
+        yield f"truth {held} offsets from the first of its records on"
+
+
+def _overtaken(resting: Resting, finding: Row, verdict: Verdict) -> Iterator[str]:
+    """Of a partition, by how much longer its oldest record is kept."""
+    cluster, group = name_of(finding)
+    key = (cluster, group, *place_of(finding["place"]))
+    if resting.keys(cluster, group) is None or key not in resting.truth.commits:
+        verdict.leave(f"{NAME}: a finding of a group whose topics were changed")
+        return
+    age_ms, kept_ms = resting.age_ms(key), resting.retention_ms(key)
+    if kept_ms < 0:
+        yield "truth: its records are kept"
+    elif age_ms is not None and abs(max(0, kept_ms - age_ms) - finding["value"]) > 1:
+        yield f"truth {max(0, kept_ms - age_ms)} ms are left"
+
+
+def _waiting(resting: Resting, finding: Row, content: Row, verdict: Verdict) -> Iterator[str]:
+    """As long as the record that waits longest."""
+    cluster, group = name_of(finding)
+    (row,) = (one for one in content["groups"] if name_of(one) == (cluster, group))
+    keys = resting.keys(cluster, group)
+    ages = [resting.age_ms(key) for key in keys or () if resting.offset(key) is not None]
+    if row["unknown"] or None in ages or not ages:
+        verdict.leave(f"{NAME}: a finding of a group of which it is not known how long records have waited")
+        return
+    longest = max(age for age in ages if age is not None)
+    if abs(finding["value"] - longest) > 1:
+        yield f"truth {longest} ms"
+
+
+def spoilt(content: Row, rng: random.Random) -> Iterator[tuple[str, dict[str, Any]]]:
+    """With one finding that is not so, or too few, in each way."""
+    findings: list[Row] = list(content["findings"])
+    for kind in ("losing", "waiting", "held"):
+        own = [one for one in findings if one["kind"] == kind and one["unit"] != "ms left" and one["value"] is not None]
+        if not own:
+            continue
+        one = rng.choice(own)
+        others = [other for other in findings if other is not one]
+        worse = {**one, "value": one["value"] + 1_000_000_000 * (MS if kind == "waiting" else 1)}
+        if kind != "waiting":  # of some groups it is not known how long records have waited
+            yield f"another value of a finding of kind {kind}", {**content, "findings": [*others, worse]}
+        if kind != "held":
+            yield f"a finding of kind {kind} too few", {**content, "findings": others}
+    quiet = [one for one in content["groups"] if one["status"] == "ok"]
+    if quiet:
+        name = rng.choice(quiet)
+        made = {"kind": "waiting", "cluster": name["cluster"], "group_id": name["group_id"], "place": None, "value": 7,
+                "unit": "ms stopped", "time": None, "note": "", "command": []}  # fmt: skip
+        yield "a finding too many", {**content, "findings": [*findings, made]}
