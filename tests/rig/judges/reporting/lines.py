@@ -22,6 +22,9 @@ def judge(resting: Resting, content: Row, verdict: Verdict) -> Iterator[tuple[st
     for line in content["lag_lines"]:
         name = name_of(line)
         keys = resting.keys(*name)
+        if name not in groups:
+            yield *name, "a line of a group that is not in the list"
+            continue
         if not keys or groups[name]["unknown"] or any(resting.offset(key) == -1 for key in keys):
             verdict.leave(f"{NAME}: a line of a group whose lag is not all known")
             continue
