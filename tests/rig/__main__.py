@@ -27,15 +27,15 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def play(story: Story, folder: Path, *, has_pipeline: bool) -> Run:
+def play(story: Story, folder: Path, *, has_pipeline: bool, lake: str = "") -> Run:
     """Performs a story with its files in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    run = Run(story, folder, say, has_pipeline=has_pipeline)
+    run = Run(story, folder, say, has_pipeline=has_pipeline, lake=lake)
     run.perform()
     return run
 
 
-def explain(story: Story, difference: Difference, folder: Path) -> None:
+def explain(story: Story, difference: Difference, folder: Path, lake: str) -> None:
     """Prints the smallest story that shows it."""
     count = 0
 
@@ -44,7 +44,9 @@ def explain(story: Story, difference: Difference, folder: Path) -> None:
         count += 1
         say(f"again with {len(smaller.actors)} actors on {', '.join(smaller.clusters)}")
         has_pipeline = difference.judge == "pipeline"
-        return play(smaller, folder / f"smaller-{count}", has_pipeline=has_pipeline).report.verdict.differences
+        return play(
+            smaller, folder / f"smaller-{count}", has_pipeline=has_pipeline, lake=lake
+        ).report.verdict.differences
 
     smallest, shown = shrink(story, difference, perform)
     smallest.save(folder / "smallest.json")
@@ -61,6 +63,10 @@ def main() -> int:
     parser.add_argument("--story", type=Path, help="a story that was saved, instead of a drawn one")
     parser.add_argument("--folder", type=Path, help="keep the facts and logs here")
     parser.add_argument("--no-pipeline", action="store_true", help="leave out the pipeline, which starts Spark")
+    parser.add_argument(
+        "--table-format", choices=["delta", "iceberg"], default="",
+        help="judge the tables of a lake, with the PySpark that it is made for",
+    )  # fmt: skip
     parser.add_argument("--no-shrink", action="store_true", help="don't look for a smaller story")
     options = parser.parse_args()
     os.nice(5)  # a guest on the machine
@@ -70,11 +76,11 @@ def main() -> int:
         parser.error(f"--folder {folder}: there are the facts of another run; name an empty folder")
     drawn = draw(options.seed, options.minutes, options.clusters.split(","))
     story = Story.load(options.story) if options.story else drawn
-    run = play(story, folder / "run", has_pipeline=not options.no_pipeline)
+    run = play(story, folder / "run", has_pipeline=not options.no_pipeline, lake=options.table_format)
     print(run.report.text(run.truth), flush=True)
     differences = run.report.verdict.differences
     if differences and not options.no_shrink:
-        explain(story, differences[0], folder)
+        explain(story, differences[0], folder, options.table_format)
     if differences or run.report.verdict.missed:
         print(f"seed {story.seed}; facts and logs: {folder}")
         return 1

@@ -90,6 +90,7 @@ class Desk:
         view_token: what one logs in with there who may only look.
         watch: when it polls.
         trends: what must be so of lags over its polls.
+        lake: the format of tables that follow the pipeline's; empty: none do.
     """
 
     watch: Watch
@@ -98,6 +99,7 @@ class Desk:
     exporter = ""
     token = ""
     view_token = ""
+    lake = ""
 
     def __init__(self, servers: Mapping[str, str], folder: Path) -> None:
         self._deeds: dict[str, list[str]] = {}

@@ -135,9 +135,10 @@ class Report:
 class Run:
     """One story on its clusters."""
 
-    def __init__(self, story: Story, folder: Path, say: Say, *, has_pipeline: bool = False) -> None:
+    def __init__(self, story: Story, folder: Path, say: Say, *, has_pipeline: bool = False, lake: str = "") -> None:
         self.story = story
         self.has_pipeline = has_pipeline
+        self.lake = lake
         self.rests: list[int] = []
         self.folder = folder
         self.say = say
@@ -155,6 +156,7 @@ class Run:
         with ExitStack() as stack:
             servers = self._start_clusters(stack)
             self.desk = Desk(servers, self.folder)
+            self.desk.lake = self.lake
             (self.folder / "servers.json").write_text(json.dumps(servers))
             self.notebook.write(*make_topics(self.story, servers))
             self.notebook.flush()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from tests.rig import lake
 from tests.rig.actors.sleeping import log_partition_of
 from tests.rig.asking import Answer, Desk, Difference, Verdict
 from tests.rig.clusters import SETTINGS
@@ -36,7 +37,8 @@ Tables = Mapping[str, list[Row]]
 def ask(desk: Desk, clusters: Iterable[str], *words: str) -> Answer:
     """Brings the tables up to date; `words` are the command and more options."""
     servers = [word for one in clusters for word in ("--bootstrap-server", f"{one}={desk.servers[one]}")]
-    return desk.run("all", "pipeline", *words, "--tables", str(folder(desk)), *servers,
+    chosen = ("--table-format", desk.lake) if desk.lake else ()
+    return desk.run("all", "pipeline", *words, "--tables", str(folder(desk)), *chosen, *servers,
                     "--conf", "spark.sql.shuffle.partitions=2")  # fmt: skip
 
 
@@ -50,10 +52,12 @@ def read(desk: Desk, name: str) -> list[Row]:
 
 
 def look(desk: Desk, answer: Answer, names: Iterable[str]) -> Answer:
-    """The answer with the rows of tables instead of its text."""
+    """The answer with the rows of tables instead of its text; of a lake where the run has one."""
     about = {"text": answer.content}
-    return Answer("all", answer.asked, answer.answered, {name: read(desk, name) for name in names},
-                  answer.status, answer.errors, about)  # fmt: skip
+    rows = lake.read(desk.lake, folder(desk), names, desk.environment) if desk.lake else {
+        name: read(desk, name) for name in names
+    }  # fmt: skip
+    return Answer("all", answer.asked, answer.answered, rows, answer.status, answer.errors, about)
 
 
 def judge_running(truth: Truth, answer: Answer) -> Verdict:
