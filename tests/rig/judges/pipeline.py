@@ -37,7 +37,7 @@ Tables = Mapping[str, list[Row]]
 def ask(desk: Desk, clusters: Iterable[str], *words: str) -> Answer:
     """Brings the tables up to date; `words` are the command and more options."""
     servers = [word for one in clusters for word in ("--bootstrap-server", f"{one}={desk.servers[one]}")]
-    chosen = ("--table-format", desk.lake) if desk.lake else ()
+    chosen = ("--table-format", desk.lake) if desk.lake and words[0] == "snapshot" else ()
     return desk.run("all", "pipeline", *words, "--tables", str(folder(desk)), *chosen, *servers,
                     "--conf", "spark.sql.shuffle.partitions=2")  # fmt: skip
 

@@ -22,6 +22,8 @@ MOST_PARTITIONS = 40
 SPARE = 0.01
 ANSWER_NS = 1_500_000_000
 """The ends of logs are asked for at the instant that is stated, and the answers took so long at most."""
+PERHAPS = Between(-1, -1)
+"""Of a lag: perhaps nothing was committed."""
 _LINES = re.compile(
     r'^groupkeeper_collector_(polls_total|succeeded_timestamp_seconds|measured_timestamp_seconds)'
     r'\{cluster="([^"]+)"\} (\S+)$', re.MULTILINE)  # fmt: skip
@@ -113,21 +115,23 @@ class Trends:
             return None  # one was not seen, and what changed until it counts in all trends after it
         trend: Range | None = None
         widest = Range(0.0, 0.0)
+        is_known = True
         for poll, later in pairwise(polls):
-            lags = self._lag(cluster, group, keys, poll), self._lag(cluster, group, keys, later)
-            if None in lags or later.measured <= poll.measured:
-                trend = None  # there was no such group, or perhaps not: then it begins anew
+            before, after = self._lag(cluster, group, keys, poll), self._lag(cluster, group, keys, later)
+            if after is None:
+                trend, is_known = None, True  # there was no such group: it begins anew
                 continue
-            before, after = lags
-            assert before is not None
-            assert after is not None
+            is_known = is_known and PERHAPS not in (before, after)  # a change from there counts, or not
+            if before is None or later.measured <= poll.measured or not is_known:
+                trend = None
+                continue
             seconds = (later.measured - poll.measured) / 1e9
             rate = Range((after.low - before.high) / seconds, (after.high - before.low) / seconds)
             widest = Range(min(widest.low, rate.low), max(widest.high, rate.high))
             # What came before, where there was something, is one of the changes or between them.
             past = widest if trend is None else trend
             trend = Range(NEWEST * rate.low + (1 - NEWEST) * past.low, NEWEST * rate.high + (1 - NEWEST) * past.high)
-        return trend
+        return trend if is_known else None
 
     def _lag(self, cluster: str, group: str, keys: set[Key], poll: Poll) -> Between | None:
         name = (cluster, group, poll.number)
@@ -136,15 +140,18 @@ class Trends:
         return self._lags[name]
 
     def _bounds(self, keys: set[Key], poll: Poll) -> Between | None:
-        """None: nothing was committed for sure."""
+        """None: nothing was committed; PERHAPS: it is not known whether anything was."""
         low = high = 0
-        is_there = False
+        is_there = is_perhaps_there = False
         for key in keys:
             end = self._truth.logs[key[0], key[2], key[3]].end(poll.measured, poll.measured + ANSWER_NS)
             commits = self._truth.committed(key, poll.began, poll.measured)
             is_there = is_there or None not in commits
+            is_perhaps_there = is_perhaps_there or any(commits)
             lags = [(0, 0) if one is None else (max(0, end.low - one.offset), max(0, end.high - one.offset))
                     for one in commits]  # fmt: skip
             low += min(one for one, _ in lags)
             high += max(one for _, one in lags)
-        return Between(low, high) if is_there else None
+        if is_there:
+            return Between(low, high)
+        return PERHAPS if is_perhaps_there else None

@@ -63,3 +63,19 @@ def test_a_trend_lies_within_what_facts_say_of_each_poll() -> None:
     assert late is not None
     assert late.low <= 40 / 3 * 0.7**8 <= late.high
     assert Trends(made).of("c", "g", [polls[0], polls[2]]) is None
+
+
+def test_a_trend_from_a_commit_that_was_perhaps_seen_is_not_known() -> None:
+    """If the first poll found the commit, what was written since is growth; if it did not, nothing is."""
+    made = Truth()
+    made.add([Made("c", "t", 1, {}, 0, 0)])
+    began = NOW - 3 * SECOND
+    made.add([Committed("c", "g", "t", 0, 0, -1, "", DONE, "a", began, NOW + SECOND)])
+    made.add([Produced("c", "t", 0, at, 0, 10, "p", at, None, False, None, NOW + SECOND, NOW + 2 * SECOND)
+              for at in range(40)])  # fmt: skip
+    polls = [Poll(number, NOW + at * SECOND, NOW + at * SECOND) for number, at in enumerate((0, 3, 6), 1)]
+    assert Trends(made).of("c", "g", polls) is None
+    sure = [Poll(1, began - SECOND, began - SECOND), *(poll._replace(number=poll.number + 1) for poll in polls[1:])]
+    known = Trends(made).of("c", "g", [one._replace(number=number) for number, one in enumerate(sure, 1)])
+    assert known is not None
+    assert (known.low, known.high) == (0, 0)
