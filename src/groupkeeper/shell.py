@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -19,6 +20,8 @@ class Way(NamedTuple):
 
 Ways = Mapping[str, Way]
 """By the names of clusters."""
+
+NO_WAYS: Ways = MappingProxyType({})
 
 
 def way_to(cluster: str, ways: Ways) -> Way:

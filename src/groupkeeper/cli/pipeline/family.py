@@ -43,6 +43,7 @@ __all__ = [
     "add_spark",
     "check_checkpoints",
     "do_job",
+    "of_contexts",
     "run_job",
     "snapshot_work",
     "source_of",
@@ -368,7 +369,7 @@ def source_of(options: Namespace) -> dict[str, str]:
     given = {**(options.command_config or {}), **dict(getattr(options, "property", ()))}
     clusters = [(name, servers, given) for name, servers in options.servers]
     if options.contexts or not clusters:
-        clusters += _of_contexts(options)
+        clusters += of_contexts(options)
     names = [name or servers for name, servers, _ in clusters]
     if len(set(names)) < len(names):
         options.refuse(f"a cluster is named twice: {', '.join(names)}")
@@ -386,7 +387,8 @@ def source_of(options: Namespace) -> dict[str, str]:
     return (found[0] if len(found) == 1 else {"clusters": json.dumps(found)}) | shared
 
 
-def _of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:
+def of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:
+    """The names, brokers and properties of the contexts that the options name."""
     from groupkeeper.cli.framework.clusters import UsageMistake, cluster_of
     from groupkeeper.cli.framework.several_clusters import contexts_named
 

@@ -16,6 +16,7 @@ from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.framework.render import BOLD, GREEN, RED, WIDTH, YELLOW, room_for, shortened, width
 from groupkeeper.cli.framework.terminal import columns_of, has_colour, is_terminal
+from groupkeeper.cli.framework.typed import as_typed
 from groupkeeper.cli.pipeline.family import (
     add_checkpoints,
     add_clusters,
@@ -25,6 +26,7 @@ from groupkeeper.cli.pipeline.family import (
     add_spark,
     check_checkpoints,
     do_job,
+    of_contexts,
     snapshot_work,
 )
 from groupkeeper.cli.pipeline.parts import import_part
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.pipeline.jobs.watch import Problem
     from groupkeeper.pipeline.report.model import Group, Report, Rewind, Stale
+    from groupkeeper.shell import Ways
 
 __all__ = ["REPORT", "summary_text"]
 
@@ -104,6 +107,7 @@ def _run(options: Namespace) -> int:
             top=options.top,
             journals=options.journals,
             note=lambda said: complain(f"note: {said}\n"),
+            ways=_ways(options),
         )
         save(target, [page.page(report)])
     except (SourceError, Unsaved) as error:
@@ -118,6 +122,19 @@ def _run(options: Namespace) -> int:
         short = summary_text(report, is_coloured=has_colour(sys.stdout, "auto"), limit=limit)
         say(f"{short}\nreport: {target}\n")
     return _FAILED if problems else 0
+
+
+def _ways(options: Namespace) -> Ways:
+    """To the clusters that the options name, for the commands in the report."""
+    from groupkeeper.shell import Way, way_of_servers
+
+    typed = as_typed(options, "--command-config")
+    config = os.path.abspath(typed[1]) if typed else ""
+    ways = {name or servers: way_of_servers(servers, config) for name, servers in options.servers}
+    if options.contexts:
+        own = ("--command-config", config) if config else ()
+        ways |= {name: Way(("--context", name, *own), servers, config) for name, servers, _ in of_contexts(options)}
+    return ways
 
 
 def _target(options: Namespace) -> str:

@@ -1,5 +1,6 @@
 """What to act on: what will be lost, what grows, what waits, what rebalances again and again, what is held up, what is
-unused. Each finding has one figure, by which its list is ranked, and the command to go on with.
+unused. Each finding has one figure, by which its list is ranked, and the command to go on with; `ways` are those to the
+clusters.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from groupkeeper.pipeline.present.status import RULES
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.model import Finding, Group, Stale
+from groupkeeper.shell import NO_WAYS, Ways, command, option, tool, way_to
 
 __all__ = ["KINDS", "behind", "fullest", "held", "impact", "losing", "storms", "unused", "waiting"]
 
@@ -34,7 +36,13 @@ def impact(*lists: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(each for found in lists for each in found)
 
 
-def losing(groups: Sequence[Group], lags: Sequence[Row], gone: Sequence[Stale], topics: Sequence[Row]) -> list[Finding]:
+def losing(
+    groups: Sequence[Group],
+    lags: Sequence[Row],
+    gone: Sequence[Stale],
+    topics: Sequence[Row],
+    ways: Ways = NO_WAYS,
+) -> list[Finding]:
     """Groups whose records go unread: now, and within a week if all goes on as it does. `lags`: rows of tables.LAG with
     something to read; `gone`: what tables.STALE has of below_log_start; `topics`: rows with their retention.
     """
@@ -45,11 +53,10 @@ def losing(groups: Sequence[Group], lags: Sequence[Row], gone: Sequence[Stale], 
     for key, group in known.items():
         if group.status == "losing":
             own = lost.get(key)
-            command = ("groupkeeper", "groups", "describe", group.group_id, "--context", group.cluster)
             found.append(
                 Finding(
                     "losing", *key, None, None if own is None else own.lost_records, "records lost", group.since,
-                    group.rule, command,
+                    group.rule, _about("describe", key, ways),
                 )
             )  # fmt: skip
     nearest: dict[Key, Row] = {}
@@ -61,7 +68,7 @@ def losing(groups: Sequence[Group], lags: Sequence[Row], gone: Sequence[Stale], 
         if _is_overtaken(row, known[key]) and (key not in nearest or margin < nearest[key]["retention_margin_ms"]):
             nearest[key] = row
     for key, row in sorted(nearest.items(), key=lambda each: each[1]["retention_margin_ms"]):
-        found.append(_overtaken(known[key], row, retention.get((row["cluster"], row["topic"]))))
+        found.append(_overtaken(known[key], row, retention.get((row["cluster"], row["topic"])), ways))
     return found
 
 
@@ -74,25 +81,24 @@ def _is_overtaken(row: Row, group: Group) -> bool:
     return bool(row["trend"] == "growing" or row["consumed_per_s"] == 0)
 
 
-def _overtaken(group: Group, row: Row, retention_ms: int | None) -> Finding:
+def _overtaken(group: Group, row: Row, retention_ms: int | None, ways: Ways) -> Finding:
     left = row["retention_margin_ms"]
     place = f"{row['topic']}-{row['partition']}"
     when = "may be removed at any moment" if left <= 0 else f"may be removed in {words.duration(left)}"
     why = "which the group does not read" if not row["consumed_per_s"] else "before the group gets to it"
     note = f"the oldest of {words.counted(row['lag'], 'record')} to read {when}, {why}"
-    command: tuple[str, ...] = ("groupkeeper", "groups", "describe", group.group_id, "--context", group.cluster)
+    words_of = _about("describe", (group.cluster, group.group_id), ways)
     if retention_ms is not None and retention_ms > 0:
-        command = (
-            "kafka-configs.sh", "--bootstrap-server", "HOST:PORT", "--alter", "--entity-type", "topics",
-            "--entity-name", row["topic"], "--add-config", f"retention.ms={retention_ms + _MORE_MS}",
-        )  # fmt: skip
+        alter = ("--alter", "--entity-type", "topics", *option("--entity-name", row["topic"]),
+                 "--add-config", f"retention.ms={retention_ms + _MORE_MS}")  # fmt: skip
+        words_of = tool(way_to(group.cluster, ways), "kafka-configs.sh", alter)
         note += f"; the command keeps records {words.duration(_MORE_MS)} longer"
     return Finding(
-        "losing", group.cluster, group.group_id, place, max(0, left), "ms left", row["measured_time"], note, command
+        "losing", group.cluster, group.group_id, place, max(0, left), "ms left", row["measured_time"], note, words_of
     )
 
 
-def behind(groups: Sequence[Group], lags: Sequence[Row]) -> list[Finding]:
+def behind(groups: Sequence[Group], lags: Sequence[Row], ways: Ways = NO_WAYS) -> list[Finding]:
     """Groups that get further behind, and those that catch up late. `lags`: as for `losing`."""
     rows: dict[Key, list[Row]] = defaultdict(list)
     for row in lags:
@@ -105,19 +111,19 @@ def behind(groups: Sequence[Group], lags: Sequence[Row]) -> list[Finding]:
         growth = sum(row["produced_per_s"] - row["consumed_per_s"] for row in own)
         longest = max((row["catch_up_ms"] for row in own if row["catch_up_ms"] is not None), default=0)
         if growth > 0 and any(row["trend"] == "growing" for row in own):
-            growing.append((group.status == "ok", -growth, _growing(group, own, growth)))
+            growing.append((group.status == "ok", -growth, _growing(group, own, growth, ways)))
         elif longest >= _SLOW_MS:
             note = f"catches up in {words.duration(longest)} if it goes on as it does"
-            command = ("groupkeeper", "groups", "members", group.group_id, "--context", group.cluster)
             slow.append(
                 Finding("growing", group.cluster, group.group_id, None, longest, "ms to catch up",
-                        group.measured_time, f"{note}; {words.number(group.lag)} to read", command)
+                        group.measured_time, f"{note}; {words.number(group.lag)} to read",
+                        _about("members", (group.cluster, group.group_id), ways))
             )  # fmt: skip
     first = [each for _, _, each in sorted(growing, key=lambda each: (*each[:2], each[2].cluster, each[2].group_id))]
     return first + sorted(slow, key=lambda each: -(each.value or 0))
 
 
-def _growing(group: Group, rows: Sequence[Row], growth: float) -> Finding:
+def _growing(group: Group, rows: Sequence[Row], growth: float, ways: Ways) -> Finding:
     come, read = (sum(row[name] for row in rows) for name in ("produced_per_s", "consumed_per_s"))
     note = f"never catches up: {words.rate(come)} come, {words.rate(read)} are read; {words.number(group.lag)} to read"
     if not group.members:
@@ -129,13 +135,13 @@ def _growing(group: Group, rows: Sequence[Row], growth: float) -> Finding:
         )
     else:
         note += "; more members would have no partitions"
-    command = ("groupkeeper", "groups", "members", group.group_id, "--context", group.cluster)
     return Finding(
-        "growing", group.cluster, group.group_id, None, growth, "records/s more", group.measured_time, note, command
-    )
+        "growing", group.cluster, group.group_id, None, growth, "records/s more", group.measured_time, note,
+        _about("members", (group.cluster, group.group_id), ways),
+    )  # fmt: skip
 
 
-def waiting(groups: Sequence[Group], worst: Mapping[Key, Row]) -> list[Finding]:
+def waiting(groups: Sequence[Group], worst: Mapping[Key, Row], ways: Ways = NO_WAYS) -> list[Finding]:
     """Groups that do not get on, the longest wait first. `worst`: the partition whose oldest record waits longest."""
     found = []
     for group in groups:
@@ -143,19 +149,17 @@ def waiting(groups: Sequence[Group], worst: Mapping[Key, Row]) -> list[Finding]:
             continue
         row = worst.get((group.cluster, group.group_id))
         place = None if row is None else f"{row['topic']}-{row['partition']}"
-        command: tuple[str, ...] = ("groupkeeper", "groups", "members", group.group_id, "--context", group.cluster)
+        words_of = _about("members", (group.cluster, group.group_id), ways)
         note = group.rule
         if group.status == "stalled" and row is not None:
-            command = (
-                "groupkeeper", "plan", "reset", group.group_id, "--topic", f"{row['topic']}:{row['partition']}",
-                "--shift-by", "1", "--context", group.cluster,
-            )  # fmt: skip
+            verb = ("plan", "reset", *option("--topic", f"{row['topic']}:{row['partition']}"), "--shift-by", "1")
+            words_of = command(way_to(group.cluster, ways), verb, (group.group_id,))
             note += "; if the record cannot be processed, the plan skips it"
         elif not group.members:
             note += "; it has no members: start its consumers"
         found.append(
             Finding("waiting", group.cluster, group.group_id, place, group.lag_ms, f"ms {group.status}", group.since,
-                    note, command)
+                    note, words_of)
         )  # fmt: skip
     return sorted(found, key=lambda each: -(each.value or 0))
 
@@ -191,7 +195,7 @@ def _sums(
     return list(zip(first.tolist(), (counts - before).tolist(), strict=True))
 
 
-def storms(groups: Sequence[Group], most: Mapping[Key, tuple[int, datetime]]) -> list[Finding]:
+def storms(groups: Sequence[Group], most: Mapping[Key, tuple[int, datetime]], ways: Ways = NO_WAYS) -> list[Finding]:
     """Groups that rebalance again and again, the worst first."""
     found = []
     for group in groups:
@@ -200,14 +204,14 @@ def storms(groups: Sequence[Group], most: Mapping[Key, tuple[int, datetime]]) ->
             continue
         now = "it still does" if group.status == "unstable" else f"its status is {group.status} now"
         note = f"{words.counted(group.rebalances, 'rebalance')} in the whole time shown; {now}"
-        command = ("groupkeeper", "groups", "watch", group.group_id, "--context", group.cluster)
         found.append(
-            Finding("storm", group.cluster, group.group_id, None, count, "rebalances in 10 min", began, note, command)
-        )
+            Finding("storm", group.cluster, group.group_id, None, count, "rebalances in 10 min", began, note,
+                    _about("watch", (group.cluster, group.group_id), ways))
+        )  # fmt: skip
     return sorted(found, key=lambda each: -(each.value or 0))
 
 
-def held(transactions: Sequence[Row]) -> list[Finding]:
+def held(transactions: Sequence[Row], ways: Ways = NO_WAYS) -> list[Finding]:
     """Transactions that hold up groups, or that nothing will end; `transactions`: rows of tables.TRANSACTIONS."""
     found = []
     for row in transactions:
@@ -217,21 +221,20 @@ def held(transactions: Sequence[Row]) -> list[Finding]:
         name = row["transactional_id"] or f"producer {row['producer_id']}"
         note = f"{name}, open for {words.duration(row['open_ms'])}; {words.counted(row['groups'] or 0, 'group')} "
         note += "waits" if row["groups"] == 1 else "wait"
+        where = [*option("--topic", row["topic"]), "--partition", str(row["partition"])]
         if row["is_hanging"]:
             note += "; no coordinator has it: nothing will end it"
-            command: tuple[str, ...] = (
-                "kafka-transactions.sh", "--bootstrap-server", "HOST:PORT", "abort", "--topic", row["topic"],
-                "--partition", str(row["partition"]), "--start-offset", str(row["first_offset"]),
-            )  # fmt: skip
+            verb = ["abort", *where, "--start-offset", str(row["first_offset"])]
         else:
             ends = "" if row["timeout_ms"] is None else f" after {words.duration(row['timeout_ms'])}"
             note += f"; its coordinator aborts it{ends}"
-            command = (
-                "kafka-transactions.sh", "--bootstrap-server", "HOST:PORT", "describe", "--transactional-id", name
-            )  # fmt: skip
+            known = row["transactional_id"]
+            verb = (
+                ["describe-producers", *where] if known is None else ["describe", *option("--transactional-id", known)]
+            )
         found.append(
             Finding("held", row["cluster"], "", place, row["held_offsets"], "offsets held", row["started_time"], note,
-                    command)
+                    tool(way_to(row["cluster"], ways), "kafka-transactions.sh", verb))
         )  # fmt: skip
     return sorted(found, key=lambda each: -(each.value or 0))
 
@@ -244,20 +247,27 @@ _REASONS = {
 }
 
 
-def unused(stale: Sequence[Stale]) -> list[Finding]:
+def unused(stale: Sequence[Stale], ways: Ways = NO_WAYS) -> list[Finding]:
     """What could be cleared up, or would go."""
     options = {"idle": ("--idle", "30d"), "topic_deleted": ("--missing-topics",), "expiring": ("--expiring", "1d")}
     found = []
     for each in stale:
-        command: tuple[str, ...] = ("groupkeeper", "groups", "describe", each.group_id, "--context", each.cluster)
+        words_of = _about("describe", (each.cluster, each.group_id), ways)
         if each.reason in options:
-            command = (
-                "groupkeeper", "plan", "sweep", each.group_id, *options[each.reason], "--context", each.cluster
-            )  # fmt: skip
+            verb = ("plan", "sweep", *options[each.reason])
+            words_of = command(way_to(each.cluster, ways), verb, (each.group_id,))
         what = words.counted(each.offsets, "offset") if each.offsets else "the group as a whole"
         value, unit = each.lost_records, "records lost"
         if each.reason != "below_log_start":
             value, unit = None if each.idle_days is None else round(each.idle_days * 86_400_000), "ms idle"
         note = f"{_REASONS.get(each.reason, each.reason)}: {what}"
-        found.append(Finding("stale", each.cluster, each.group_id, None, value, unit, each.expires_time, note, command))
+        found.append(
+            Finding("stale", each.cluster, each.group_id, None, value, unit, each.expires_time, note, words_of)
+        )
     return found
+
+
+def _about(verb: str, group: Key, ways: Ways) -> tuple[str, ...]:
+    """The command of `groupkeeper groups` about one group."""
+    cluster, group_id = group
+    return command(way_to(cluster, ways), ("groups", verb), (group_id,))

@@ -30,6 +30,7 @@ from groupkeeper.pipeline.tables import (
     STATUS,
     TRANSACTIONS,
 )
+from groupkeeper.shell import NO_WAYS, Ways
 
 __all__ = ["read_report"]
 
@@ -52,16 +53,18 @@ def read_report(
     top: int,
     journals: Sequence[str] = (),
     note: Callable[[str], None] = lambda text: None,
+    ways: Ways = NO_WAYS,
 ) -> Report:
     """The report of the tables in `directory` (a path or URI), for the `hours` before the latest time in them.
     `journals`: files of groupkeeper's journal, and folders of such, for what the tables do not know of rewinds;
-    `note` is called with what cannot be read of them.
+    `note` is called with what cannot be read of them. `ways` are those to the clusters, for commands; a cluster without
+    one is a context of its name.
 
     Raises SourceError when there are no tables, or they cannot be read.
     """
     for left in reversed(range(_TRIES)):
         try:
-            return _Reader(directory, journals, note).report(hours, top)
+            return _Reader(directory, journals, note, ways).report(hours, top)
         except FileNotFoundError:  # tables were replaced since they were listed: these files are no set any more
             if not left:
                 raise SourceError(
@@ -75,10 +78,11 @@ def read_report(
 
 
 class _Reader:
-    def __init__(self, directory: str, journals: Sequence[str], note: Callable[[str], None]) -> None:
+    def __init__(self, directory: str, journals: Sequence[str], note: Callable[[str], None], ways: Ways) -> None:
         self._directory = directory
         self._journals = journals
         self._note = note
+        self._ways = ways
         self._opened = Opened(directory, _NEEDED)
 
     def report(self, hours: float, top: int) -> Report:
@@ -113,12 +117,12 @@ class _Reader:
         retention = self._opened.table(LOG_OFFSETS, ["cluster", "topic", "retention_ms"]).to_pylist()
         gone = [each for each in stale if each.reason == "below_log_start"]
         return impact.impact(
-            impact.losing(groups, lags, gone, retention),
-            impact.behind(groups, lags),
-            impact.waiting(groups, worst),
-            impact.storms(groups, impact.fullest(rebalances)),
-            impact.held(self._opened.table(TRANSACTIONS).to_pylist()),
-            impact.unused(shown),
+            impact.losing(groups, lags, gone, retention, self._ways),
+            impact.behind(groups, lags, self._ways),
+            impact.waiting(groups, worst, self._ways),
+            impact.storms(groups, impact.fullest(rebalances), self._ways),
+            impact.held(self._opened.table(TRANSACTIONS).to_pylist(), self._ways),
+            impact.unused(shown, self._ways),
         )
 
     def _lags(self) -> tuple[dict[str, datetime], dict[Key, dict[str, Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from groupkeeper.pipeline.report import front, impact
 from groupkeeper.pipeline.report.model import Group, Stale
 from groupkeeper.pipeline.tables import RATES
+from groupkeeper.shell import way_of_servers
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR_MS = 3_600_000
@@ -112,5 +114,19 @@ def test_a_stalled_group_gets_the_plan_that_skips_its_record() -> None:
     groups = [a_group("a", "stopped", members=0), a_group("b", "stalled", lag_ms=HOUR_MS), a_group("c", "ok")]
     worst = {("c", "b"): a_row("b")}
     stalled, stopped = impact.waiting(groups, worst)
-    assert " ".join(stalled.command) == "groupkeeper plan reset b --topic orders:7 --shift-by 1 --context c"
+    assert shlex.join(stalled.command) == "groupkeeper plan reset --topic orders:7 --shift-by 1 --context c b"
     assert "no members: start its consumers" in stopped.note
+
+
+def test_commands_reach_the_cluster_that_was_named_whatever_the_group_is_called() -> None:
+    ways = {"c": way_of_servers("localhost:9092", "/etc/client.properties")}
+    row = a_row("-g", topic="-orders", retention_margin_ms=-1, **GROWS)
+    retention = [{"cluster": "c", "topic": "-orders", "retention_ms": 24 * HOUR_MS}]
+    (found,) = impact.losing([a_group("-g")], [row], [], retention, ways)
+    reached = "--bootstrap-server localhost:9092 --command-config /etc/client.properties"
+    assert shlex.join(found.command).startswith(f"kafka-configs.sh {reached} --alter")
+    assert "--entity-name=-orders" in found.command
+    (found,) = impact.waiting([a_group("-g", "stopped")], {}, ways)
+    assert shlex.join(found.command) == f"groupkeeper groups members {reached} -- -g"
+    (found,) = impact.waiting([a_group("g's", "stopped")], {})
+    assert shlex.join(found.command) == """groupkeeper groups members --context c 'g'"'"'s'"""
