@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
@@ -112,16 +112,36 @@ class ArgumentParser(argparse.ArgumentParser):
         return options
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's, but an unknown option is named before its value is taken for something else."""
+        """As argparse's, but an unknown option is named before its value is taken for something else, and a value may
+        begin with a dash where it is no option.
+        """
         if self._subparsers is None:
             for word in args or ():
                 if word == "--":
                     break
                 if word.startswith("--") and " " not in word and word.partition("=")[0] not in self.option_names:
                     self.refuse_unknown(word)
+            args = args and list(self._with_dashed_values(args))
         elif args and args[0].startswith("--") and args[0] not in self.option_names:
             self.error(f"unrecognized arguments: {args[0]}; options go after the command's name")
         return super().parse_known_args(args, namespace)
+
+    def _with_dashed_values(self, words: Sequence[str]) -> Iterator[str]:
+        """The words, with --name and -value as one: whether the value is a good one is for the option to say."""
+        rest = iter(words)
+        for word in rest:
+            if word == "--":
+                yield word
+                break
+            action = self._option_string_actions.get(word)
+            takes_one = word.startswith("--") and action is not None and action.nargs is None
+            if not takes_one or (value := next(rest, None)) is None:
+                yield word
+            elif value.startswith("-") and value[1:2] not in ("", "-") and value not in self.option_names:
+                yield f"{word}={value}"
+            else:
+                yield from (word, value)
+        yield from rest
 
     @property
     def option_names(self) -> Collection[str]:

@@ -111,3 +111,21 @@ def test_a_traceback_is_shown_only_when_asked_for(
     assert (status, errors.startswith("error: ["), errors.endswith("(OSError)\n")) == (1, True, True), errors
     with pytest.raises(OSError, match="broken"):
         main(["--debug", "context", "show", "one"])
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("check --max-time-lag -1m", "argument --max-time-lag: '-1m': expected a duration"),
+        ("groups list --timeout -5s", "argument --timeout: '-5s': expected a duration"),
+        ("groups describe --context -x g", "there is no context '-x'"),
+        ("check --max-time-lag --output json", "argument --max-time-lag: expected one argument"),
+        ("check --max-time-lag -h", "argument --max-time-lag: expected one argument"),
+        ("groups list -x", "unrecognized arguments: -x"),
+    ],
+)
+def test_a_value_may_begin_with_a_dash_where_it_is_no_option(
+    capsys: pytest.CaptureFixture[str], words: str, wanted: str
+) -> None:
+    status, errors = said(capsys, words)
+    assert (status, wanted in errors) == (USAGE, True), errors
