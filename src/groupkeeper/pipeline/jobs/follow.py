@@ -106,6 +106,7 @@ def _refresh(output: Output, following: _Following, stop: threading.Event) -> bo
         if stop.wait(_LOOK_S):
             return False
         following.look_after()
+    following.note_late(instants)
     problems = following.run.summary.problems
     before = len(problems)
     for problem in strange:
@@ -166,6 +167,10 @@ class _Following:
         """Where tasks of queries write, by cluster."""
         self._asking: dict[int, Future[_Answer]] = {}
         self._pool = ThreadPoolExecutor(max(1, len(options.clusters)))
+        self._late: dict[int, Mapping[int, int]] = {}
+        """Clusters that were not read in time, and to where they should have been."""
+        self._behind: set[int] = set()
+        """Those of which this has been said."""
         self._counting = threading.Lock()  # each query appends in a thread of its own
         self.made: _Basis | None = None
         """Of what all tables were made last."""
@@ -205,15 +210,37 @@ class _Following:
         return made is None or made[:3] != basis[:3] or basis.at - made.at >= _LONGEST_S
 
     def has_read(self, instants: Instants) -> bool:
-        """Whether the history has reached the ends of the logs; a query that is still catching up after the start is
-        not counted.
+        """Whether the history has reached the ends of the logs. A query that is still catching up after the start is
+        not waited for, nor is a cluster that was late until it has come to where it was late: the others' tables would
+        be as old as the slowest one's at each refresh.
         """
-        wanted = {
+        self._late = {number: ends for number, ends in self._late.items() if not self._has_read(number, ends)}
+        wanted = self._wanted(instants)
+        return all(self._has_read(number, wanted[number]) for number in wanted.keys() - self._late.keys())
+
+    def note_late(self, instants: Instants) -> None:
+        """Which clusters have not come to the ends of their logs, however long they were waited for."""
+        for number, ends in self._wanted(instants).items():
+            if self._has_read(number, ends):
+                self._behind.discard(number)
+                continue
+            self._late.setdefault(number, ends)
+            if number not in self._behind:
+                self._behind.add(number)
+                name = self._readings[number].name
+                self.run.watch.note(f"cluster {name} is read slowly: its tables are behind, others do not wait for it")
+
+    def _wanted(self, instants: Instants) -> dict[int, Mapping[int, int]]:
+        """The ends by cluster and partition of the offsets topic."""
+        return {
             number: instants[name].stable
             for number in self._queries
             if self._is_caught_up(number) and (name := self._readings[number].name) in instants
         }
-        return all(_has_read(self._queries[number], self._readings[number], ends) for number, ends in wanted.items())
+
+    def _has_read(self, number: int, ends: Mapping[int, int]) -> bool:
+        query = self._queries.get(number)
+        return query is not None and _has_read(query, self._readings[number], ends)
 
     def begin(self, found: Plan | None) -> None:
         """Start all queries, from the given plan of the clusters, or from a new one."""

@@ -41,6 +41,10 @@ class Query:
 class Said(Watch):
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def problem(self, problem: Problem) -> None:
         self.problems.append(problem)
@@ -72,6 +76,24 @@ def test_a_slow_first_read_does_not_hold_up_the_others(slow: int | None) -> None
     assert found.has_read(instants(read=120, slow=5000))
     found._queries[1].read_to = 100  # from then on it is waited for, too
     assert not found.has_read(instants(read=120, slow=5000))
+
+
+def test_a_cluster_that_is_late_is_waited_for_once_and_named_once() -> None:
+    found, said = following({"read": 100, "slow": 100})
+    found._queries[0].read_to = 1000
+    assert not found.has_read(instants(read=200, slow=200))
+    found.note_late(instants(read=200, slow=200))  # the refresh goes on without it
+    assert found.has_read(instants(read=300, slow=300))
+    found.note_late(instants(read=300, slow=300))
+    assert len(said.notes) == 1
+    assert "cluster slow is read slowly" in said.notes[0]
+    found._queries[1].read_to = 200  # where it was late: it comes on, and is waited for again
+    assert not found.has_read(instants(read=400, slow=400))
+    found._queries[1].read_to = 400
+    assert found.has_read(instants(read=400, slow=400))
+    found.note_late(instants(read=400, slow=400))
+    found.note_late(instants(read=500, slow=500))
+    assert len(said.notes) == 2  # another outage
 
 
 def test_nothing_is_made_before_one_cluster_is_read() -> None:
