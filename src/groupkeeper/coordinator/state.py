@@ -55,38 +55,22 @@ class State:
     """The mutable state behind `StateView`."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, Group] = {}
-        self._offsets = OffsetStore()
-        self._topics = TopicsImage()
-        self._settings_by_group: Mapping[str, Settings] = {}
-
-    @property
-    def groups(self) -> Mapping[str, Group]:
-        return self._groups
-
-    @property
-    def offsets(self) -> OffsetStore:
-        return self._offsets
-
-    @property
-    def topics(self) -> TopicsImage:
-        return self._topics
-
-    @property
-    def settings_by_group(self) -> Mapping[str, Settings]:
-        return self._settings_by_group
+        self.groups: dict[str, Group] = {}
+        self.offsets = OffsetStore()
+        self.topics = TopicsImage()
+        self.settings_by_group: Mapping[str, Settings] = {}
 
     def of_kind(self, kind: type[AnyGroup]) -> Iterator[AnyGroup]:
-        return (group for group in self._groups.values() if isinstance(group, kind))
+        return (group for group in self.groups.values() if isinstance(group, kind))
 
     def find(self, group_id: str, kind: type[AnyGroup]) -> AnyGroup | None:
-        group = self._groups.get(group_id)
+        group = self.groups.get(group_id)
         return group if isinstance(group, kind) else None
 
     def require(self, group_id: str, kind: type[AnyGroup]) -> AnyGroup:
         group = self.find(group_id, kind)
         if group is None:
-            trouble = f"is not a {kind.group_type.value} group" if group_id in self._groups else "not found"
+            trouble = f"is not a {kind.group_type.value} group" if group_id in self.groups else "not found"
             raise GroupIdNotFound(f"Group {group_id} {trouble}.")
         return group
 
@@ -95,41 +79,41 @@ class State:
         key = record.key
         if isinstance(key, OffsetCommitKey):
             if isinstance(record, Tombstone):
-                self._offsets.remove(key.group, key.topic, key.partition)
+                self.offsets.remove(key.group, key.topic, key.partition)
                 return
             # Offsets alone make a simple group, pending ones too.
-            if key.group not in self._groups:
-                self._groups[key.group] = row_of(GroupType.CLASSIC).new(key.group)
+            if key.group not in self.groups:
+                self.groups[key.group] = row_of(GroupType.CLASSIC).new(key.group)
             value = record.value
             assert isinstance(value, OffsetCommitValue)
-            self._offsets.put(key, value, log_offset, producer_id)
+            self.offsets.put(key, value, log_offset, producer_id)
         else:
             self._replay_group(record, key.group if isinstance(key, GroupMetadataKey) else key.group_id)
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """A transaction marker: what the producer left pending becomes committed or is dropped."""
-        self._offsets.end_transaction(producer_id, is_commit=is_commit)
+        self.offsets.end_transaction(producer_id, is_commit=is_commit)
 
     def apply(self, change: SoftChange) -> None:
         """Takes over a soft change."""
         match change:
             case GroupChange():
-                group = self._groups.get(change.group_id)
+                group = self.groups.get(change.group_id)
                 if group is not None and group.group_type is change.group_type:
-                    self._groups[change.group_id] = group.with_soft(change.soft)
+                    self.groups[change.group_id] = group.with_soft(change.soft)
             case TopicsChange(image):
-                self._topics = image
+                self.topics = image
             case SettingsChange(settings_by_group=settings_by_group):
-                self._settings_by_group = settings_by_group
+                self.settings_by_group = settings_by_group
 
     def _replay_group(self, record: Record, group_id: str) -> None:
         """A record of another type takes the place of a simple group, which offsets alone have made."""
         row = row_of_key(record.key)
-        group = self._groups.get(group_id)
+        group = self.groups.get(group_id)
         if group is None or group.group_type is not row.group_type:
             if isinstance(record, Tombstone):
                 return
             group = row.new(group_id)
-        self._groups[group_id] = row.replay(group, record)
+        self.groups[group_id] = row.replay(group, record)
         if isinstance(record, Tombstone) and isinstance(record.key, row.head):
-            del self._groups[group_id]
+            del self.groups[group_id]

@@ -67,7 +67,7 @@ from groupkeeper.protocol.messages.share_group_target_assignment_metadata_key im
 from groupkeeper.protocol.messages.share_group_target_assignment_metadata_value import (
     ShareGroupTargetAssignmentMetadataValue,
 )
-from groupkeeper.protocol.primitives import ZERO_UUID, RootMessage, read_text, varint
+from groupkeeper.protocol.primitives import ZERO_UUID, Message, RootMessage, read_text, varint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,17 +130,25 @@ else:
     Key, Value = _Key, _Value
 
 
-class Entry(NamedTuple):
+class Entry(Message):
     """The record that `key` has `value` from now on."""
 
-    key: Key
-    value: Value
+    __slots__ = ("key", "value")
+    __match_args__ = ("key", "value")
+
+    def __init__(self, key: Key, value: Value) -> None:
+        self.key = key
+        self.value = value
 
 
-class Tombstone(NamedTuple):
+class Tombstone(Message):
     """The record that `key` has no value any more."""
 
-    key: Key
+    __slots__ = ("key",)
+    __match_args__ = ("key",)
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
 
 
 class UnknownRecord(NamedTuple):
@@ -248,7 +256,7 @@ def encode_record(record: Entry | Tombstone) -> tuple[bytes, bytes | None]:
     epoch and topic id. Raises UnsupportedField for values that do not fit.
     """
     if isinstance(record, Entry):
-        commit, committed = record
+        commit, committed = record.key, record.value
         if type(committed) is OffsetCommitValue and type(commit) is OffsetCommitKey:
             encoded = _encode_offset_commit(commit, committed)
             if encoded is not None:

@@ -259,7 +259,7 @@ class Shard(HostedShard["Record"]):
             self.coordinator.apply(change)
         for timer in timers:
             if isinstance(timer, Arm):
-                self._timers.arm(*timer)
+                self._timers.arm(timer.timer, timer.after_ms, timer.keeps_earlier)
             else:
                 self._timers.disarm(timer.timer)
         if marks:

@@ -48,7 +48,8 @@ class Meter(Enum):
     STREAMS_GROUP_REBALANCE = "streams-group-rebalance"
 
 
-class Call(NamedTuple):
+@dataclass(slots=True)
+class Call:
     """A request with its context, which the coordinator cannot get by itself."""
 
     call_id: int

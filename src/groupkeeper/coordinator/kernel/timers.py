@@ -123,7 +123,8 @@ TimerKey: TypeAlias = (
 )
 
 
-class Arm(NamedTuple):
+@dataclass(slots=True)
+class Arm:
     """Expire `timer` after `after_ms` from now; replaces an earlier deadline of the same key, unless it keeps it."""
 
     timer: TimerKey
