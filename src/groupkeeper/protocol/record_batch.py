@@ -262,9 +262,9 @@ def write_pairs(
     producer_id: int = -1,
     producer_epoch: int = -1,
     is_transactional: bool = False,
-) -> tuple[BatchHeader, bytes]:
-    """A batch of format 2 with records of one moment, of a key and a value each, and its header. Raises as
-    `write_batch`, whose short form this is: every commit of a consumer comes by here.
+) -> bytes:
+    """A batch of format 2 with records of one moment, of a key and a value each. Raises as `write_batch`, whose short
+    form this is: every commit of a consumer comes by here.
     """
     if not pairs:
         raise ValueError("a batch has at least one record")
@@ -272,11 +272,10 @@ def write_pairs(
     count = 0
     body = bytearray()
     for key, value in pairs:
-        start = b"\0\0" + varint(count)
         if value is None:
-            record = b"".join((start, varint(len(key)), key, b"\1\0"))
+            record = b"".join((b"\0\0", varint(count), varint(len(key)), key, b"\1\0"))
         else:
-            record = b"".join((start, varint(len(key)), key, varint(len(value)), value, b"\0"))
+            record = b"".join((b"\0\0", varint(count), varint(len(key)), key, varint(len(value)), value, b"\0"))
         body += varint(len(record))
         body += record
         count += 1
@@ -284,10 +283,10 @@ def write_pairs(
     if compression != "none":
         body[:] = compress(compression, bytes(body))
         attributes |= CODECS.index(compression)
-    end = (attributes, count - 1, timestamp, timestamp, producer_id, producer_epoch, -1, count)
-    checked = _CHECKED.pack(*end) + body
-    head = (base_offset, _CHECKED_AT - 12 + len(checked), partition_leader_epoch, 2, crc32c(checked))
-    return _new_tuple(BatchHeader, head + end), _UNCHECKED.pack(*head) + checked
+    last = count - 1
+    checked = _CHECKED.pack(attributes, last, timestamp, timestamp, producer_id, producer_epoch, -1, count) + body
+    length = _CHECKED_AT - 12 + len(checked)
+    return _UNCHECKED.pack(base_offset, length, partition_leader_epoch, 2, crc32c(checked)) + checked
 
 
 def _write_records(records: Sequence[Record], deltas: Sequence[int], places: Sequence[int]) -> bytes:

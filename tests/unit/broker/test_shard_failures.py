@@ -117,7 +117,7 @@ async def test_a_failure_after_the_append_of_a_commit(broker: Broker, caplog: py
     peer = Peer(broker)
     await peer.commit({T0: 5})
     failed = broker.groups.shard_of("g")
-    fail_after(broker.groups.log_of("g"), "append", ValueError("a mistake"))
+    fail_after(broker.groups.log_of("g"), "append_made", ValueError("a mistake"))
     assert await peer.commit({T0: 6}) == {T0: UnknownServerError.code}
     assert await peer.commit({T0: 7}) == {T0: NotCoordinator.code}
     assert await peer.commit({T0: 7}, group_id="b") == {T0: NONE}, "other partitions go on"
@@ -133,7 +133,7 @@ async def test_clients_are_told_while_it_is_loaded_again(broker: Broker) -> None
     for offset in range(600):
         await peer.commit({T0: offset})
     failed = broker.groups.shard_of("g")
-    fail_after(broker.groups.log_of("g"), "append", ValueError("a mistake"))
+    fail_after(broker.groups.log_of("g"), "append_made", ValueError("a mistake"))
     codes = {(await peer.commit({T1: 1}))[T1]}
     while NONE not in codes:
         codes.add((await peer.commit({T1: 1}))[T1])
@@ -148,7 +148,7 @@ async def test_a_failure_after_the_append_of_a_transactions_end(broker: Broker) 
     producer = await init(broker)
     begin(broker, producer, T0)
     shard = broker.transactions.shard_of("x")
-    fail_after(shard.log, "append", ValueError("a mistake"))
+    fail_after(shard.log, "append_made", ValueError("a mistake"))
     assert await end(broker, producer) == UnknownServerError.code
     await until(lambda: is_active(broker.transactions.shard_of("x")))
     found = broker.transactions.shard_of("x").coordinator.transactions["x"]
@@ -161,7 +161,7 @@ async def test_a_failure_after_the_append_of_share_state(broker: Broker) -> None
     key = SharePartitionKey("g", topic.topic_id, 0)
     await broker.share_states.ready(key)
     (failed,) = broker.share_states.shards
-    fail_after(failed.log, "append", ValueError("a mistake"))
+    fail_after(failed.log, "append_made", ValueError("a mistake"))
     with pytest.raises(UnknownServerError):
         broker.share_states.initialize(key, 1, 42)
     await until(lambda: is_active(broker.share_states.shards[0]))
@@ -302,7 +302,7 @@ async def test_offsets_of_a_deleted_topic_go_once_the_disk_works(broker: Broker)
 async def test_offsets_of_a_topic_deleted_while_its_coordinator_had_failed(broker: Broker) -> None:  # GO-76
     peer = Peer(broker)
     await peer.commit({T0: 5})
-    fail_after(broker.groups.log_of("g"), "append", ValueError("a mistake"))
+    fail_after(broker.groups.log_of("g"), "append_made", ValueError("a mistake"))
     assert await peer.commit({T0: 6}) == {T0: UnknownServerError.code}
     broker.topics.delete("t")
     await until(lambda: is_active(broker.groups.shard_of("g")))

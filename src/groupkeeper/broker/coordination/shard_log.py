@@ -65,7 +65,7 @@ def append_pairs(
     one's offset. Raises the log's `KafkaError`, or `RecordListTooLarge`; then nothing was appended.
     """
     producer_id, producer_epoch = transaction or (-1, -1)
-    header, batch = write_pairs(
+    batch = write_pairs(
         pairs,
         now_ms,
         base_offset=log.log_end_offset,
@@ -75,6 +75,9 @@ def append_pairs(
         producer_epoch=producer_epoch,
         is_transactional=transaction is not None,
     )
-    if len(batch) > log.config.max_message_bytes:
+    config = log.config
+    if len(batch) > config.max_message_bytes:
         raise RecordListTooLarge
-    return log.append(batch, now_ms, header)
+    if transaction is not None or config.message_timestamp_type == "LogAppendTime":
+        return log.append(batch, now_ms)
+    return log.append_made(batch, len(pairs), now_ms)

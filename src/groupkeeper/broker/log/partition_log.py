@@ -149,17 +149,16 @@ class PartitionLog:
 
     # ------------------------------------------------------------------ writing
 
-    def append(self, batch: bytes, now_ms: int, header: BatchHeader | None = None) -> int:
+    def append(self, batch: bytes, now_ms: int) -> int:
         """Appends one record batch (magic 2) and returns the offset of its first record.
 
         Offsets and leader epoch are assigned; with LogAppendTime the timestamps too. A batch that an idempotent
-        producer repeats isn't written again: the answer is where it is. `header` is that of a batch which was made for
-        this place. Raises `KafkaError`; then nothing has changed.
+        producer repeats isn't written again: the answer is where it is. Raises `KafkaError`; then nothing has changed.
         """
         if self.failure is not None:
             raise KafkaStorageError(self.failure)
         marker = None
-        header = header or self._header_of(batch)
+        header = self._header_of(batch)
         if header.producer_id >= 0:
             duplicate = self.producers.duplicate_of(header)
             if duplicate is not None:
@@ -178,15 +177,30 @@ class PartitionLog:
             header = header._replace(base_offset=first, partition_leader_epoch=LEADER_EPOCH)
             start = first.to_bytes(8, "big") + batch[8:12] + LEADER_EPOCH.to_bytes(4, "big")
             parts = (start, memoryview(batch)[_PATCHED:])
-        self._write(header, parts)
-        self.log_end_offset = first + header.last_offset_delta + 1
+        self._write(header.last_offset, header.max_timestamp, header.size_in_bytes, parts)
+        self.log_end_offset = header.next_offset
         if header.producer_id >= 0:
             self._remember(header, marker, now_ms)
         if self._waiters:
-            for waiter in tuple(self._waiters):
-                # A marker is small, but may let readers of committed records see much.
-                waiter.appended(len(batch)) if marker is None else waiter.wake()
+            # A marker is small, but may let readers of committed records see much.
+            self._tell_waiters(len(batch) if marker is None else None)
         return first
+
+    def append_made(self, batch: bytes, count: int, timestamp: int) -> int:
+        """As `append`, for a batch of no producer that was made for this place, with so many records of one moment."""
+        if self.failure is not None:
+            raise KafkaStorageError(self.failure)
+        first = self.log_end_offset
+        self._write(first + count - 1, timestamp, len(batch), (batch,))
+        self.log_end_offset = first + count
+        if self._waiters:
+            self._tell_waiters(len(batch))
+        return first
+
+    def _tell_waiters(self, size: int | None) -> None:
+        """So many bytes were appended; None: wakes them however few they were."""
+        for waiter in tuple(self._waiters):
+            waiter.wake() if size is None else waiter.appended(size)
 
     def _header_of(self, batch: bytes) -> BatchHeader:
         header = read_header(batch)
@@ -204,8 +218,9 @@ class PartitionLog:
                 header, seen_ms, is_commit=marker.is_commit, coordinator_epoch=marker.coordinator_epoch
             )
 
-    def _write(self, header: BatchHeader, parts: Sequence[bytes | memoryview]) -> None:
-        last_offset, max_timestamp, length = header.last_offset, header.max_timestamp, header.size_in_bytes
+    def _write(
+        self, last_offset: int, max_timestamp: int, length: int, parts: Sequence[bytes | memoryview]
+    ) -> None:
         try:
             segment = self._segment_for(last_offset, max_timestamp, length)
             segment.append(last_offset, max_timestamp, length, parts)

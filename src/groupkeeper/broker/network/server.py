@@ -183,7 +183,10 @@ class Server:
     def _api_of(self, header: RequestHeader) -> Api | None:
         """The API of a request, with its module; None for one that is not served, or not in this version."""
         api = TABLE.get(header.request_api_key)
-        if api is None or not api.lowest <= header.request_api_version <= api.highest_of(self._broker.config):
+        version = header.request_api_version
+        if api is None or version < api.lowest:
+            return None
+        if version > api.highest and version > api.highest_of(self._broker.config):
             return None
         if not api.is_loaded:
             api.load()
