@@ -5,6 +5,7 @@ Nothing here reads a clock: times are parameters, `perf_counter_ns` of the calle
 
 from __future__ import annotations
 
+from collections import defaultdict
 from time import perf_counter_ns
 
 from groupkeeper.coordinator.kernel.result import Meter
@@ -65,7 +66,7 @@ class Timing:
     def __init__(self, started_ns: int) -> None:
         self._started_ns = started_ns
         self._before: dict[int, int] = {}
-        self._now: dict[int, int] = {}
+        self._now: defaultdict[int, int] = defaultdict(int)
         self._spent_before_ns = 0
         self._spent_ns = 0
 
@@ -77,8 +78,7 @@ class Timing:
         if micros > _LARGEST_EXACT:
             spare = micros.bit_length() - _EXACT_BITS
             micros = micros >> spare << spare
-        counts = self._now
-        counts[micros] = counts.get(micros, 0) + 1
+        self._now[micros] += 1
 
     def read(self, now_ns: int) -> Times:
         """What was recorded lately."""
@@ -105,7 +105,7 @@ class Timing:
     def _turn(self, now_ns: int) -> None:
         windows = (now_ns - self._started_ns) // _WINDOW_NS
         self._before, self._spent_before_ns = (self._now, self._spent_ns) if windows == 1 else ({}, 0)
-        self._now, self._spent_ns = {}, 0
+        self._now, self._spent_ns = defaultdict(int), 0
         self._started_ns += windows * _WINDOW_NS
 
 

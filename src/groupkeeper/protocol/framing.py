@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _SIZE = Struct(">i")
 _HEADER_START = Struct(">hhih")
 """API key, version, correlation id, length of the client id: the same in both versions of the header."""
+_CLIENT_ID_AT = _HEADER_START.size
 _RESPONSE_START = Struct(">ii")
 API_VERSIONS = 18
 
@@ -85,8 +86,11 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
         api = APIS.get(api_key)
         if api is None:
             raise UnsupportedMessageVersion(f"unknown API key {api_key}")
-        end = _HEADER_START.size + max(size, 0)
-        client_id = frame[_HEADER_START.size : end].decode() if size >= 0 else None
+        if size >= 0:
+            end = _CLIENT_ID_AT + size
+            client_id = frame[_CLIENT_ID_AT:end].decode()
+        else:
+            end, client_id = _CLIENT_ID_AT, None
         if version >= api[3]:
             end = skip_tags(frame, end) if frame[end] else end + 1
     except (struct_error, IndexError, UnicodeDecodeError, MalformedMessage) as error:

@@ -255,7 +255,7 @@ def encode_record(record: Entry | Tombstone) -> tuple[bytes, bytes | None]:
     An offset commit with an expire timestamp is written in the only version that has one, which loses its leader
     epoch and topic id. Raises UnsupportedField for values that do not fit.
     """
-    if isinstance(record, Entry):
+    if type(record) is Entry:
         commit, committed = record.key, record.value
         if type(committed) is OffsetCommitValue and type(commit) is OffsetCommitKey:
             encoded = _encode_offset_commit(commit, committed)

@@ -218,9 +218,7 @@ class PartitionLog:
                 header, seen_ms, is_commit=marker.is_commit, coordinator_epoch=marker.coordinator_epoch
             )
 
-    def _write(
-        self, last_offset: int, max_timestamp: int, length: int, parts: Sequence[bytes | memoryview]
-    ) -> None:
+    def _write(self, last_offset: int, max_timestamp: int, length: int, parts: Sequence[bytes | memoryview]) -> None:
         try:
             segment = self._segment_for(last_offset, max_timestamp, length)
             segment.append(last_offset, max_timestamp, length, parts)

@@ -304,6 +304,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_serving = True
         answer = await later()
         self._is_serving = False
+        self._active_at = self._loop.time()
         if answer is not None:
             self._send(answer)
 
@@ -345,7 +346,6 @@ class Connection(asyncio.BufferedProtocol):
         self._out_bytes = 0
 
     def _write(self, data: bytes) -> None:
-        self._active_at = self._loop.time()
         if data and self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
