@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._groups import may, may_topic
+from groupkeeper.broker.apis._commits import Refused, known_topics
+from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.apis._transactions import may_use, writer_error
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.coordinator.refusals import refuse_transactional_commit
 from groupkeeper.protocol.errors import (
-    NONE,
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
     GroupAuthorizationFailed,
     InvalidGroupId,
     InvalidTxnState,
     KafkaError,
-    TopicAuthorizationFailed,
     TransactionAbortable,
     TransactionalIdAuthorizationFailed,
-    UnknownTopicOrPartition,
 )
 from groupkeeper.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
@@ -50,24 +48,10 @@ def reply(broker: Broker, call: Call) -> RootMessage:
         return refuse(call, TransactionalIdAuthorizationFailed())
     if not may(broker, call, Operation.READ, request.group_id):
         return refuse(call, GroupAuthorizationFailed())
-    answers: dict[str, list[TxnOffsetCommitResponsePartition]] = {}
-    accepted = []
-    for topic in request.topics:
-        code = _check_topic(broker, call, topic.name)
-        known = []
-        for one in topic.partitions:
-            if not code and broker.topics.partition(topic.name, one.partition_index) is not None:
-                known.append(one)
-                continue
-            refusal = TxnOffsetCommitResponsePartition(one.partition_index, code or UnknownTopicOrPartition.code)
-            answers.setdefault(topic.name, []).append(refusal)
-        if known:
-            accepted.append(TxnOffsetCommitRequestTopic(topic.name, known))
-    if accepted:
-        response = _commit(broker, call, _with_topics(request, accepted))
-        for answer in response.topics:
-            answers.setdefault(answer.name, []).extend(answer.partitions)
-    return TxnOffsetCommitResponse(topics=[TxnOffsetCommitResponseTopic(*pair) for pair in answers.items()])
+    refused = _Refused()
+    accepted = [topic for topic, _ in known_topics(broker, call, request.topics, refused)]
+    others = _commit(broker, call, _with_topics(request, accepted)).topics if accepted else ()
+    return TxnOffsetCommitResponse(topics=refused.topics(others))
 
 
 def refuse(call: Call, error: KafkaError) -> TxnOffsetCommitResponse:
@@ -80,12 +64,6 @@ def _refused(call: Call, request: TxnOffsetCommitRequest, error: KafkaError) -> 
         # Old producers fall over the other one.
         error = CoordinatorNotAvailable()
     return refuse_transactional_commit(request, error)
-
-
-def _check_topic(broker: Broker, call: Call, topic: str) -> int:
-    if not may_topic(broker, call, Operation.READ, topic):
-        return TopicAuthorizationFailed.code
-    return NONE if broker.topics.get(topic) is not None else UnknownTopicOrPartition.code
 
 
 def _with_topics(request: TxnOffsetCommitRequest, topics: list[TxnOffsetCommitRequestTopic]) -> TxnOffsetCommitRequest:
@@ -125,3 +103,8 @@ def _admit(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -> None:
         raise error if call.api_version >= _ABORTABLE_SINCE else InvalidTxnState() from error
     except KafkaError as error:
         raise writer_error(error) from error
+
+
+class _Refused(Refused[TxnOffsetCommitResponseTopic]):
+    topic = TxnOffsetCommitResponseTopic
+    partition = TxnOffsetCommitResponsePartition

@@ -1,0 +1,109 @@
+"""What OffsetCommit and TxnOffsetCommit check before they ask the coordinator: whether there is what they commit to."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Protocol, TypeVar
+
+from groupkeeper.broker.authorizer import Operation, ResourceType
+from groupkeeper.protocol.errors import (
+    KafkaError,
+    TopicAuthorizationFailed,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.broker.log.topics import Topic
+
+_READ, _TOPIC = Operation.READ, ResourceType.TOPIC
+
+
+class RequestTopic(Protocol):
+    """A topic of either request."""
+
+    name: str
+    partitions: Sequence[Any]
+
+
+class ResponseTopic(Protocol):
+    """A topic of either response."""
+
+    name: str
+    partitions: Sequence[Any]
+
+
+Q = TypeVar("Q", bound=RequestTopic)
+R = TypeVar("R", bound=ResponseTopic)
+
+
+class Refused(dict[tuple[Any, ...], list[Any]], Generic[R]):
+    """Partitions that are refused before the request to the coordinator, by the fields of the response that identify
+    their topic.
+
+    Attributes:
+        topic, partition: the classes of the response.
+    """
+
+    topic: Callable[..., R]
+    partition: Callable[[int, int], object]
+    _names: tuple[str, ...]
+
+    def __init_subclass__(cls) -> None:
+        cls._names = cls.__dict__["topic"].__slots__[:-1]
+
+    def add(self, topic: RequestTopic | Topic, partitions: Iterable[Any], error: type[KafkaError] | KafkaError) -> None:
+        for one in partitions:
+            self._of(topic).append(type(self).partition(one.partition_index, error.code))
+
+    def topics(self, others: Iterable[R] = ()) -> list[R]:
+        """The answer as Apache Kafka orders it: partitions refused here by topic, then those of the coordinator's
+        response.
+        """
+        for topic in others:
+            self._of(topic).extend(topic.partitions)
+        return [type(self).topic(*names, partitions) for names, partitions in self.items()]
+
+    def _of(self, topic: RequestTopic | Topic | R) -> list[Any]:
+        return self.setdefault(tuple(getattr(topic, name) for name in self._names), [])
+
+
+def known_topics(
+    broker: Broker, call: Call, topics: Iterable[Q], refused: Refused[Any], *, is_by_id: bool = False
+) -> Iterator[tuple[Q, Topic]]:
+    """The topics of a request that the caller may read, each with the topic that it means, and without the partitions
+    that there are not.
+    """
+    for topic in topics:
+        partitions = topic.partitions
+        try:
+            found = _resolve(broker, call, topic, is_by_id=is_by_id)
+        except KafkaError as error:
+            refused.add(topic, partitions, error)
+            continue
+        count = len(found.partitions)
+        for one in partitions:
+            if not 0 <= one.partition_index < count:
+                unknown = [one for one in partitions if not 0 <= one.partition_index < count]
+                refused.add(found, unknown, UnknownTopicOrPartition)
+                topic.partitions = [one for one in partitions if 0 <= one.partition_index < count]
+                break
+        if topic.partitions:
+            yield topic, found
+
+
+def _resolve(broker: Broker, call: Call, topic: Any, *, is_by_id: bool) -> Topic:
+    """An existing topic that the caller may read."""
+    found = broker.topics.by_id(topic.topic_id) if is_by_id else broker.topics.get(topic.name)
+    if is_by_id and found is None:
+        raise UnknownTopicId
+    name = topic.name if found is None else found.name
+    if not broker.authorizer.allows(call, _READ, _TOPIC, name):
+        raise TopicAuthorizationFailed
+    if found is None:
+        raise UnknownTopicOrPartition
+    return found
