@@ -13,7 +13,7 @@ from groupkeeper.client.admin.types import GroupState
 from groupkeeper.live.limits import Limits
 from groupkeeper.live.toml_tables import BadTable, Table, as_names, as_tables, as_text, as_texts, read_toml
 from groupkeeper.operations.selection import Choice, Names
-from groupkeeper.operations.times import parse_length
+from groupkeeper.operations.times import BadDuration, parse_length
 
 
 class Template(StrEnum):
@@ -196,7 +196,12 @@ def _count(value: Any) -> int:
 def _duration_ms(value: Any) -> int:
     if not isinstance(value, str):
         raise ValueError('expected a duration, for example "10m"')
-    length = parse_length(value)
+    try:
+        length = parse_length(value)
+    except BadDuration:
+        raise ValueError(f'expected a duration, for example "10m", not {value!r}') from None
+    if length.seconds < 0:
+        raise ValueError(f"a duration cannot be negative: {value!r}")
     return length.seconds * 1000 + length.nanos // 10**6
 
 

@@ -115,19 +115,31 @@ _MOST_MS = 100 * 365 * 24 * 3600 * 1000
 
 
 def _span_ms(text: str, unit: str) -> int:
-    is_bare = re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) is not None
-    try:
-        length = Duration(0) if is_bare else parse_length(text)
-    except BadDuration:
-        length = Duration(0)
-    length_ms = length.seconds * 1000 + length.nanos // 10**6
-    if is_bare:
-        length_ms = int(float(text) * _MS_BY_UNIT[unit])
-    if not 1 <= length_ms <= _MOST_MS:
-        raise ArgumentTypeError(f"{text!r}: expected a duration, for example 500ms, 30s, 5m, 1h30m, 7d or PT5M")
+    is_bare = re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text) is not None
+    length_ms = float(text) * _MS_BY_UNIT[unit] if is_bare else _length_ms(text)
+    if length_ms is None or not 1 <= length_ms <= _MOST_MS:
+        raise ArgumentTypeError(f"{text!r}: {_why_not(length_ms)}, for example 500ms, 30s, 5m, 1h30m, 7d or PT5M")
     if is_bare:
         complain(f"note: {text} is taken for {text}{unit}: write the unit\n")
-    return length_ms
+    return int(length_ms)
+
+
+def _length_ms(text: str) -> float | None:
+    """None: no duration. One below zero has its sign before it."""
+    sign, size = (-1, text[1:]) if text.startswith("-") else (1, text)
+    try:
+        length = parse_length(size)
+    except BadDuration:
+        return None
+    return sign * (length.seconds * 1000 + length.nanos / 10**6)
+
+
+def _why_not(length_ms: float | None) -> str:
+    if length_ms is None:
+        return "expected a duration"
+    if length_ms < 0:
+        return "a duration cannot be negative"
+    return "a duration must be at least 1ms" if length_ms < 1 else "a duration can be 36500d (100 years) at most"
 
 
 def states(text: str) -> list[GroupState]:
@@ -215,6 +227,8 @@ def datetime_ms(text: str) -> int:
 
 def duration(text: str) -> Duration:
     """A duration back from now."""
+    if (_length_ms(text) or 0) < 0:
+        raise ArgumentTypeError(f"{text!r}: a duration back from now cannot be negative, for example 7d or PT12H")
     try:
         parsed = parse_length(text)
         then_ms = parsed.before_ms(time.time_ns())

@@ -33,10 +33,25 @@ def test_numbers_alone_are_what_they_were_and_told_of(capsys: pytest.CaptureFixt
     ]
 
 
-@pytest.mark.parametrize("text", ["", "0", "0s", "-5s", "soon", "5 s", "1e3", "99999999999999"])
-def test_what_is_no_duration(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match=r"expected a duration, for example 500ms, 30s, 5m, 1h30m, 7d or PT5M"):
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        *[(each, "expected a duration") for each in ("", "soon", "5 s", "1e3", "1w", "-", "-soon", "9" * 12 + "d")],
+        *[(each, "a duration must be at least 1ms") for each in ("0", "0s", "-0s", "0.1ms", "PT0.0001S")],
+        *[(each, "a duration cannot be negative") for each in ("-5", "-5s", "-0.5h", "-PT5M", "PT-5M")],
+        *[(each, "a duration can be 36500d (100 years) at most") for each in ("99999999999999", "36501d")],
+    ],
+)
+def test_what_is_no_duration_is_refused_with_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(ArgumentTypeError) as refused:
         values.span_ms(text)
+    assert str(refused.value) == f"{text!r}: {reason}, for example 500ms, 30s, 5m, 1h30m, 7d or PT5M"
+
+
+@pytest.mark.parametrize("text", ["-7d", "-P7D", "P-7D"])
+def test_a_duration_back_from_now_is_not_negative(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="cannot be negative, for example 7d"):
+        values.duration(text)
 
 
 def test_a_property_wins_over_files_and_contexts(tmp_path: Path) -> None:

@@ -116,8 +116,8 @@ def test_a_traceback_is_shown_only_when_asked_for(
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        ("check --max-time-lag -1m", "argument --max-time-lag: '-1m': expected a duration"),
-        ("groups list --timeout -5s", "argument --timeout: '-5s': expected a duration"),
+        ("check --max-time-lag -1m", "argument --max-time-lag: '-1m': a duration cannot be negative, for"),
+        ("groups list --timeout -5s", "argument --timeout: '-5s': a duration cannot be negative"),
         ("groups describe --context -x g", "there is no context '-x'"),
         ("check --max-time-lag --output json", "argument --max-time-lag: expected one argument"),
         ("check --max-time-lag -h", "argument --max-time-lag: expected one argument"),

@@ -70,7 +70,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ),
         (
             "list --timeout -1",
-            "argument --timeout: '-1': expected a duration, for example 500ms, 30s, 5m, 1h30m, 7d or PT5M",
+            "argument --timeout: '-1': a duration cannot be negative, for example 500ms, 30s, 5m, 1h30m, 7d or PT5M",
         ),
         (
             "list --bootstrap-server localhost",
