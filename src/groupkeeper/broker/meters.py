@@ -70,9 +70,11 @@ class Timing:
         self._spent_before_ns = 0
         self._spent_ns = 0
 
-    def record(self, duration_ns: int, now_ns: int) -> None:
+    def record(self, since_ns: int, now_ns: int) -> None:
+        """Something ended that began at `since_ns`."""
         if now_ns - self._started_ns >= _WINDOW_NS:
             self._turn(now_ns)
+        duration_ns = now_ns - since_ns
         self._spent_ns += duration_ns
         micros = duration_ns // 1000
         if micros > _LARGEST_EXACT:
@@ -151,21 +153,6 @@ class GroupMeters:
         self.flushing = Timing(now_ns)
         self.loading = Timing(now_ns)
 
-    def worked(self, since_ns: int) -> None:
-        """An operation ended that began at `since_ns`."""
-        now_ns = perf_counter_ns()
-        self.processing.record(now_ns - since_ns, now_ns)
-
-    def flushed(self, since_ns: int) -> None:
-        """An append ended that began at `since_ns`."""
-        now_ns = perf_counter_ns()
-        self.flushing.record(now_ns - since_ns, now_ns)
-
-    def loaded(self, since_ns: int) -> None:
-        """A partition was read that was begun at `since_ns`."""
-        now_ns = perf_counter_ns()
-        self.loading.record(now_ns - since_ns, now_ns)
-
 
 class ShareMeters:
     """What the share coordinators record.
@@ -182,8 +169,7 @@ class ShareMeters:
         self.writing = Timing(now_ns)
         self.last_pruned: dict[tuple[str, int], int] = {}
 
-    def wrote(self, since_ns: int) -> None:
+    def wrote(self, since_ns: int, now_ns: int) -> None:
         """A write ended that began at `since_ns`."""
-        now_ns = perf_counter_ns()
-        self.writing.record(now_ns - since_ns, now_ns)
+        self.writing.record(since_ns, now_ns)
         self.writes.record(1, now_ns)

@@ -17,7 +17,7 @@ from google_crc32c import value as crc32c
 from groupkeeper.protocol.compression import CODECS, MAX_DECOMPRESSED, CorruptRecord, compress, decompress
 from groupkeeper.protocol.message_set import legacy_header, read_legacy_records
 from groupkeeper.protocol.record import BatchHeader, Record
-from groupkeeper.protocol.zigzag import SIGNED, read_zigzag, zigzag
+from groupkeeper.protocol.zigzag import SIGNED, ZIGZAG, read_zigzag
 
 __all__ = [
     "HEADER_SIZE",
@@ -268,15 +268,15 @@ def write_pairs(
     """
     if not pairs:
         raise ValueError("a batch has at least one record")
-    varint = zigzag
+    varint = ZIGZAG
     count = 0
     body = bytearray()
     for key, value in pairs:
         if value is None:
-            record = b"".join((b"\0\0", varint(count), varint(len(key)), key, b"\1\0"))
+            record = b"".join((b"\0\0", varint[count], varint[len(key)], key, b"\1\0"))
         else:
-            record = b"".join((b"\0\0", varint(count), varint(len(key)), key, varint(len(value)), value, b"\0"))
-        body += varint(len(record))
+            record = b"".join((b"\0\0", varint[count], varint[len(key)], key, varint[len(value)], value, b"\0"))
+        body += varint[len(record)]
         body += record
         count += 1
     attributes = is_transactional << 4
@@ -290,31 +290,31 @@ def write_pairs(
 
 
 def _write_records(records: Sequence[Record], deltas: Sequence[int], places: Sequence[int]) -> bytes:
-    varint = zigzag
+    varint = ZIGZAG
     out = bytearray()
     for record, delta, place in zip(records, deltas, places, strict=True):
         key, value = record.key, record.value
         body = b"".join(
             (
                 b"\x00",
-                varint(delta),
-                varint(place),
-                b"\x01" if key is None else varint(len(key)) + key,
-                b"\x01" if value is None else varint(len(value)) + value,
+                varint[delta],
+                varint[place],
+                b"\x01" if key is None else varint[len(key)] + key,
+                b"\x01" if value is None else varint[len(value)] + value,
                 _write_headers(record.headers) if record.headers else b"\x00",
             )
         )
-        out += varint(len(body))
+        out += varint[len(body)]
         out += body
     return bytes(out)
 
 
 def _write_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
-    parts = [zigzag(len(headers))]
+    parts = [ZIGZAG[len(headers)]]
     for name, value in headers:
         encoded = name.encode()
-        parts += (zigzag(len(encoded)), encoded)
-        parts += (b"\x01",) if value is None else (zigzag(len(value)), value)
+        parts += (ZIGZAG[len(encoded)], encoded)
+        parts += (b"\x01",) if value is None else (ZIGZAG[len(value)], value)
     return b"".join(parts)
 
 

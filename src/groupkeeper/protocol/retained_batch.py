@@ -10,7 +10,7 @@ from google_crc32c import value as crc32c
 
 from groupkeeper.protocol.compression import CODECS, CorruptRecord, compress, decompress
 from groupkeeper.protocol.record_batch import HEADER_SIZE
-from groupkeeper.protocol.zigzag import SIGNED, read_zigzag, zigzag
+from groupkeeper.protocol.zigzag import SIGNED, ZIGZAG, read_zigzag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,6 +148,6 @@ def _shifted(body: bytes, entries: Sequence[Entry], shift: int) -> bytes:
     parts: list[bytes] = []
     for entry in entries:
         # The record's own attributes have no meaning yet.
-        record = b"\x00" + zigzag(entry.delta + shift) + body[entry.rest : entry.end]
-        parts += (zigzag(len(record)), record)
+        record = b"\x00" + ZIGZAG[entry.delta + shift] + body[entry.rest : entry.end]
+        parts += (ZIGZAG[len(record)], record)
     return b"".join(parts)

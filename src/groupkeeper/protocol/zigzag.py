@@ -30,12 +30,8 @@ def read_zigzag(buf: bytes, pos: int) -> tuple[int, int]:
     raise CorruptRecord("varint longer than 64 bits")
 
 
-def zigzag(value: int) -> bytes:
-    """The varint of an integer of at most 64 bits."""
-    return _TABLE[value] if 0 <= value < _TABLE_SIZE else _zigzag(value)
-
-
 def _zigzag(value: int) -> bytes:
+    """The varint of an integer of at most 64 bits."""
     value = value << 1 if value >= 0 else (-value << 1) - 1
     if 0x80 <= value < 0x4000:
         return bytes((value & 0x7F | 0x80, value >> 7))
@@ -47,5 +43,10 @@ def _zigzag(value: int) -> bytes:
     return bytes(out)
 
 
-_TABLE = [_zigzag(value) for value in range(_TABLE_SIZE)]
-"""Most lengths of records, keys and values."""
+class _Zigzags(dict[int, bytes]):
+    def __missing__(self, value: int) -> bytes:
+        return _zigzag(value)
+
+
+ZIGZAG = _Zigzags((value, _zigzag(value)) for value in range(_TABLE_SIZE))
+"""The varint of every integer; those of most lengths of records, keys and values are made already."""

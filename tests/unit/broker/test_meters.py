@@ -27,12 +27,12 @@ def test_times_have_percentiles() -> None:
     times = timing.read(0)
     assert (times.maximum_ms, times.average_ms, times.percentile_ms(0.5)) == (0, 0, 0)
     for number in range(1, 101):
-        timing.record(number * MS, S)
+        timing.record(S - number * MS, S)
     times = timing.read(2 * S)
     assert times.maximum_ms == pytest.approx(100, rel=0.002)
     assert times.average_ms == pytest.approx(50.5, rel=0.002)
     assert [times.percentile_ms(share) for share in (0.5, 0.95, 0.99)] == pytest.approx([50, 95, 99], rel=0.002)
-    timing.record(5 * MS, 31 * S)
+    timing.record(31 * S - 5 * MS, 31 * S)
     assert timing.read(59 * S).maximum_ms == pytest.approx(100, rel=0.002)
     assert timing.read(61 * S).maximum_ms == pytest.approx(5, rel=0.002)
     assert timing.read(300 * S).maximum_ms == 0
@@ -41,10 +41,10 @@ def test_times_have_percentiles() -> None:
 def test_times_are_counted_and_summed_over_two_windows() -> None:
     timing = Timing(0)
     for _ in range(60):
-        timing.record(100 * MS, S)
+        timing.record(S - 100 * MS, S)
     assert timing.per_second(10 * S) == pytest.approx(60 / 40)
     assert timing.share(10 * S) == pytest.approx(6 / 40)
-    timing.record(3 * S, 31 * S)
+    timing.record(28 * S, 31 * S)
     assert timing.per_second(40 * S) == pytest.approx(61 / 40)
     assert timing.share(40 * S) == pytest.approx(9 / 40)
     assert timing.share(61 * S) == pytest.approx(3 / 31)
@@ -54,5 +54,5 @@ def test_times_are_counted_and_summed_over_two_windows() -> None:
 def test_times_take_little_memory() -> None:
     timing = Timing(0)
     for number in range(200_000):
-        timing.record(number * 100_000, 0)
+        timing.record(-number * 100_000, 0)
     assert len(timing._now) < 10_000

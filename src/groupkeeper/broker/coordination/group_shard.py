@@ -65,7 +65,7 @@ class Shard(HostedShard["Record"]):
         do_share_work: Callable[[Work], Awaitable[ShareErrors]] | None = None,
     ) -> None:
         """`do_share_work` gives work to the share coordinator, and returns what of it failed; None without one."""
-        super().__init__(log, CODECS[codec], meters.flushed)
+        super().__init__(log, CODECS[codec], meters.flushing.record)
         self.coordinator = Coordinator(settings)
         self._now_ms = now_ms
         self._meters = meters
@@ -107,7 +107,7 @@ class Shard(HostedShard["Record"]):
         began_ns = perf_counter_ns()
         await super().load()
         if self.failure is None:
-            self._meters.loaded(began_ns)
+            self._meters.loading.record(began_ns, perf_counter_ns())
 
     def _resume(self) -> None:
         now_ms = self._now_ms()
@@ -164,7 +164,7 @@ class Shard(HostedShard["Record"]):
         began_ns = perf_counter_ns()
         now_ms = self._now_ms()
         result = self._settle(self.coordinator.handle(call, now_ms), call, now_ms)
-        self._meters.worked(began_ns)
+        self._meters.processing.record(began_ns, perf_counter_ns())
         return result
 
     def _look_up(self, lookup: RegexLookup, may_describe: Callable[[str], bool]) -> None:
@@ -232,7 +232,7 @@ class Shard(HostedShard["Record"]):
         began_ns = perf_counter_ns()
         now_ms = self._now_ms()
         self._settle(self.coordinator.expire(timer, now_ms), timer, now_ms)
-        self._meters.worked(began_ns)
+        self._meters.processing.record(began_ns, perf_counter_ns())
 
     def _settle(self, result: Result, cause: Call | TimerKey | RegexLookup | Work | None, now_ms: int) -> Result:
         """Makes a result happen; returns what did, which is another one when its records can't be appended."""

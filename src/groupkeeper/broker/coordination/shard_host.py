@@ -65,9 +65,11 @@ class HostedShard(Generic[R]):
     RECORDS_PER_TURN = 500
 
     def __init__(
-        self, log: PartitionLog, compression: str = "none", on_appended: Callable[[int], None] | None = None
+        self, log: PartitionLog, compression: str = "none", on_appended: Callable[[int, int], None] | None = None
     ) -> None:
-        """`on_appended` is called after each batch, with the time of `perf_counter_ns` at which its append began."""
+        """`on_appended` is called after each batch, with the times of `perf_counter_ns` at which its append began and
+        ended.
+        """
         self.log = log
         self._compression = compression
         self._on_appended = on_appended
@@ -191,7 +193,7 @@ class HostedShard(Generic[R]):
                 refusal = error
             else:
                 if self._on_appended is not None:
-                    self._on_appended(began_ns)
+                    self._on_appended(began_ns, perf_counter_ns())
                 producer_id = -1 if transaction is None else transaction.producer_id
                 for offset, self.record in enumerate(records, first):
                     self._apply(self.record, offset, producer_id)
