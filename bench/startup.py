@@ -72,9 +72,9 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     starts = [run.ready_ms for run in runs]
     last = runs[-1]
-    print(f"broker: ready after {statistics.median(starts):.0f} ms (best {min(starts):.0f}), target 400")
+    print(f"broker: ready after {statistics.median(starts):.0f} ms (best {min(starts):.0f}), aim 250")
     if last.cpu_ms is not None and last.resident_mb is not None:
-        print(f"broker: {last.cpu_ms:.0f} ms CPU until then, {last.resident_mb:.1f} MB resident at rest, target 40")
+        print(f"broker: {last.cpu_ms:.0f} ms CPU until then, {last.resident_mb:.1f} MB resident at rest, aim 32")
     bare = min(cpu_ms([sys.executable, "-c", "pass"]) for _ in range(RUNS))
     version = min(cpu_ms([str(COMMANDS / "kafka-consumer-groups"), "--version"]) for _ in range(RUNS))
     print(f"kafka-consumer-groups --version: {version:.0f} ms CPU, of which Python itself {bare:.0f}")
