@@ -2,6 +2,8 @@
 
 The same clients measure both in the same run, where `tools/apache_kafka.py` can start the other. CPU time is the
 broker's. Apache's runs with 1 GB of heap and the other settings of its own start script.
+
+`BROKER_ONLY_COMMITS=1` measures only how long commits take, in `BROKER_ROUNDS` rounds (default 5).
 """
 
 import asyncio
@@ -41,7 +43,8 @@ TOPIC = "bench-broker"
 GROUP = "bench-broker"
 CLIENTS = 50
 COMMITS_OF_EACH = 200
-ROUNDS = 5
+ROUNDS = int(os.environ.get("BROKER_ROUNDS", "5"))
+ONLY_COMMITS = bool(os.environ.get("BROKER_ONLY_COMMITS"))
 PATIENCE_S = 60.0
 
 
@@ -238,6 +241,8 @@ def measure_latency(brokers: Sequence[tuple[str, str, int]]) -> None:
 
 
 def measure(name: str, address: str, pid: int) -> None:
+    if ONLY_COMMITS:
+        return
     measure_records(name, address, pid)
     asyncio.run(measure_requests(name, address, pid))
 
