@@ -165,12 +165,14 @@ def test_versions_are_kept_for_a_time_and_rows_for_days(directory: Directory, mo
     assert versions(directory, LAG) >= 2
     lake = open_lake(directory.spark, directory.place, directory.root.absolute().as_uri())
     commits = directory.there(COMMITS)
-    lake.tidy(COMMITS, 0)
-    lake.tidy(LAG, 0)
+    for table in (COMMITS, LAG):
+        mark = lake.mark(table)
+        assert mark is not None
+        lake.tidy(table, mark, 0)
     if directory.place.format == "iceberg":
         assert versions(directory, LAG) == 1
     directory.check()
-    lake.forget(COMMITS, 1)
+    lake.remove(COMMITS, f"{DAY} < date_sub(current_date(), 1)")
     assert directory.there(COMMITS) == commits
     monkeypatch.setattr("groupkeeper.pipeline.storage.mirror._TIDY_MS", 0)
     directory.commit_some()

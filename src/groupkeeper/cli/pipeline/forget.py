@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from groupkeeper.cli.framework.clusters import add_output, print_report
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.reports import Column, Page, Problem, Shape
-from groupkeeper.cli.pipeline.family import add_directory, add_owners
-from groupkeeper.cli.pipeline.parts import import_part
+from groupkeeper.cli.pipeline.family import add_directory, add_owners, add_spark
+from groupkeeper.cli.pipeline.lake import settings_of
+from groupkeeper.cli.pipeline.parts import import_job, import_part
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.pipeline.governance.forget import Forgotten
 
@@ -23,9 +27,9 @@ FORGOTTEN = Shape(
     "pipeline-forget",
     "tables",
     [
-        Column("table", "the table; what refreshes carry over is named as its folder"),
+        Column("table", "the table; what refreshes carry over and the tables of a lake are named as their folders"),
         Column("rows", "how many rows of it are of the groups"),
-        Column("files", "in how many of its files"),
+        Column("files", "in how many of its files; of a lake's tables that is not known"),
     ],
 )
 
@@ -41,7 +45,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
     does = parser.add_mutually_exclusive_group()
     does.add_argument("--execute", action="store_true", help="take the rows out; without it they are only counted")
     does.add_argument("--dry-run", action="store_true", help="only count them; the default")
+    parser.add_argument(
+        "--purge", action="store_true",
+        help="with --execute, where tables of a lake follow: remove all earlier versions of them, which have the rows",
+    )  # fmt: skip
     add_output(parser)
+    add_spark(parser)
 
 
 def _run(options: Namespace) -> int:
@@ -51,26 +60,49 @@ def _run(options: Namespace) -> int:
         options.refuse("which groups? name them, or give --owner OWNER with --owners FILE")
     if options.owner is not None and not options.owners:
         options.refuse("argument --owner: which groups are theirs is in the file of owners: give --owners FILE")
+    if options.purge and not options.execute:
+        options.refuse("argument --purge: it removes earlier versions: give --execute, too")
     try:
         module = import_part("governance.forget")
         wanted = module.Wanted(tuple(options.groups), options.owner, tuple(options.owners), options.cluster)
-        found = module.forget(options.tables, wanted, execute=options.execute)
+        found = module.forget(
+            options.tables, wanted, execute=options.execute, purge=options.purge, session=lambda: _session(options)
+        )
     except SourceError as error:
         return print_report(options, FORGOTTEN, Page(problems=[Problem("REFUSED", str(error))]))
-    rows = [{"table": name, "rows": count, "files": found.files[name]} for name, count in sorted(found.rows.items())]
+    rows = [
+        {"table": name, "rows": count, "files": found.files.get(name)} for name, count in sorted(found.rows.items())
+    ]
     return print_report(options, FORGOTTEN, Page(rows, (), _remarks(options, found), {"executed": options.execute}))
+
+
+def _session(options: Namespace) -> AbstractContextManager[Any]:
+    """Spark, for the tables of a lake."""
+    settings = settings_of(options)
+    session: Callable[..., AbstractContextManager[Any]] = import_job("running").session
+    return session("forget", master=options.master, remote=options.remote, settings=settings, is_short=True)
 
 
 def _remarks(options: Namespace, found: Forgotten) -> list[str]:
     if not found.rows:
-        return ["no table has rows of such a group"]
+        return ["no table has rows of such a group", *_versions(options, found)]
     more = len(found.groups) - _SHOWN
     names = ", ".join(found.groups[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
     remarks = [f"groups: {names}"]
     if not options.execute:
         remarks.append("nothing is changed: add --execute to take these rows out")
+    remarks += _versions(options, found)
     remarks += [f"{page} names them, too: make it again, or remove it" for page in found.pages]
     return remarks
+
+
+def _versions(options: Namespace, found: Forgotten) -> list[str]:
+    if found.version_hours is None or not options.execute:
+        return []
+    if options.purge:
+        return ["all earlier versions of the lake's tables are removed"]
+    kept = f"kept for {found.version_hours:g} hours"
+    return [f"earlier versions of the lake's tables, {kept}, may have such rows: --purge removes all of them now"]
 
 
 FORGET = Command(
@@ -78,7 +110,9 @@ FORGET = Command(
     _run,
     "Take all rows of groups out of the tables in DIR: out of the history, of all tables made of it, and of what "
     "refreshes carry over, in one step; files that have such rows are written again. No run may write to DIR "
-    "meanwhile. A group that still exists comes back with what it commits from then on.",
+    "meanwhile. A group that still exists comes back with what it commits from then on. Where tables of Delta Lake or "
+    "Apache Iceberg follow, Spark takes the rows out of them, too; their earlier versions have them until --purge, or "
+    "until they are removed with age.",
     """\
 example:
   groupkeeper pipeline forget 'team-a-*' --tables tables

@@ -1,4 +1,4 @@
-"""Rows of groups, taken out of the history and of every table made of it, without Spark."""
+"""Rows of groups, taken out of the history and of every table made of it. Only a lake's tables need Spark."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import fnmatch
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +22,11 @@ from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, OWNERS, REJECTS,
 from groupkeeper.pipeline.tables.state import CARRIED
 from groupkeeper.protocol.primitives import varint
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from groupkeeper.pipeline.governance.lake_rows import LakeRows
+
 __all__ = ["Forgotten", "Wanted", "forget"]
 
 _STAGING = f"{ROOT}/staging"
@@ -28,6 +34,11 @@ _PLACE = ("cluster", "log_partition", "log_offset")
 _GROUP = "group_id"
 _RAW = ("raw_key", "raw_value")
 _HISTORY = (COMMITS, GROUP_RECORDS)
+_WHY_NOT = {
+    True: "no tables of a lake follow its own, so there are no earlier versions to remove",
+    False: "tables of a lake follow its own: give a session of Spark, which takes the rows out of them",
+}
+"""By whether earlier versions are to be removed."""
 
 
 class Wanted(NamedTuple):
@@ -48,7 +59,7 @@ class Wanted(NamedTuple):
 
 
 class Forgotten(NamedTuple):
-    """The groups, how many rows they had by table, and in how many files."""
+    """The groups, how many rows they had by table, and in how many files, which are not known of a lake's tables."""
 
     groups: list[str]
     rows: dict[str, int]
@@ -56,12 +67,20 @@ class Forgotten(NamedTuple):
     pages: list[str]
     """Files beside the tables that name groups, too."""
 
+    version_hours: float | None = None
+    """For so long earlier versions of a lake's tables can be read, which have the rows; None: no lake follows."""
+
 
 Mask = Callable[[pa.RecordBatch], pa.Array]
 
 
-def forget(directory: str, wanted: Wanted, *, execute: bool = False) -> Forgotten:
-    """Take out the rows of these groups: all tables in one step. Without `execute` nothing is changed.
+def forget(
+    directory: str, wanted: Wanted, *, execute: bool = False, purge: bool = False,
+    session: Callable[[], AbstractContextManager[SparkSession]] | None = None,
+) -> Forgotten:  # fmt: skip
+    """Take out the rows of these groups: all tables of the directory in one step, then those of a lake that follow,
+    each by a commit of its format. Without `execute` nothing is changed. `purge`: all earlier versions of the lake's
+    tables are removed, too. `session` starts Spark where a lake follows.
 
     Raises SourceError when it cannot be done there, or another run writes to the directory.
     """
@@ -75,19 +94,27 @@ def forget(directory: str, wanted: Wanted, *, execute: bool = False) -> Forgotte
         with files.lock():
             ledger = Ledger(files, directory)
             files.clean(_STAGING, _STAGING)  # what killed runs have written aside may have the groups, too
-            if ledger.lake is not None:
-                raise SourceError(
-                    f"{directory}: tables of {ledger.lake['format']} follow its own, which have the rows in earlier "
-                    "versions, too: delete them there by DELETE FROM, remove those versions, and begin a new directory"
-                )
-            return _Forgetting(root, files, ledger, wanted).run(execute=execute)
+            if ledger.lake is None or session is None:
+                if purge or ledger.lake is not None:
+                    raise SourceError(f"{directory}: {_WHY_NOT[purge]}")
+                return _Forgetting(root, files, ledger, wanted).run(execute=execute)
+            with session() as spark:
+                from groupkeeper.pipeline.governance.lake_rows import LakeRows
+
+                lake = LakeRows(spark, directory, files)
+                found = _Forgetting(root, files, lake.ledger, wanted, lake).run(execute=execute)
+                if execute and purge:
+                    lake.purge()
+                return found._replace(version_hours=lake.version_hours)
     except OSError as error:
         raise SourceError(f"{directory} cannot be changed: {error.strerror or error}") from error
 
 
 class _Forgetting:
-    def __init__(self, root: Path, files: LocalFiles, ledger: Ledger, wanted: Wanted) -> None:
-        self._root, self._files, self._ledger, self._wanted = root, files, ledger, wanted
+    def __init__(
+        self, root: Path, files: LocalFiles, ledger: Ledger, wanted: Wanted, lake: LakeRows | None = None
+    ) -> None:  # fmt: skip
+        self._root, self._files, self._ledger, self._wanted, self._lake = root, files, ledger, wanted, lake
         self._tables = [table for table in (*TABLES, *CARRIED) if ledger.has(table.name)]
 
     def run(self, *, execute: bool) -> Forgotten:
@@ -95,6 +122,7 @@ class _Forgetting:
         found = Forgotten(sorted(groups), {}, {}, self._pages(groups))
         if not groups:
             return found
+        in_lake = {} if self._lake is None else self._lake.choose(groups, _needles(groups), self._wanted.cluster)
         masks = {table.name: mask for table in self._tables if (mask := self._mask(table, groups)) is not None}
         places: list[pa.Table] = []
         changed: dict[str, dict[str, int]] = {}
@@ -107,14 +135,18 @@ class _Forgetting:
                 for batch in _batches(path, self._columns(table)):
                     chosen = mask(batch)
                     hit += pc.sum(chosen).as_py() or 0
-                    if table in _HISTORY:
+                    if table in _HISTORY and not (self._lake and self._lake.has(table, name)):
                         places.append(pa.Table.from_batches([batch.select(list(_PLACE))]).filter(chosen))
                 if hit:
                     changed.setdefault(table.name, {})[name] = hit
         for name, own in changed.items():
             found.rows[name], found.files[name] = sum(own.values()), len(own)
-        if execute and changed:
-            self._execute(changed, masks, places)
+        found.rows.update(in_lake)
+        if execute and (changed or in_lake):
+            counts = _counts(places, {} if self._lake is None else self._lake.by_partition())
+            self._execute(changed, masks, counts)
+            if self._lake is not None:
+                self._lake.remove()
         return found
 
     def _groups(self) -> set[str]:
@@ -128,6 +160,8 @@ class _Forgetting:
                 for batch in _batches(self._root / table.name / file, [name]):
                     if batch.num_columns:
                         found.update(batch[name].unique().to_pylist())
+        if self._lake is not None:
+            found |= self._lake.groups(self._wanted.has)
         named = {
             each for each in self._wanted.patterns if not set("*?[") & set(each)
         }  # records may have it in their bytes
@@ -169,7 +203,7 @@ class _Forgetting:
     def _rejected(self, groups: set[str]) -> set[tuple[str, int, int]]:
         """The places of records that could not be decoded and have one of the names in them."""
         needles = _needles(groups)
-        found = set()
+        found = set() if self._lake is None else self._lake.rejected()
         for file in self._ledger.files(GROUP_RECORDS.name):
             for batch in _batches(self._root / GROUP_RECORDS.name / file, [*_PLACE, *_RAW]):
                 for row in batch.filter(pc.is_valid(batch["raw_key"])).to_pylist():
@@ -179,8 +213,9 @@ class _Forgetting:
         return found
 
     def _execute(
-        self, changed: Mapping[str, Mapping[str, int]], masks: Mapping[str, Mask], places: Sequence[pa.Table]
-    ) -> None:
+        self, changed: Mapping[str, Mapping[str, int]], masks: Mapping[str, Mask],
+        counts: Mapping[str, Mapping[int, int]],
+    ) -> None:  # fmt: skip
         staging = f"{_STAGING}/{uuid.uuid4().hex}"
         directories: dict[str, str] = {}
         renamed: dict[str, dict[str, str]] = {}
@@ -197,7 +232,7 @@ class _Forgetting:
                 renamed.setdefault(table.name, {})[name] = new
                 _rewrite(self._root / table.name / name, self._root / aside / new, table, masks[table.name])
             directories[table.name] = aside
-        self._ledger.forget(directories, renamed, _counts(places))
+        self._ledger.forget(directories, renamed, counts)
         self._files.remove(staging)
 
     def _pages(self, groups: Iterable[str]) -> list[str]:
@@ -243,9 +278,9 @@ def _rewrite(source: Path, target: Path, table: Table, mask: Mask) -> None:
         os.fsync(written.fileno())
 
 
-def _counts(places: Sequence[pa.Table]) -> dict[str, dict[int, int]]:
+def _counts(places: Sequence[pa.Table], more: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, int]]:
     """How many rows of the history go, by cluster and partition of the offsets topic."""
-    found: dict[str, dict[int, int]] = {}
+    found = {cluster: dict(own) for cluster, own in more.items()}
     for rows in places:
         for cluster, number in zip(rows["cluster"].to_pylist(), rows["log_partition"].to_pylist(), strict=True):
             own = found.setdefault(cluster, {})

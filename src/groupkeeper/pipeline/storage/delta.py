@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Mapping
+
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.storage.lake import DAY, OPEN, Mark, Place, Replaced, foreign, partitions
+from groupkeeper.pipeline.storage.lake import MARK, OPEN, Mark, Place, Replaced, foreign, partitions
 from groupkeeper.pipeline.tables import Table
 
 __all__ = ["DeltaLake"]
 
 _LOOKED_AT = 100
 """Commits among which one of ours is expected: others are those of `tidy` and of people."""
+
+
+_VACUUM = {
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
+}
+"""The versions that are kept are the caller's choice. Directories are listed by so many tasks; Spark's default would be
+10,000 for each table, which took 40 s where there were four directories.
+"""
 
 
 class DeltaLake:
@@ -35,6 +47,9 @@ class DeltaLake:
         for row in commits.select("userMetadata").collect():  # the last one is the first
             if (found := Mark.of(row.userMetadata)) is not None:
                 return found
+        kept = self._spark.sql(f"SHOW TBLPROPERTIES {self._name(table)} ('{MARK}')").collect()
+        if (found := Mark.of(kept[0].value)) is not None:
+            return found
         raise foreign(self._name(table))
 
     def write(self, frame: DataFrame, table: Table, mark: Mark, replaced: Replaced) -> None:
@@ -61,16 +76,26 @@ class DeltaLake:
     def read(self, table: Table) -> DataFrame:
         return self._spark.table(self._name(table)).select(*table.names)
 
-    def tidy(self, table: Table, keep_hours: float) -> None:
+    def tidy(self, table: Table, mark: Mark, keep_hours: float) -> None:
         name = self._name(table)
+        self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{MARK}' = '{mark.text}')")
         self._spark.sql(f"OPTIMIZE {name}")
-        key = "spark.databricks.delta.retentionDurationCheck.enabled"
-        self._spark.conf.set(key, "false")  # the versions that are kept are the caller's choice
-        self._spark.sql(f"VACUUM {name} RETAIN {keep_hours:g} HOURS")
-        self._spark.conf.unset(key)
+        with self._set(_VACUUM):
+            self._spark.sql(f"VACUUM {name} RETAIN {keep_hours:g} HOURS")
 
-    def forget(self, table: Table, keep_days: int) -> None:
-        self._spark.sql(f"DELETE FROM {self._name(table)} WHERE {DAY} < date_sub(current_date(), {keep_days})")
+    def remove(self, table: Table, condition: str) -> None:
+        self._spark.sql(f"DELETE FROM {self._name(table)} WHERE {condition}")
+
+    @contextlib.contextmanager
+    def _set(self, settings: Mapping[str, str]) -> Iterator[None]:
+        before = {key: self._spark.conf.get(key, None) for key in settings}
+        for key, value in settings.items():
+            self._spark.conf.set(key, value)
+        try:
+            yield
+        finally:
+            for key, known in before.items():
+                self._spark.conf.unset(key) if known is None else self._spark.conf.set(key, known)
 
     def _path(self, table: Table) -> str:
         return f"{self._root}/{table.name}"

@@ -7,7 +7,7 @@ import zlib
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.storage.lake import DAY, OPEN, Mark, Place, Replaced, foreign, partitions
+from groupkeeper.pipeline.storage.lake import MARK, OPEN, Mark, Place, Replaced, foreign, partitions
 from groupkeeper.pipeline.tables import Table
 
 __all__ = ["CATALOG", "IcebergLake"]
@@ -54,6 +54,9 @@ class IcebergLake:
         for row in summaries.collect():
             if (found := Mark.of(row.mark)) is not None:
                 return found
+        kept = self._spark.sql(f"SHOW TBLPROPERTIES {self._name(table)} ('{MARK}')").collect()
+        if (found := Mark.of(kept[0].value)) is not None:
+            return found
         raise foreign(self._name(table))
 
     def write(self, frame: DataFrame, table: Table, mark: Mark, replaced: Replaced) -> None:
@@ -79,7 +82,8 @@ class IcebergLake:
     def read(self, table: Table) -> DataFrame:
         return self._spark.table(self._name(table)).select(*table.names)
 
-    def tidy(self, table: Table, keep_hours: float) -> None:
+    def tidy(self, table: Table, mark: Mark, keep_hours: float) -> None:
+        self._spark.sql(f"ALTER TABLE {self._name(table)} SET TBLPROPERTIES ('{MARK}' = '{mark.text}')")
         name = f"{self._prefix}`{table.name}`"
         before = f"current_timestamp() - INTERVAL {round(keep_hours * 3600)} SECONDS"
         until = self._spark.sql(f"SELECT CAST({before} AS STRING)").collect()[0][0]
@@ -88,8 +92,8 @@ class IcebergLake:
         if table.day_of is not None:
             self._spark.sql(f"{call}.rewrite_data_files(table => '{name}')")
 
-    def forget(self, table: Table, keep_days: int) -> None:
-        self._spark.sql(f"DELETE FROM {self._name(table)} WHERE {DAY} < date_sub(current_date(), {keep_days})")
+    def remove(self, table: Table, condition: str) -> None:
+        self._spark.sql(f"DELETE FROM {self._name(table)} WHERE {condition}")
 
     def _name(self, table: Table) -> str:
         return f"`{self._catalog}`.{self._prefix}`{table.name}`"

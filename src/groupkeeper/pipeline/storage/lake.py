@@ -20,6 +20,7 @@ from groupkeeper.pipeline.tables import Table
 __all__ = [
     "DAY",
     "FORMATS",
+    "MARK",
     "OPEN",
     "Lake",
     "Mark",
@@ -33,6 +34,9 @@ __all__ = [
 FORMATS = ("parquet", "delta", "iceberg")
 DAY = "day"
 """A column that tables of a lake have where they grow: the day (UTC) of Table.day_of."""
+
+MARK = "groupkeeper.mark"
+"""A property of a lake's tables: the mark of a commit that `tidy` may have removed."""
 
 OPEN = "is_open"
 """Of tables that rows are added to: rows that the next refresh replaces have it true."""
@@ -49,6 +53,12 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         return self.format if self.catalog is None else f"{self.format} tables {self.catalog}.{self.namespace}"
+
+    def name_of(self, table: Table) -> str:
+        """What a person calls a table there."""
+        return (
+            f"{self.format}/{table.name}" if self.catalog is None else f"{self.catalog}.{self.namespace}.{table.name}"
+        )
 
 
 class Replaced(Enum):
@@ -86,8 +96,8 @@ class Lake(Protocol):
     """Tables of one format at one place. What Spark raises passes."""
 
     def mark(self, table: Table) -> Mark | None:
-        """Of the table's last commit by a run; None: there is no such table. Raises SourceError when there is one that
-        no run has written.
+        """Of the table's last commit by a run, or the one that `tidy` was given; None: there is no such table. Raises
+        SourceError when there is one that no run has written.
         """
 
     def write(self, frame: DataFrame, table: Table, mark: Mark, replaced: Replaced) -> None:
@@ -98,11 +108,13 @@ class Lake(Protocol):
     def read(self, table: Table) -> DataFrame:
         """All rows, with the table's own columns."""
 
-    def tidy(self, table: Table, keep_hours: float) -> None:
-        """Make few files of small ones, and remove those of versions that are older than that."""
+    def tidy(self, table: Table, mark: Mark, keep_hours: float) -> None:
+        """Make few files of small ones, and remove those of versions that are older than that. The table's `mark` is
+        kept, as the version that has it may be removed, too.
+        """
 
-    def forget(self, table: Table, keep_days: int) -> None:
-        """Remove rows of days that are longer ago, of a table that grows."""
+    def remove(self, table: Table, condition: str) -> None:
+        """Remove the rows of which the condition (SQL) is true, in one commit. Earlier versions keep them."""
 
 
 def partitions(table: Table, *, has_open: bool) -> list[str]:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.storage.lake import OPEN, Lake, Mark, Place, Replaced, shaped
+from groupkeeper.pipeline.storage.lake import DAY, OPEN, Lake, Mark, Place, Replaced, shaped
 from groupkeeper.pipeline.storage.ledger import Ledger, number_of
 from groupkeeper.pipeline.tables import TABLES, Table
 
@@ -106,6 +106,35 @@ class Mirror:
         except SourceError:
             return 0
 
+    def tables(self) -> list[Table]:
+        """Those that the lake has. Raises SourceError as `reached`."""
+        return [table for table in TABLES if self.reached(table) is not None]
+
+    def name_of(self, table: Table) -> str:
+        """What a person calls the lake's table."""
+        return self._place.name_of(table)
+
+    def read(self, table: Table) -> DataFrame:
+        """The rows of a table that the lake has."""
+        return self._lake.read(table)
+
+    def remove(self, table: Table, condition: str) -> None:
+        """Take out of the lake's table the rows of which the condition (SQL) is true."""
+        self._ledger.check_lock()
+        self._lake.remove(table, condition)
+
+    def tidy(self, table: Table, keep_hours: float) -> None:
+        """Make few files of the lake's table, and remove its versions that are older than that."""
+        mark = self._mark(table)
+        assert mark is not None
+        self._ledger.check_lock()
+        self._lake.tidy(table, mark, keep_hours)
+
+    @property
+    def version_hours(self) -> float:
+        """How long versions of the lake's tables can be gone back to."""
+        return self._keeping.version_hours
+
     def aged(self) -> dict[str, list[str]]:
         """By table the files whose rows the lake has, and which are of no use here any more."""
         cut = self._ledger.number_at(time.time_ns() // 1_000_000 - _HERE_HOURS * _HOUR_MS)
@@ -162,11 +191,10 @@ class Mirror:
         if now_ms - self._ledger.tidied_ms < _TIDY_MS:
             return
         if self._ledger.tidied_ms:
-            for table in TABLES:
-                if self._mark(table) is not None:
-                    if table.day_of is not None and self._keeping.row_days is not None:
-                        self._lake.forget(table, self._keeping.row_days)
-                    self._lake.tidy(table, self._keeping.version_hours)
+            for table in self.tables():
+                if table.day_of is not None and self._keeping.row_days is not None:
+                    self._lake.remove(table, f"{DAY} < date_sub(current_date(), {self._keeping.row_days})")
+                self.tidy(table, self._keeping.version_hours)
         with self._lock:
             self._ledger.note_tidied(now_ms)
 
