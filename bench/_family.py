@@ -44,6 +44,7 @@ class _Seen(NamedTuple):
     name: str
     cpu_s: float
     memory_mb: float
+    threads: int
 
 
 def cost_of(words: Sequence[str], environment: dict[str, str]) -> Cost:
@@ -78,9 +79,31 @@ def cpu_of(work: Callable[[], object]) -> float:
     return sum(seen.cpu_s - before.get(pid, 0) for pid, seen in _family(os.getpid()))
 
 
-def memory_of() -> float:
-    """MB that this process and its descendants are resident with."""
-    return sum(seen.memory_mb for _, seen in _family(os.getpid()))
+class Held(NamedTuple):
+    """What processes hold at a moment."""
+
+    memory_mb: float = 0.0
+    descriptors: int = 0
+    threads: int = 0
+
+
+def held() -> dict[str, Held]:
+    """What this process (`job`), its Java and its other descendants (`workers`) hold."""
+    found = dict.fromkeys(("job", "java", "workers"), Held())
+    for pid, seen in _family(os.getpid()):
+        part = "job" if pid == os.getpid() else "java" if seen.name == "java" else "workers"
+        so_far = found[part]
+        found[part] = Held(
+            so_far.memory_mb + seen.memory_mb, so_far.descriptors + _descriptors(pid), so_far.threads + seen.threads
+        )
+    return found
+
+
+def _descriptors(pid: int) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:  # it has ended
+        return 0
 
 
 def _heap(directory: Path) -> tuple[float, float]:
@@ -122,4 +145,4 @@ def _look(entry: Path) -> _Seen | None:
         return None
     fields = rest.split()
     cpu_s = sum(map(int, fields[11:13])) * _TICK_S
-    return _Seen(int(fields[1]), start.partition("(")[2], cpu_s, int(fields[21]) * _PAGE_MB)
+    return _Seen(int(fields[1]), start.partition("(")[2], cpu_s, int(fields[21]) * _PAGE_MB, int(fields[17]))

@@ -2,11 +2,12 @@
 looked at four times a second.
 
 So many embedded brokers, in two processes, each with a group that commits all the time. One of them answers each fetch
-late, and one address has nobody behind it. Figures are told of the time after the first refresh; memory is that of
-Spark, its workers and the job, from time to time, files are those of the directory.
+late, and one address has nobody behind it. Figures are told of the time after the first refresh: from time to time what
+the job, Java and its workers hold (memory, descriptors, threads), and the files of the directory.
 
-PIPELINE_CLUSTERS sets their number (20), PIPELINE_COMMITS the commits of each per second (50), PIPELINE_SECONDS how
-long it is followed after the first refresh (120).
+PIPELINE_CLUSTERS sets their number (20), PIPELINE_COMMITS the commits of each per second (50), PIPELINE_REFRESH how
+often tables are made, in seconds (30), PIPELINE_SECONDS how long it is followed after the first refresh (120). With
+3600 it is a soak: what is held and what is on disk must be flat after the first third.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench._family import cpu_of, memory_of
+from bench._family import cpu_of, held
 from groupkeeper.broker import Broker
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
@@ -36,12 +38,13 @@ CLUSTERS = int(os.environ.get("PIPELINE_CLUSTERS", "20"))
 COMMITS = int(os.environ.get("PIPELINE_COMMITS", "50"))
 SECONDS = int(os.environ.get("PIPELINE_SECONDS", "120"))
 PROCESSES = 2
-INTERVAL_S, REFRESH_S = 5, 30
+INTERVAL_S, REFRESH_S = 5, int(os.environ.get("PIPELINE_REFRESH", "30"))
 SLOW_MS = 3_000
-LOOK_S = 10
+LOOKS = 12
 ARRIVALS_S = 0.25
 DEAD = "127.0.0.1:9"
 TOPIC = "orders"
+APPENDED = ("commits", "group_records", "lag_history", "log_ends")
 
 
 async def serve(directory: str, first: int, count: int) -> None:
@@ -102,19 +105,15 @@ def follow_them(addresses: list[str], directory: str) -> None:
         time.sleep(0.2)
     first = time.time()
     print(f"{len(addresses)} clusters: first refresh after {first - began:.1f} s", flush=True)
-    sizes: list[tuple[float, int]] = []
     arrivals = Arrivals(directory)
     arrivals.start()
-    cpu_s = cpu_of(lambda: _look(directory, sizes))
+    cpu_s = cpu_of(lambda: _look(directory))
     delays_of = arrivals.end()
     stop.set()
     thread.join()
     print(
         f"CPU of Spark and its workers: {cpu_s / SECONDS:.2f} cores; refreshes: {len(told.refreshed) - 1}", flush=True
     )
-    for what, number in (("MB of memory", 0), ("files", 1)):
-        told_of = [each[number] for each in sizes]
-        print(f"{what}: " + ", ".join(f"{each:.0f}" for each in told_of[:: max(1, len(told_of) // 8)]), flush=True)
     for name, delays in delays_of.items():
         if delays:
             p50, p95, most = (float(np.percentile(delays, each)) for each in (50, 95, 100))
@@ -126,12 +125,30 @@ def follow_them(addresses: list[str], directory: str) -> None:
     spark.stop()
 
 
-def _look(directory: str, sizes: list[tuple[float, int]]) -> None:
-    """Memory and files, as long as figures are told of."""
-    until = time.monotonic() + SECONDS
-    while (left := until - time.monotonic()) > 0:
-        sizes.append((memory_of(), sum(len(names) for _, _, names in os.walk(directory))))
-        time.sleep(min(LOOK_S, left))
+def _look(directory: str) -> None:
+    """What is held and what is on disk, from time to time."""
+    began = time.monotonic()
+    for number in range(LOOKS + 1):
+        time.sleep(max(0.0, began + number * SECONDS / LOOKS - time.monotonic()))
+        parts = ", ".join(
+            f"{name} {each.memory_mb:.0f} MB {each.descriptors} fd {each.threads} threads"
+            for name, each in held().items()
+        )
+        on_disk = ", ".join(f"{name} {files} files {size / 2**20:.1f} MB" for name, (files, size) in _sizes(directory))
+        print(f"after {time.monotonic() - began:.0f} s: {parts}; {on_disk}", flush=True)
+
+
+def _sizes(directory: str) -> list[tuple[str, tuple[int, int]]]:
+    """Number and bytes of files: what is appended to, what is carried from refresh to refresh, and all others."""
+    found = dict.fromkeys((*APPENDED, "state", "others"), (0, 0))
+    for folder, _, names in os.walk(directory):
+        first = Path(folder).relative_to(directory).parts[:1]
+        kind = first[0] if first and first[0] in APPENDED else "state" if first == ("_groupkeeper",) else "others"
+        for name in names:
+            with suppress(OSError):  # replaced meanwhile
+                files, size = found[kind]
+                found[kind] = files + 1, size + os.stat(os.path.join(folder, name)).st_size
+    return list(found.items())
 
 
 class Arrivals(threading.Thread):
