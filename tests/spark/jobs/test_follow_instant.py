@@ -1,0 +1,134 @@
+"""Lag of `follow` is that of the instant at which a cluster was measured, whatever is read before tables are made."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+from tests.apache_kafka import require as require_apache_kafka
+from tests.spark.kafka.test_source import PATIENCE_S, commit, new_topic
+from tools.apache_kafka import ApacheKafka, run_tool
+
+from groupkeeper.pipeline.jobs.follow import _Following, follow
+from groupkeeper.pipeline.jobs.watch import Watch
+from groupkeeper.pipeline.kafka.instants import Instants
+from groupkeeper.testing.background import BackgroundBroker
+
+pytestmark = pytest.mark.long
+
+MINUTE_MS = 60_000
+ONE = {"offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "1"}
+
+Row = tuple[str, str, str, str, str, str]
+"""Group, topic, partition, committed offset, end and lag, as `--describe` prints them."""
+
+
+@pytest.fixture(params=["embedded", pytest.param("apache", marks=[pytest.mark.conformance, pytest.mark.timeout(500)])])
+def cluster(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
+    with ExitStack() as stack:
+        if request.param == "embedded":
+            yield stack.enter_context(BackgroundBroker(properties=ONE)).bootstrap_servers, "ours"
+        else:
+            require_apache_kafka()
+            yield stack.enter_context(ApacheKafka(ONE)).bootstrap_servers, "official"
+
+
+def described(servers: str, tool: str) -> set[Row]:
+    """What `kafka-consumer-groups --describe` prints now: the official one on Apache Kafka."""
+    words = ["--bootstrap-server", servers, "--describe", "--all-groups", "--offsets"]
+    if tool == "official":
+        text = run_tool("kafka-consumer-groups", *words).stdout
+    else:
+        command = [str(Path(sys.executable).with_name("kafka-consumer-groups")), *words]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = (row.split() for row in text.splitlines())
+    return {
+        (each[0], each[1], each[2], each[3], each[4], each[5]) for each in found if len(each) == 9 and each[2].isdigit()
+    }
+
+
+def write(servers: str, topic: str, records: int) -> None:
+    producer = Producer({"bootstrap.servers": servers})
+    for number in range(records):
+        producer.produce(topic, b"v", partition=number % 2)
+    assert producer.flush(PATIENCE_S) == 0
+
+
+class Script:
+    """What happens at a refresh; the result of `meanwhile` is added to the clock of the instants, in ms."""
+
+    def meanwhile(self, following: Any) -> int:
+        """After clusters are measured, before the history is waited for."""
+        return 0
+
+
+class Made(Watch):
+    """Stops after the first refresh."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+
+    def waiting(self) -> None:
+        self.stop.set()
+
+
+def run(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, servers: str, tables: Path, script: Script
+) -> None:  # fmt: skip
+    class Followed(_Following):
+        def measure(self) -> Instants:
+            instants = super().measure()
+            later_ms = script.meanwhile(self)
+            return {name: each._replace(measured_ms=each.measured_ms + later_ms) for name, each in instants.items()}
+
+    monkeypatch.setattr("groupkeeper.pipeline.jobs.follow._Following", Followed)
+    made = Made()
+    options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
+    follow(spark, options, str(tables), made.stop, made, interval_s=0.2, refresh_s=0.2)
+
+
+def rows(tables: Path, name: str) -> list[dict[str, Any]]:
+    return list(pq.read_table(tables / name).to_pylist())
+
+
+def test_six_minutes_of_delay_change_no_lag(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, cluster: tuple[str, str], tmp_path: Path
+) -> None:
+    """The clock of the tables is six minutes past the instant, and the history has what was committed meanwhile."""
+    servers, tool = cluster
+    topic = new_topic(servers, 2)
+    write(servers, topic, 200)
+    commit(servers, "reads-on", {(topic, 0): 30, (topic, 1): 99})
+    commit(servers, "at-the-end", {(topic, 0): 100, (topic, 1): 100})
+    said: list[set[Row]] = []
+
+    class Delay(Script):
+        def meanwhile(self, following: Any) -> int:
+            said.append(described(servers, tool))
+            before = following.appended
+            write(servers, topic, 700)
+            commit(servers, "reads-on", {(topic, 0): 420, (topic, 1): 421})
+            commit(servers, "came-later", {(topic, 0): 7})
+            deadline = time.monotonic() + PATIENCE_S
+            while following.appended < before + 3:  # it goes on reading
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            return -6 * MINUTE_MS
+
+    run(spark, monkeypatch, servers, tmp_path, Delay())
+    names = ("group_id", "topic", "partition", "committed_offset", "log_end_offset", "lag")
+    found = {tuple(str(row[name]) for name in names) for row in rows(tmp_path, "lag")}
+    assert found == said[0]
+    assert {row[5] for row in found} == {"70", "1", "0"}
+    committed = {(row["group_id"], row["committed_offset"]) for row in rows(tmp_path, "commits")}
+    assert ("reads-on", 420) in committed  # the history had them all the same
