@@ -169,8 +169,6 @@ class _Following:
         self._pool = ThreadPoolExecutor(max(1, len(options.clusters)))
         self._late: dict[int, Mapping[int, int]] = {}
         """Clusters that were not read in time, and to where they should have been."""
-        self._behind: set[int] = set()
-        """Those of which this has been said."""
         self._counting = threading.Lock()  # each query appends in a thread of its own
         self.made: _Basis | None = None
         """Of what all tables were made last."""
@@ -211,24 +209,30 @@ class _Following:
 
     def has_read(self, instants: Instants) -> bool:
         """Whether the history has reached the ends of the logs. A query that is still catching up after the start is
-        not waited for, nor is a cluster that was late until it has come to where it was late: the others' tables would
-        be as old as the slowest one's at each refresh.
+        not waited for, nor is a cluster that was late until it has come to where it was late and is read quickly enough
+        to be in time: the others' tables would be as old as the slowest one's at each refresh.
         """
-        self._late = {number: ends for number, ends in self._late.items() if not self._has_read(number, ends)}
+        self._late = {
+            number: ends
+            for number, ends in self._late.items()
+            if not (self._has_read(number, ends) and self._is_quick(number))
+        }
         wanted = self._wanted(instants)
         return all(self._has_read(number, wanted[number]) for number in wanted.keys() - self._late.keys())
 
     def note_late(self, instants: Instants) -> None:
         """Which clusters have not come to the ends of their logs, however long they were waited for."""
         for number, ends in self._wanted(instants).items():
-            if self._has_read(number, ends):
-                self._behind.discard(number)
-                continue
-            self._late.setdefault(number, ends)
-            if number not in self._behind:
-                self._behind.add(number)
+            if number not in self._late and not self._has_read(number, ends):
+                self._late[number] = ends
                 name = self._readings[number].name
                 self.run.watch.note(f"cluster {name} is read slowly: its tables are behind, others do not wait for it")
+
+    def _is_quick(self, number: int) -> bool:
+        """Whether what is written now would be read in time, if the next read takes as long as the last one."""
+        query = self._queries.get(number)
+        progress = None if query is None else query.lastProgress
+        return progress is not None and self._interval_s + progress["batchDuration"] / 1000 <= self.patience_s
 
     def _wanted(self, instants: Instants) -> dict[int, Mapping[int, int]]:
         """The ends by cluster and partition of the offsets topic."""

@@ -42,7 +42,8 @@ class Polling:
         self._interval_s = interval_s
         self._read_much, self._append = read_much, append
         self._error: Exception | None = None
-        self._reached: StreamOffsets | None = None
+        self._progress: tuple[StreamOffsets, float] | None = None
+        """To where it has come, and how many seconds the last read took."""
         self._stop = threading.Event()
         self._appending = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"groupkeeper {name}", daemon=True)
@@ -57,7 +58,10 @@ class Polling:
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802
-        return None if self._reached is None else {"sources": [{"endOffset": json.dumps(self._reached)}]}
+        if self._progress is None:
+            return None
+        reached, took_s = self._progress
+        return {"batchDuration": round(took_s * 1000), "sources": [{"endOffset": json.dumps(reached)}]}
 
     def stop(self) -> None:
         """Nothing is appended from now on. A read that is under way ends by itself."""
@@ -74,7 +78,7 @@ class Polling:
                 if end != at:
                     self._take([each for task in self._reader.partitions(at, end) for each in task.value or ()])
                     at = end
-                self._reached = at
+                self._progress = at, time.monotonic() - began
                 self._stop.wait(max(0.0, began + self._interval_s - time.monotonic()))
         except _Over:
             pass
@@ -86,6 +90,7 @@ class Polling:
             aside = self._read_much(ranges)
         else:
             aside = Aside(self._directory, write(self._while_wanted(read_ranges(ranges, self._options)), self._folder))
+        self._reader.check_topics()  # a fetch names its topic by name: between offsets and records it may be another
         with self._appending:
             if self._stop.is_set():
                 raise _Over

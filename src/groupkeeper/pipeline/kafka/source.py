@@ -132,6 +132,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition, self._options)
 
+    def check_topics(self) -> None:
+        """Raises SourceError if the topics are no longer those of the options."""
+        self._plan(Start(LATEST))
+
     def _with_new_partitions(self, start: StreamOffsets, end: StreamOffsets) -> StreamOffsets:
         """The start of what has an end; partitions that came later start where their logs do."""
         known = {name: {topic: dict(own) for topic, own in topics.items()} for name, topics in start.items()}

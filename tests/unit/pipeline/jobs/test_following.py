@@ -30,12 +30,17 @@ class Query:
     def __init__(self, name: str, read_to: int | None) -> None:
         self.name = name
         self.read_to = read_to
+        self.took_s = 0.0
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802
         if self.read_to is None:
             return None
-        return {"sources": [{"endOffset": json.dumps({self.name: {TOPIC: {"0": self.read_to}}})}]}
+        took_ms = round(self.took_s * 1000)
+        return {
+            "batchDuration": took_ms,
+            "sources": [{"endOffset": json.dumps({self.name: {TOPIC: {"0": self.read_to}}})}],
+        }
 
 
 class Said(Watch):
@@ -87,12 +92,16 @@ def test_a_cluster_that_is_late_is_waited_for_once_and_named_once() -> None:
     found.note_late(instants(read=300, slow=300))
     assert len(said.notes) == 1
     assert "cluster slow is read slowly" in said.notes[0]
-    found._queries[1].read_to = 200  # where it was late: it comes on, and is waited for again
-    assert not found.has_read(instants(read=400, slow=400))
-    found._queries[1].read_to = 400
-    assert found.has_read(instants(read=400, slow=400))
+    found._queries[1].read_to, found._queries[1].took_s = 200, 20.0  # where it was late, after a read of 20 s
+    assert found.has_read(instants(read=400, slow=400))  # it would be late again
     found.note_late(instants(read=400, slow=400))
+    assert len(said.notes) == 1
+    found._queries[1].took_s = 0.5  # it is read quickly again: it is waited for
+    assert not found.has_read(instants(read=500, slow=500))
+    found._queries[1].read_to = 500
+    assert found.has_read(instants(read=500, slow=500))
     found.note_late(instants(read=500, slow=500))
+    found.note_late(instants(read=600, slow=600))
     assert len(said.notes) == 2  # another outage
 
 

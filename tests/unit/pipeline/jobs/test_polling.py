@@ -6,8 +6,10 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from groupkeeper.client.admin import Admin
@@ -16,12 +18,14 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs import polling
 from groupkeeper.pipeline.jobs.history import Aside
 from groupkeeper.pipeline.jobs.polling import Polling
-from groupkeeper.pipeline.kafka.options import parse_options
-from groupkeeper.pipeline.kafka.planning import Range
+from groupkeeper.pipeline.kafka.options import Options, parse_options
+from groupkeeper.pipeline.kafka.planning import Range, plan
+from groupkeeper.pipeline.kafka.source import read_ranges
 from groupkeeper.pipeline.kafka.written import Counts, Written
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 30
+TOPIC = "__consumer_offsets"
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +65,10 @@ class Appended:
         self.by_spark.append(sum(each.size for each in ranges))
         return Aside("aside", Written((), (), Counts(commits=self.by_spark[-1]), ()))
 
-    def poll(self, servers: str, folder: Path, **properties: str) -> Polling:
-        cluster = {"kafka.bootstrap.servers": servers, "subscribe": "__consumer_offsets", **properties}
+    def poll(self, servers: str, folder: Path, *, topic_id: str | None = None, **properties: str) -> Polling:
+        cluster: dict[str, object] = {"kafka.bootstrap.servers": servers, "subscribe": TOPIC, **properties}
+        if topic_id is not None:
+            cluster["topicIds"] = json.dumps({TOPIC: topic_id})
         options = parse_options(
             {"clusters": json.dumps({"c": {**cluster, "startingOffsets": "earliest"}}), "rows": "decoded"},
             is_streaming=True,
@@ -115,3 +121,40 @@ def test_a_cluster_that_is_away_ends_it(tmp_path: Path) -> None:
     reading = Appended().poll("127.0.0.1:9", tmp_path, **{"kafka.default.api.timeout.ms": "300"})
     wait_for(lambda: not reading.isActive)
     assert isinstance(reading.exception(), SourceError)
+
+
+@pytest.mark.parametrize("least", [1, 100_000])
+def test_nothing_is_appended_of_a_cluster_that_is_rebuilt_between_its_offsets_and_its_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int
+) -> None:
+    """Whoever reads: its log is as long as the one before, only the id of its topic tells."""
+    monkeypatch.setattr(polling, "RECORDS_WORTH_A_TASK", least)
+    found = Appended()
+    with ExitStack() as brokers:
+        properties = {"offsets.topic.num.partitions": "1"}
+        old = brokers.enter_context(BackgroundBroker(properties=properties))
+        servers = old.bootstrap_servers
+        asyncio.run(commit(servers, 0))
+        options = parse_options({"kafka.bootstrap.servers": servers, "cluster": "c", "rows": "decoded"})
+        identity = asyncio.run(plan(options)).instants["c"].identity
+        assert identity.topic_id is not None
+
+        def rebuild() -> None:
+            old.stop()
+            brokers.enter_context(BackgroundBroker(port=int(servers.rpartition(":")[2]), properties=properties))
+            asyncio.run(commit(servers, 0))
+
+        def read(ranges: Sequence[Range], options: Options) -> Iterator[pa.RecordBatch]:
+            rebuild()
+            yield from read_ranges(ranges, options)
+
+        def read_much(ranges: Sequence[Range]) -> Aside:
+            rebuild()
+            return Appended.read_much(found, ranges)
+
+        monkeypatch.setattr(polling, "read_ranges", read)
+        monkeypatch.setattr(found, "read_much", read_much)
+        reading = found.poll(servers, tmp_path, topic_id=identity.topic_id)
+        wait_for(lambda: not reading.isActive)
+    assert found.commits == 0
+    assert "topic __consumer_offsets was deleted and made again" in str(reading.exception())
