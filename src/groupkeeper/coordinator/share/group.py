@@ -106,6 +106,7 @@ class ShareGroup(EpochGroup[ShareMember, TargetAssignment]):
     Attributes:
         subscriber_counts: how many members name a topic.
         partitions: None before there were any; the log then has no record of them either.
+        partition_changes: how often these were written since the group was created, or loaded.
     """
 
     group_type: ClassVar = GroupType.SHARE
@@ -113,6 +114,7 @@ class ShareGroup(EpochGroup[ShareMember, TargetAssignment]):
 
     subscriber_counts: dict[str, int] = field(default_factory=dict)
     partitions: SharePartitions | None = None
+    partition_changes: int = field(default=0, compare=False)
     soft: ShareSoft = ShareSoft()
 
     @property

@@ -281,6 +281,7 @@ def begin_deletion(state: StateView, call: Call, request: DeleteGroupsRequest) -
     no group of the request has any.
     """
     partitions: dict[str, Mapping[bytes, frozenset[int]]] = {}
+    changes: dict[str, int] = {}
     written: list[Record] = []
     for group_id in dict.fromkeys(request.groups_names):
         group = state.find(group_id, ShareGroup)
@@ -291,9 +292,10 @@ def begin_deletion(state: StateView, call: Call, request: DeleteGroupsRequest) -
         changed = SharePartitions(deleting=deleting)
         if changed != group.has:
             written.append(records.partitions_record(group_id, changed))
+        changes[group_id] = group.partition_changes + (changed != group.has)
     if not partitions:
         return None
-    return Result(PARKED, records=tuple(written), lookups=(DeleteShares(partitions, call),))
+    return Result(PARKED, records=tuple(written), lookups=(DeleteShares(partitions, call, changes),))
 
 
 def _all_partitions(has: SharePartitions, topics: TopicsImage) -> dict[bytes, frozenset[int]]:

@@ -84,6 +84,7 @@ class ShareLog(GroupLog[ShareGroup, ShareMember, TargetAssignment]):
         value: ShareGroupStatePartitionMetadataValue | None,
     ) -> None:
         group.partitions = None
+        group.partition_changes += 1
         if value is not None:
             group.partitions = SharePartitions(
                 _read_partitions(value.initializing_topics),

@@ -56,8 +56,8 @@ def work_done(state: StateView, work: Work, errors: ShareErrors) -> Result:
 
 def _groups_cleared(state: StateView, work: DeleteShares, request: DeleteGroupsRequest, errors: ShareErrors) -> Result:
     """Deletes groups after the state of their share-partitions was deleted. A group with an error stays, and may be
-    deleted again; so does one with offsets altered meanwhile, or altered and to be deleted by another request, as the
-    state of its share-partitions would be orphaned.
+    deleted again; so does one with offsets that other requests alter or delete meanwhile, as the state of its
+    share-partitions would be orphaned if their work comes later, or fails.
     """
     codes = {key.group_id: error.code for key, error in errors.items()}
     written: list[Record] = []
@@ -68,8 +68,7 @@ def _groups_cleared(state: StateView, work: DeleteShares, request: DeleteGroupsR
         left = share_group_offsets.without_forgotten(group.has, work, group_id, errors)
         if left != group.has:
             written.append(partitions_record(group_id, left))
-        others = (group.has.deleting.keys() - work.partitions[group_id].keys()) & state.topics.name_by_id.keys()
-        if not group.members and (group.has.initializing or group.has.initialized or others):
+        if not group.members and group.partition_changes != work.changes[group_id]:
             codes.setdefault(group_id, CoordinatorLoadInProgress.code)
     result = remove_groups(state, request, codes)
     assert isinstance(result.response, Message)

@@ -7,7 +7,7 @@ that failed to `Coordinator.share_work_done`, which is another operation.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from groupkeeper.coordinator.kernel.result import Call, Work
@@ -42,6 +42,8 @@ class DeleteShares(Work):
     partitions: Mapping[str, Mapping[bytes, frozenset[int]]]
     """By group id and topic id."""
     call: Call
+    changes: Mapping[str, int] = field(default_factory=dict)
+    """By id of a group to delete: ShareGroup.partition_changes with that of the request itself."""
 
     def share_partitions(self) -> Iterator[SharePartitionKey]:
         """The share-partitions."""
