@@ -17,6 +17,7 @@ from groupkeeper.live.model import ClusterSnapshot, Replaced, Scope, Wait, not_p
 from groupkeeper.operations.authorization import Acl
 from groupkeeper.operations.problems import Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
+from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.fleet import fleet_page
 from groupkeeper.web.pages.group import group_page
@@ -28,13 +29,16 @@ VOID = {"meta", "link", "input"}
 
 
 class Page(HTMLParser):
-    """What a browser makes of it. Fails where tags don't match, or where there is something that could run."""
+    """What a browser makes of it. Fails where tags don't match, where there is something that could run, or where two
+    landmarks have the same name.
+    """
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.texts: list[str] = []
         self.links: list[str] = []
         self._open: list[str] = []
+        self._landmarks: set[tuple[str, str | None]] = set()
         assert html.startswith("<!DOCTYPE html>")
         self.feed(html)
         self.close()
@@ -54,6 +58,11 @@ class Page(HTMLParser):
                 assert value is not None
                 assert value.startswith(("/", "#"))
                 self.links.append(value)
+        known = dict(attrs)
+        role = known.get("role", {"nav": "navigation", "main": "main", "section": "region"}.get(tag))
+        if role in ("navigation", "main") or (role == "region" and "aria-label" in known):
+            assert (landmark := (role, known.get("aria-label"))) not in self._landmarks
+            self._landmarks.add(landmark)
         if tag not in VOID:
             self._open.append(tag)
 
@@ -323,6 +332,11 @@ def test_names_are_text_wherever_they_stand() -> None:
             asked = parse_qs(urlsplit(link).query)
             assert asked.get("cluster", [EVIL]) == [EVIL]
             assert asked.get("group", [EVIL]) == [EVIL]
+
+
+def test_two_tables_of_one_name_are_no_landmarks_of_the_same_name() -> None:
+    table = parts.table([parts.head("member")], [[parts.Cell("m-1")]], "members")
+    assert Page(parts.page("Two", table + table)).text.count("m-1") == 2
 
 
 def test_ten_thousand_groups_are_soon_there() -> None:

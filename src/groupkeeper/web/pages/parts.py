@@ -334,7 +334,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], caption: str) ->
     """``heads`` are safe cells of the first row."""
     body = "\n".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in rows)
     return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
+        f'<div class="wide" tabindex="0" role="group" aria-label="{escape(caption)}"><table>'
         f"<thead><tr>{''.join(heads)}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
