@@ -95,6 +95,7 @@ FLEET: dict[str, tuple[str, *tuple[Row, ...]]] = {
         "group_id group_type group_state members last_commit_time",
         ("audit", "classic", "Empty", 0, ago(days=44)),
         ("billing", "consumer", "Stable", 2, ago(minutes=1)),
+        ("copy", "simple", "Empty", 0, ago(minutes=2)),  # which never has members
         ("ledger", "consumer", "Stable", 1, ago(minutes=30)),
         ("mail", "classic", "Stable", 3, NOW),
         ("search", "consumer", "Stable", 1, NOW),
