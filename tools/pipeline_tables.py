@@ -91,8 +91,8 @@ long the group has not committed or not moved on, whichever is shorter:
 
 The patience is {STATUS_RULES.intervals} times the partition's usual time between commits (for `stalled`: between moves)
 (the median of the last {GAPS}), at least {_time(STATUS_RULES.patience_ms)} and at most
-{_time(STATUS_RULES.most_patience_ms)}; {_time(STATUS_RULES.empty_patience_ms)} for a group whose members are gone (not for those
-that never have any: `simple` ones and queries). A group
+{_time(STATUS_RULES.most_patience_ms)}; {_time(STATUS_RULES.empty_patience_ms)} for a group whose members are gone
+(not for those that never have any: `simple` ones and queries). A group
 is as its worst partition. So a topic with a record an hour does not make a group "stopped", nor does a pause after
 fast commits, and a reader that died while its lag was small is seen.
 

@@ -61,7 +61,8 @@ class Page(HTMLParser):
         known = dict(attrs)
         role = known.get("role", {"nav": "navigation", "main": "main", "section": "region"}.get(tag))
         if role in ("navigation", "main") or (role == "region" and "aria-label" in known):
-            assert (landmark := (role, known.get("aria-label"))) not in self._landmarks
+            landmark = (role, known.get("aria-label"))
+            assert landmark not in self._landmarks
             self._landmarks.add(landmark)
         if tag not in VOID:
             self._open.append(tag)
