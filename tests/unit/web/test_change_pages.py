@@ -51,6 +51,8 @@ def test_what_is_disabled_says_why() -> None:
     share = choices(idle(group_type=GroupType.SHARE)).text
     assert share.count("Plan the") == 1  # its reset
     assert "all with a start offset" in share
+    assert "groupkeeper plan clone --bootstrap-server b:1 " in share
+    assert "NEW_GROUP" in share
     assert "kafka-share-groups --bootstrap-server b:1 --describe --group " in share
     assert "kafka-share-groups --bootstrap-server b:1 --delete --group " in share
     assert "kafka-streams-groups" in choices(idle(group_type=GroupType.STREAMS)).text

@@ -9,7 +9,7 @@ from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.errors import TOOLS, NotOfConsumers, named
 from groupkeeper.operations.reset import INACTIVE
-from groupkeeper.shell import Way, option, text, tool
+from groupkeeper.shell import Way, command, option, text, tool
 from groupkeeper.web.changes.change_request import SHARE_SCENARIOS
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.parts import Viewer
@@ -42,7 +42,7 @@ def change_page(
         f"changed before you apply it.</p>{_activity(group)}"
     )
     body = f"{front}<h2>Reset</h2>{_reset(snapshot, group, viewer)}"
-    body += f"<h2>Clone</h2>{_clone(snapshot, group, viewer, clusters, is_chosen=is_chosen)}"
+    body += f"<h2>Clone</h2>{_clone(snapshot, group, viewer, clusters, way, is_chosen=is_chosen)}"
     body += f"<h2>Delete offsets</h2>{_delete_offsets(snapshot, group, viewer, way)}"
     body += f"<h2>Delete the group</h2>{_delete(snapshot, group, viewer, way)}"
     return parts.page(title, body, crumbs, viewer)
@@ -100,8 +100,8 @@ def _disabled(why: str) -> str:
     return f'<p class="card soft">{parts.sentence(why)}</p>'
 
 
-def _by_tool(why: NotOfConsumers, command: Sequence[str]) -> str:
-    return f'<p class="card soft">{parts.sentence(str(why))}: <code>{escape(text(command))}</code></p>'
+def _by_tool(why: NotOfConsumers | str, words: Sequence[str]) -> str:
+    return f'<p class="card soft">{parts.sentence(str(why))}: <code>{escape(text(words))}</code></p>'
 
 
 def _form(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, deed: str, fields: str, button: str) -> str:
@@ -183,10 +183,17 @@ def _scope(group: GroupView, prefix: str) -> str:
 
 
 def _clone(
-    snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, clusters: Sequence[str], *, is_chosen: bool
+    snapshot: ClusterSnapshot,
+    group: GroupView,
+    viewer: Viewer,
+    clusters: Sequence[str],
+    way: Way,
+    *,
+    is_chosen: bool,
 ) -> str:
     if group.group_type is GroupType.SHARE:
-        return _disabled("A share group has no committed offsets to copy.")
+        why = "The start offsets of a share group are cloned by command, to another group or from another cluster"
+        return _by_tool(why, command(way, ["plan", "clone"], (group.group_id, "NEW_GROUP")))
     note = (
         '<p class="note">Another group gets the offsets of this one. Within a cluster they are copied exactly; for '
         "another cluster they are translated by the times of records, and the plan says how exact that is. This group "
@@ -209,8 +216,8 @@ def _clone(
 
 def _delete_offsets(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, way: Way) -> str:
     if group.group_type is GroupType.SHARE:
-        command = tool(way, TOOLS[GroupType.SHARE], ["--describe", *option("--group", group.group_id)])
-        return _by_tool(NotOfConsumers(), command)
+        words = tool(way, TOOLS[GroupType.SHARE], ["--describe", *option("--group", group.group_id)])
+        return _by_tool(NotOfConsumers(), words)
     note = (
         '<p class="note">Where no offset is committed, consumers begin where their auto.offset.reset says. While the '
         "group has members, only offsets of topics that none of them reads can be deleted.</p>"
@@ -221,8 +228,8 @@ def _delete_offsets(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer,
 def _delete(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, way: Way) -> str:
     if group.group_type in (GroupType.SHARE, GroupType.STREAMS):
         program = TOOLS[group.group_type]
-        command = tool(way, program, ["--delete", *option("--group", group.group_id)])
-        return _by_tool(NotOfConsumers(deletes=group.group_type), command)
+        words = tool(way, program, ["--delete", *option("--group", group.group_id)])
+        return _by_tool(NotOfConsumers(deletes=group.group_type), words)
     if group.group_state not in (None, *INACTIVE):
         return _disabled(f"The group is active ({group.group_state}){_held_by(group)}: a group with members is not "
                          "deleted.")  # fmt: skip
