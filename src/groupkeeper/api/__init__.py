@@ -1,1 +1,4 @@
-"""What programs import as `groupkeeper`: the admin client with what takes several calls, a form that blocks, tables."""
+"""What programs import as `groupkeeper`: the admin client with what takes several calls, a form that blocks, tables.
+
+An operator's rules are in `groupkeeper.operations`.
+"""

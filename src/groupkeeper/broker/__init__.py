@@ -1,4 +1,7 @@
-"""The embedded broker: an asyncio shell around the coordinator, with durable partition logs."""
+"""The embedded broker: an asyncio shell around the coordinator, with durable partition logs.
+
+What groups decide is in `groupkeeper.coordinator`.
+"""
 
 from groupkeeper.broker.broker import Broker
 

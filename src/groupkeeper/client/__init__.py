@@ -1,1 +1,4 @@
-"""Asyncio client of any Kafka: connections, cluster routing, admin."""
+"""Asyncio client of any Kafka: connections, cluster routing, admin.
+
+What an operator does with it is in `groupkeeper.operations`.
+"""

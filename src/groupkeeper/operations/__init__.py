@@ -1,1 +1,4 @@
-"""What an operator does with groups, free of presentation."""
+"""What an operator does with groups, free of presentation.
+
+Printing is in `groupkeeper.cli`.
+"""

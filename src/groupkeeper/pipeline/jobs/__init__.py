@@ -1,1 +1,4 @@
-"""What a command runs: reads, transforms, writes tables."""
+"""What a command runs: reads, transforms, writes tables.
+
+The transformations are in `transforms` and `present`.
+"""
