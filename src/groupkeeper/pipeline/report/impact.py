@@ -123,10 +123,19 @@ def behind(groups: Sequence[Group], lags: Sequence[Row], ways: Ways = NO_WAYS) -
     return first + sorted(slow, key=lambda each: -(each.value or 0))
 
 
+_TO_START = {
+    "spark": "it is a query: look whether it runs, in Spark",
+    "simple": "no member ever joins it: look at the program that commits for it",
+}
+"""What to do for groups that have no members even while they are in use."""
+
+
 def _growing(group: Group, rows: Sequence[Row], growth: float, ways: Ways) -> Finding:
     come, read = (sum(row[name] for row in rows) for name in ("produced_per_s", "consumed_per_s"))
     note = f"never catches up: {words.rate(come)} come, {words.rate(read)} are read; {words.number(group.lag)} to read"
-    if not group.members:
+    if group.group_type in _TO_START:
+        note += f"; {_TO_START[group.group_type]}"
+    elif not group.members:
         note += "; it has no members"
     elif group.members < group.partitions:
         more = group.partitions - group.members
@@ -156,7 +165,7 @@ def waiting(groups: Sequence[Group], worst: Mapping[Key, Row], ways: Ways = NO_W
             words_of = command(way_to(group.cluster, ways), verb, (group.group_id,))
             note += "; if the record cannot be processed, the plan skips it"
         elif not group.members:
-            note += "; it has no members: start its consumers"
+            note += f"; {_TO_START.get(group.group_type, 'start its consumers')}"
         found.append(
             Finding("waiting", group.cluster, group.group_id, place, group.lag_ms, f"ms {group.status}", group.since,
                     note, words_of)

@@ -115,7 +115,12 @@ def test_a_stalled_group_gets_the_plan_that_skips_its_record() -> None:
     worst = {("c", "b"): a_row("b")}
     stalled, stopped = impact.waiting(groups, worst)
     assert shlex.join(stalled.command) == "groupkeeper plan reset --topic orders:7 --shift-by 1 --context c b"
-    assert "no members: start its consumers" in stopped.note
+    assert stopped.note.endswith("; start its consumers")
+    for kind, advice in (("simple", "look at the program"), ("spark", "look whether it runs")):
+        group = a_group("a", "stopped", members=0)._replace(group_type=kind)
+        (found,) = impact.waiting([group], {})
+        assert advice in found.note
+        assert "start its consumers" not in found.note
 
 
 def test_commands_reach_the_cluster_that_was_named_whatever_the_group_is_called() -> None:
