@@ -41,8 +41,9 @@ assert lines == [
 ], lines
 
 config = Config.from_texts({{"group.share.made.up.ms": "8000"}})
-told = {{one.name: one for one in describe_broker(config)}}
-assert (told["group.share.made.up.ms"].value, told["group.share.made.up.ms"].doc) == ("8000", "Made up by a test.")
+described = {{one.name: one for one in describe_broker(config)}}
+row = described["group.share.made.up.ms"]
+assert (row.value, row.doc) == ("8000", "Made up by a test.")
 for wrong in ("9", "90001", "x"):
     try:
         Config.from_texts({{"group.share.made.up.ms": wrong}})
@@ -51,9 +52,9 @@ for wrong in ("9", "90001", "x"):
     raise AssertionError(wrong)
 
 group = GroupConfig({{"share.made.up.ms": "9000"}}, config, is_new=True)
-told = {{one.name: one for one in describe_group(group, config)}}
-assert [value for _, value, _ in told["share.made.up.ms"].synonyms] == ["9000", "8000", "7000"]
-assert len(told) == 18
+described = {{one.name: one for one in describe_group(group, config)}}
+assert [value for _, value, _ in described["share.made.up.ms"].synonyms] == ["9000", "8000", "7000"]
+assert len(described) == 18
 
 coordinator = Coordinator(coordinator_settings(config))
 assert coordinator.settings_of("any").group_share_made_up_ms == 8000
@@ -101,11 +102,11 @@ assert lines == [
 
 config = Config.from_texts({{"made.up.ms": "8000"}})
 assert config.unknown == ()
-told = {{one.name: one for one in describe_broker(config)}}
-row = told["made.up.ms"]
+described = {{one.name: one for one in describe_broker(config)}}
+row = described["made.up.ms"]
 assert (row.value, row.type, row.doc, row.is_read_only) == ("8000", "long", "Made up by a test.", False)
 among = ["log.cleaner.backoff.ms", "made.up.ms", "num.partitions"]
-assert [name for name in told if name in among] == in_java_order(among, len(told))
+assert [name for name in described if name in among] == in_java_order(among, len(described))
 
 with tempfile.TemporaryDirectory() as folder:
     changing = DynamicConfig(StorageDirectory(folder, 1), config)
@@ -122,8 +123,8 @@ with tempfile.TemporaryDirectory() as folder:
 assert config.made_up_ms == 9000
 
 topic = TopicConfig({{"made.up.ms": "3"}}, config)
-told = {{one.name: one for one in describe_topic(topic, config)}}
-assert [value for _, value, _ in told["made.up.ms"].synonyms] == ["3", "9000", "8000", "7000"]
+described = {{one.name: one for one in describe_topic(topic, config)}}
+assert [value for _, value, _ in described["made.up.ms"].synonyms] == ["3", "9000", "8000", "7000"]
 assert (topic.made_up_ms, TopicConfig({{}}, config).made_up_ms) == (3, 9000)
 """
 

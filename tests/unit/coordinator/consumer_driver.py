@@ -81,7 +81,7 @@ class Cluster:
 
 
 class Consumer:
-    """A member as a client knows itself: its epoch, and what it was told to have."""
+    """A member as its client knows it: its epoch and its assignment."""
 
     def __init__(self, cluster: Cluster, member_id: str, *, instance_id: str | None = None) -> None:
         self.cluster = cluster
@@ -108,7 +108,7 @@ class Consumer:
         epoch: int | None = None,
         regex_trouble: str | None = None,
     ) -> ConsumerGroupHeartbeatResponse:
-        """Sends a heartbeat; believes the answer unless it is an error."""
+        """Sends a heartbeat; takes epoch and assignment from the answer unless it is an error."""
         request = ConsumerGroupHeartbeatRequest(
             GROUP,
             self.member_id,
@@ -135,7 +135,7 @@ class Consumer:
         return answer
 
     def report(self) -> ConsumerGroupHeartbeatResponse:
-        """A heartbeat that says what the member has."""
+        """A heartbeat with the partitions that the member owns."""
         return self.beat(owned=self.owned)
 
     def retry(self) -> ConsumerGroupHeartbeatResponse:

@@ -27,10 +27,12 @@ def take(partition: SharePartition, *spans: Span, member: str = "m", **limits: i
     return acquire(partition, member, left, offset, Limits(**values))  # type: ignore[arg-type]
 
 
-def say(partition: SharePartition, first: int, last: int, kind: int, *, limit: int = 5) -> tuple[StateBatch, ...]:
+def acknowledge(
+    partition: SharePartition, first: int, last: int, kind: int, *, limit: int = 5
+) -> tuple[StateBatch, ...]:
     """Acknowledges and stores; what was stored."""
-    said = [Acknowledgement(first, last, [kind])]
-    transition = partition.acknowledge("m", said, max_delivery_count=limit, renewed_until_ms=9000)
+    acknowledgements = [Acknowledgement(first, last, [kind])]
+    transition = partition.acknowledge("m", acknowledgements, max_delivery_count=limit, renewed_until_ms=9000)
     partition.complete(transition)
     return transition.batches
 
@@ -55,7 +57,7 @@ def test_the_more_often_delivered_the_fewer_at_once() -> None:
         acquired = take(partition, Span(0, 511), max_delivery_count=10)
         first, last = acquired[0].first_offset, acquired[-1].last_offset
         sizes.append(last - first + 1)
-        say(partition, first, last, RELEASE, limit=10)
+        acknowledge(partition, first, last, RELEASE, limit=10)
     assert sizes == [512, 512, 512, 512, 512, 256, 128, 64, 32, 1]
     # The first record is archived; the portion is still one of the batch as it was.
     assert (partition.start_offset, partition.next_fetch_offset()) == (1, 1)
@@ -66,10 +68,10 @@ def test_in_flight_offsets_are_limited() -> None:
     assert ranges(take(partition, Span(0, 9), Span(10, 19), max_in_flight=10)) == [(0, 9)]
     assert not partition.can_acquire(10)
     assert take(partition, Span(10, 19), max_in_flight=10) == []
-    say(partition, 3, 5, RELEASE)
+    acknowledge(partition, 3, 5, RELEASE)
     assert partition.can_acquire(10)
     assert ranges(take(partition, Span(0, 9), Span(10, 19), max_in_flight=10)) == [(3, 5)]
-    say(partition, 0, 2, ACCEPT)
+    acknowledge(partition, 0, 2, ACCEPT)
     assert ranges(take(partition, Span(10, 19), max_in_flight=10)) == [(10, 19)]
 
 
@@ -78,10 +80,10 @@ def test_what_compaction_removed_is_nobodys() -> None:
     assert ranges(take(partition, Span(4, 9))) == [(4, 9)]
     assert partition.start_offset == 4
     assert ranges(take(partition, Span(4, 9), Span(15, 19))) == [(15, 19)]
-    say(partition, 4, 9, ACCEPT)
+    acknowledge(partition, 4, 9, ACCEPT)
     assert partition.start_offset == 15
     # Acquired, given back, and then gone from the log.
-    say(partition, 15, 19, RELEASE)
+    acknowledge(partition, 15, 19, RELEASE)
     assert ranges(take(partition, Span(18, 25))) == [(18, 19), (20, 25)]
     assert partition.start_offset == 18
 
@@ -91,17 +93,17 @@ def test_aborted_records_are_archived_when_they_are_met() -> None:
     acquired = take(partition, Span(0, 4), Span(5, 9), Span(10, 14))
     assert ranges(archive_acquired(partition, acquired, [Span(5, 9)])) == [(0, 4), (10, 14)]
     with pytest.raises(InvalidRecordState):
-        say(partition, 5, 9, ACCEPT)
-    say(partition, 0, 4, ACCEPT)
+        acknowledge(partition, 5, 9, ACCEPT)
+    acknowledge(partition, 0, 4, ACCEPT)
     assert partition.start_offset == 10
 
 
 def test_only_changes_are_stored_and_neighbours_as_one() -> None:
     partition = SharePartition(0)
     take(partition, Span(0, 9))
-    assert say(partition, 0, 9, RENEW) == ()
-    said = [Acknowledgement(0, 1, [ACCEPT, ACCEPT]), Acknowledgement(2, 5, [ACCEPT, GAP, REJECT, RELEASE])]
-    transition = partition.acknowledge("m", said, max_delivery_count=5)
+    assert acknowledge(partition, 0, 9, RENEW) == ()
+    acknowledgements = [Acknowledgement(0, 1, [ACCEPT, ACCEPT]), Acknowledgement(2, 5, [ACCEPT, GAP, REJECT, RELEASE])]
+    transition = partition.acknowledge("m", acknowledgements, max_delivery_count=5)
     assert transition.batches == (StateBatch(0, 2, 2, 1), StateBatch(3, 4, 4, 1), StateBatch(5, 5, 0, 1))
     # What is stored with it: where the partition begins before the change, and how many of its records are done after.
     assert (partition.start_offset, partition.delivery_complete_count) == (0, 5)
@@ -115,7 +117,7 @@ def test_a_change_that_cannot_be_stored_has_not_happened() -> None:
     transition = partition.acknowledge("m", [Acknowledgement(0, 4, [RELEASE])], max_delivery_count=5)
     assert partition.next_fetch_offset() == 10  # nobody gets them yet
     with pytest.raises(InvalidRecordState):
-        say(partition, 0, 4, ACCEPT)
+        acknowledge(partition, 0, 4, ACCEPT)
     partition.roll_back(transition, 500, max_delivery_count=5)
     transition = partition.acknowledge("m", [Acknowledgement(0, 9, [ACCEPT])], max_delivery_count=5)
     partition.roll_back(transition, 1000, max_delivery_count=5)  # the lock ended meanwhile
@@ -136,7 +138,7 @@ def test_a_change_that_cannot_be_stored_has_not_happened() -> None:
 def test_what_cannot_be_acknowledged(first: int, last: int, types: list[int], error: type[Exception]) -> None:
     partition = SharePartition(0)
     take(partition, Span(0, 9))
-    say(partition, 2, 3, ACCEPT)
+    acknowledge(partition, 2, 3, ACCEPT)
     with pytest.raises(error):
         partition.acknowledge("m", [Acknowledgement(first, last, types)], max_delivery_count=5)
     assert partition.start_offset == 0
@@ -167,7 +169,7 @@ def test_what_a_record_limit_leaves_of_a_batch_is_in_flight() -> None:
     assert (partition.end_offset, partition.next_fetch_offset()) == (3, 1)
     assert take(partition, *spans, max_records=5, is_strict=True) == [Acquired(1, 2, 1), Acquired(3, 5, 1)]
     assert (partition.end_offset, partition.next_fetch_offset()) == (12, 6)
-    assert say(partition, 3, 5, RELEASE) == (StateBatch(3, 5, 0, 1),)
+    assert acknowledge(partition, 3, 5, RELEASE) == (StateBatch(3, 5, 0, 1),)
     assert take(partition, *spans, member="n") == [Acquired(3, 5, 2), Acquired(6, 11, 1)]
 
 
@@ -178,8 +180,8 @@ def test_an_acknowledgement_behind_a_start_offset_that_is_not_stored_waits_for_i
         take(partition, Span(0, 3), max_delivery_count=2, deadline_ms=1000)
         expired = partition.expire(1000, max_delivery_count=2)
     assert (expired.batches, partition.start_offset) == ((StateBatch(0, 3, 4, 2),), 4)
-    said = [Acknowledgement(0, 3, [ACCEPT])]
-    late = partition.acknowledge("m", said, max_delivery_count=2)
+    acknowledgements = [Acknowledgement(0, 3, [ACCEPT])]
+    late = partition.acknowledge("m", acknowledgements, max_delivery_count=2)
     assert (late.runs, late.batches, late.needs_storing) == ((), (), True)
     partition.stored(partition.start_offset)
-    assert not partition.acknowledge("m", said, max_delivery_count=2).needs_storing
+    assert not partition.acknowledge("m", acknowledgements, max_delivery_count=2).needs_storing

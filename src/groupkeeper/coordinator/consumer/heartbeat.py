@@ -191,13 +191,13 @@ def _go_on(
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
         and request.topic_partitions is not None
     )
-    tells_assignment = request.member_epoch == 0 or is_full or _partitions(member) != _partitions(reconciled)
+    has_assignment = request.member_epoch == 0 or is_full or _partitions(member) != _partitions(reconciled)
     return step.result(
         ConsumerGroupHeartbeatResponse(
             member_id=reconciled.member_id,
             member_epoch=reconciled.member_epoch,
             heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
-            assignment=_assignment(reconciled) if tells_assignment else None,
+            assignment=_assignment(reconciled) if has_assignment else None,
         )
     )
 

@@ -100,13 +100,13 @@ def _go_on(step: ShareStep, settings: Settings, call: Call, request: ShareGroupH
     if not is_settled:
         step.initialize_subscribed()
         step.settle()
-    tells_assignment = request.member_epoch == 0 or names is not None or member.assigned != reconciled.assigned
+    has_assignment = request.member_epoch == 0 or names is not None or member.assigned != reconciled.assigned
     return step.result(
         ShareGroupHeartbeatResponse(
             member_id=request.member_id,
             member_epoch=reconciled.member_epoch,
             heartbeat_interval_ms=settings.group_share_heartbeat_interval_ms,
-            assignment=_assignment(reconciled) if tells_assignment else None,
+            assignment=_assignment(reconciled) if has_assignment else None,
         )
     )
 
