@@ -19,7 +19,7 @@ from groupkeeper.pipeline.governance.quality import check_directory
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.storage import ledger, mirror
 from groupkeeper.pipeline.storage.formats import open_lake
-from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS, GROUP_RECORDS, REWINDS
+from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS, GROUP_RECORDS, LAG, REWINDS
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -83,6 +83,22 @@ def test_rows_are_gone_from_what_is_read_and_then_from_every_file(directory: Dir
     assert rows_of_others(directory, gone).keys() == others.keys()
     checks, problems = check_directory(str(directory.root), options)
     assert (problems, [each for each in checks if each.result == "failed"]) == ([], [])
+
+
+def test_killed_before_the_copies_follow(
+    directory: Directory, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def update(self: mirror.Mirror) -> None:
+        raise KeyboardInterrupt
+
+    gone = f"one-{directory.topic}"
+    with monkeypatch.context() as patch:
+        patch.setattr(mirror.Mirror, "update", update)
+        with pytest.raises(KeyboardInterrupt):
+            forget(str(directory.root), Wanted((gone,)), execute=True, session=session)
+    assert [row for row in directory.there(LAG) if gone in row]
+    assert forget(str(directory.root), Wanted((gone,)), execute=True, session=session).rows == {}
+    assert not [row for table in TABLES for row in directory.there(table) if gone in row]
 
 
 @pytest.mark.parametrize("step", range(1, 5))

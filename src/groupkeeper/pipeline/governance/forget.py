@@ -103,6 +103,8 @@ def forget(
 
                 lake = LakeRows(spark, directory, files)
                 found = _Forgetting(root, files, lake.ledger, wanted, lake).run(execute=execute)
+                if execute:
+                    lake.update()  # also where a run that was killed has left nothing else to do
                 if execute and purge:
                     lake.purge()
                 return found._replace(version_hours=lake.version_hours)

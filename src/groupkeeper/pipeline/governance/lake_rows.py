@@ -73,9 +73,12 @@ class LakeRows:
         return number_of(file) <= self._mirror.has_to(table)
 
     def remove(self) -> None:
-        """Take out what is chosen, table after table, and bring the copies up to the directory's tables."""
+        """Take out what is chosen, table after table."""
         for table in self._tables:
             self._mirror.remove(table, self._where[table.name])
+
+    def update(self) -> None:
+        """Bring the tables that are copies up to the directory's, which have the rows no longer."""
         self._mirror.update()
 
     def purge(self) -> None:

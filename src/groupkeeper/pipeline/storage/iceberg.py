@@ -88,9 +88,10 @@ class IcebergLake:
         before = f"current_timestamp() - INTERVAL {round(keep_hours * 3600)} SECONDS"
         until = self._spark.sql(f"SELECT CAST({before} AS STRING)").collect()[0][0]
         call = f"CALL `{self._catalog}`.system"
+        if table.day_of is not None:  # first, as what it replaces may have rows that were removed
+            options = "map('delete-file-threshold', '1')"
+            self._spark.sql(f"{call}.rewrite_data_files(table => '{name}', options => {options})")
         self._spark.sql(f"{call}.expire_snapshots(table => '{name}', older_than => TIMESTAMP '{until}')")
-        if table.day_of is not None:
-            self._spark.sql(f"{call}.rewrite_data_files(table => '{name}')")
 
     def remove(self, table: Table, condition: str) -> None:
         self._spark.sql(f"DELETE FROM {self._name(table)} WHERE {condition}")
