@@ -82,7 +82,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="one setting, after the file; may be repeated",
+        help="one setting, after the file; repeat for several",
     )
     parser.add_argument(
         "--add-user",
@@ -90,7 +90,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         default=[],
         metavar="NAME=PASSWORD",
         help="a user that logs in by SASL (PLAIN, SCRAM); without listeners in the file clients must log in then; "
-        "may be repeated",
+        "repeat for several",
     )
     parser.add_argument(
         "--add-acl",
@@ -98,7 +98,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         default=[],
         metavar="ACL",
         help="what clients may do, as 'alice READ,DESCRIBE GROUP billing-*' or 'DENY bob ALL TOPIC *'; with any of "
-        "these all else is refused; may be repeated",
+        "these all else is refused; repeat for several",
     )
     parser.add_argument(
         "--tls",
@@ -203,5 +203,5 @@ def _fail(why: str) -> int:
 COMMAND = Command(
     _add_arguments,
     run,
-    "Runs the embedded Kafka broker in the foreground: one process is a whole cluster of one node.",
+    "Run the embedded Kafka broker in the foreground: one process is a whole cluster of one node.",
 )

@@ -82,7 +82,7 @@ def _add_add(command: ArgumentParser) -> None:
         default=[],
         type=values.client_property,
         metavar="NAME=VALUE",
-        help="a property for the client, saved in the context; may be repeated",
+        help="a property for the client, saved in the context; repeat for several",
     )
     command.add_argument(
         "--secret",

@@ -231,7 +231,7 @@ def parser(words: Sequence[str] | None = None) -> ArgumentParser:
     top = ArgumentParser(
         prog="groupkeeper",
         description="Operate Kafka consumer groups.",
-        epilog="Exit status: 0 done, 1 there are problems, 2 wrong usage, 130 interrupted.",
+        epilog="Exit status: 0 done, 1 there are problems, 2 wrong usage, 3 a limit is not kept, 130 interrupted.",
     )
     top.add_argument("--version", action="version", version=f"groupkeeper {__version__}")
     top.set_defaults(parser=top, run=_show_commands)

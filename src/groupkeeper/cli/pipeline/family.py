@@ -69,12 +69,12 @@ def add_clusters(
     where.add_argument(
         "--bootstrap-server", action="append", metavar="[NAME=]HOST:PORT[,...]", dest="servers", default=[],
         type=_named_servers,
-        help="a cluster to read, called NAME in the tables, else by its cluster id; may be given several times",
+        help="a cluster to read, called NAME in the tables, else by its cluster id; repeat for several",
     )  # fmt: skip
     where.add_argument(
         "--context", action="append", metavar="NAME", dest="contexts", default=[],
-        help="a cluster saved under this name, which it has in the tables too, or a glob such as '*'; may be given "
-        "several times; default: "
+        help="a cluster saved under this name, which it has in the tables too, or a glob such as '*'; repeat for "
+        "several; default: "
         + otherwise,
     )  # fmt: skip
     where.add_argument(
@@ -137,7 +137,7 @@ def add_checkpoints(parser: ArgumentParser) -> None:
         "--checkpoint", action="append", metavar="[[CLUSTER:]NAME=]PATH", dest="checkpoints", default=[],
         type=values.checkpoint_of_cluster,
         help="the checkpointLocation of a query of Structured Streaming, which is shown among the groups of a cluster "
-        "as NAME, else as its folder; any path that Spark reads, or a glob; may be given several times",
+        "as NAME, else as its folder; any path that Spark reads, or a glob; repeat for several",
     )  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def add_journals(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--journal", action="append", metavar="PATH", dest="journals", default=[], type=_journal,
         help="who moved offsets, and by which command, for the table rewinds: a journal of groupkeeper, or a folder of "
-        "those of several hosts (*.jsonl, at any depth); may be given several times; this user's: "
+        "those of several hosts (*.jsonl, at any depth); repeat for several; this user's: "
         "~/.local/state/groupkeeper/journal.jsonl",
     )  # fmt: skip
 
@@ -189,7 +189,7 @@ def add_spark(parser: ArgumentParser) -> None:
     where.add_argument("--remote", metavar="URL", help="a Spark Connect server, sc://HOST:PORT")
     how.add_argument(
         "--conf", action="append", metavar="KEY=VALUE", dest="settings", default=[], type=_setting,
-        help="a setting of Spark's, for example spark.driver.memory=4g; may be given several times",
+        help="a setting of Spark's, for example spark.driver.memory=4g; repeat for several",
     )  # fmt: skip
 
 

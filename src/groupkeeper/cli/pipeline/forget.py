@@ -114,7 +114,7 @@ FORGET = Command(
     "Apache Iceberg follow, Spark takes the rows out of them, too; their earlier versions have them until --purge, or "
     "until they are removed with age.",
     """\
-example:
+examples:
   groupkeeper pipeline forget 'team-a-*' --tables tables
   groupkeeper pipeline forget --owner team-a --owners owners.txt --tables tables --execute""",
 )

@@ -91,7 +91,7 @@ QUALITY = Command(
     "freshness. Where clusters are named their logs are read, and what they have must be in the history. The status is "
     "3 when a check fails. Neither Spark nor a cluster is needed.",
     """\
-example:
+examples:
   groupkeeper pipeline quality --tables tables
   groupkeeper pipeline quality --tables tables --bootstrap-server localhost:9092 --max-age 1h --output json""",
 )

@@ -48,7 +48,7 @@ def _add_as_of_arguments(parser: ArgumentParser) -> None:
     _add_time(parser)
     parser.add_argument(
         "--group", action="append", default=[], metavar="GROUP", dest="groups",
-        help="a group to plan for, or a glob; may be given several times; default: all groups",
+        help="a group to plan for, or a glob; repeat for several; default: all groups",
     )  # fmt: skip
     parser.add_argument(
         "--save", metavar="FILE", help="write a plan for 'groupkeeper apply' that brings the groups back (one cluster)"
@@ -194,7 +194,7 @@ def _add_scan_time_arguments(parser: ArgumentParser) -> None:
     _add_time(parser)
     parser.add_argument(
         "--topic", action="append", required=True, metavar="TOPIC[:PARTITION,...]", dest="topics",
-        help="a topic to scan, or partitions of it; may be given several times",
+        help="a topic to scan, or partitions of it; repeat for several",
     )  # fmt: skip
     add_output(parser)
     add_clusters(parser)
@@ -236,7 +236,7 @@ AS_OF = Command(
     "Find the committed offsets that groups had at an earlier time, as the table offsets_as_of in DIR, and as a "
     "plan that brings the groups back there. The history in DIR is brought up to date first.",
     """\
-example:
+examples:
   groupkeeper pipeline as-of --time 2026-01-31T23:59:59 --group 'billing*' --tables tables --save plan.json
   groupkeeper apply plan.json --dry-run""",
 )
