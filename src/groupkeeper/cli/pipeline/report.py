@@ -11,12 +11,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import Cluster
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.framework.render import BOLD, GREEN, RED, WIDTH, YELLOW, room_for, shortened, width
 from groupkeeper.cli.framework.terminal import columns_of, has_colour, is_terminal
-from groupkeeper.cli.framework.typed import as_typed
+from groupkeeper.cli.framework.typed import way_of
 from groupkeeper.cli.pipeline.family import (
     add_checkpoints,
     add_clusters,
@@ -126,15 +127,10 @@ def _run(options: Namespace) -> int:
 
 def _ways(options: Namespace) -> Ways:
     """To the clusters that the options name, for the commands in the report."""
-    from groupkeeper.shell import Way, way_of_servers
-
-    typed = as_typed(options, "--command-config")
-    config = os.path.abspath(typed[1]) if typed else ""
-    ways = {name or servers: way_of_servers(servers, config) for name, servers in options.servers}
+    clusters = {name or servers: Cluster(servers, {}) for name, servers in options.servers}
     if options.contexts:
-        own = ("--command-config", config) if config else ()
-        ways |= {name: Way(("--context", name, *own), servers, config) for name, servers, _ in of_contexts(options)}
-    return ways
+        clusters |= {name: Cluster(servers, {}, context=name) for name, servers, _ in of_contexts(options)}
+    return {name: way_of(options, cluster) for name, cluster in clusters.items()}
 
 
 def _target(options: Namespace) -> str:

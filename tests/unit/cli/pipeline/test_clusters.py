@@ -9,7 +9,9 @@ from argparse import Namespace
 
 import pytest
 
+from groupkeeper.cli.framework.commands import parser
 from groupkeeper.cli.pipeline.family import _planned, source_of
+from groupkeeper.cli.pipeline.report import _ways
 from groupkeeper.cli.pipeline.watch import Screen
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.testing.background import BackgroundBroker
@@ -24,6 +26,13 @@ def test_tables_are_of_what_is_committed_whatever_consumers_read() -> None:
         assert "kafka.isolation.level" not in each
     alone = Namespace(servers=[(None, "h:1")], contexts=[], command_config=config, timeout=None)
     assert source_of(alone) == {"kafka.bootstrap.servers": "h:1", "kafka.client.id": "me"}
+
+
+def test_commands_in_the_report_reach_the_clusters_as_they_were_named() -> None:
+    words = ["pipeline", "report", "--tables", "t", "--bootstrap-server", "east=h:1", "--property", "client.id=me"]
+    options = parser(words).parse_args(words)
+    options.words = words
+    assert _ways(options)["east"].options == ("--bootstrap-server", "h:1", "--property", "client.id=me")
 
 
 def test_asking_clusters_leaves_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:
