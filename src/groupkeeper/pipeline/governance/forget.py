@@ -34,11 +34,6 @@ _PLACE = ("cluster", "log_partition", "log_offset")
 _GROUP = "group_id"
 _RAW = ("raw_key", "raw_value")
 _HISTORY = (COMMITS, GROUP_RECORDS)
-_WHY_NOT = {
-    True: "no tables of a lake follow its own, so there are no earlier versions to remove",
-    False: "tables of a lake follow its own: give a session of Spark, which takes the rows out of them",
-}
-"""By whether earlier versions are to be removed."""
 
 
 class Wanted(NamedTuple):
@@ -94,10 +89,17 @@ def forget(
         with files.lock():
             ledger = Ledger(files, directory)
             files.clean(_STAGING, _STAGING)  # what killed runs have written aside may have the groups, too
-            if ledger.lake is None or session is None:
-                if purge or ledger.lake is not None:
-                    raise SourceError(f"{directory}: {_WHY_NOT[purge]}")
+            if ledger.lake is None:
+                if purge:
+                    raise SourceError(
+                        f"{directory}: no tables of a lake follow its own, so there are no earlier versions to remove"
+                    )
                 return _Forgetting(root, files, ledger, wanted).run(execute=execute)
+            if session is None:
+                raise SourceError(
+                    f"{directory}: tables of a lake follow its own: give a session of Spark, which takes the rows out "
+                    "of them"
+                )
             with session() as spark:
                 from groupkeeper.pipeline.governance.lake_rows import LakeRows
 

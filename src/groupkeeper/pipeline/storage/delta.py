@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.storage.lake import MARK, OPEN, Mark, Place, Replaced, foreign, partitions
+from groupkeeper.pipeline.storage.lake import OPEN, Mark, Place, Replaced, keep_mark, kept_mark, partitions
 from groupkeeper.pipeline.tables import Table
 
 __all__ = ["DeltaLake"]
@@ -47,10 +47,7 @@ class DeltaLake:
         for row in commits.select("userMetadata").collect():  # the last one is the first
             if (found := Mark.of(row.userMetadata)) is not None:
                 return found
-        kept = self._spark.sql(f"SHOW TBLPROPERTIES {self._name(table)} ('{MARK}')").collect()
-        if (found := Mark.of(kept[0].value)) is not None:
-            return found
-        raise foreign(self._name(table))
+        return kept_mark(self._spark, self._name(table))
 
     def write(self, frame: DataFrame, table: Table, mark: Mark, replaced: Replaced) -> None:
         writer = (
@@ -78,7 +75,7 @@ class DeltaLake:
 
     def tidy(self, table: Table, mark: Mark, keep_hours: float) -> None:
         name = self._name(table)
-        self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{MARK}' = '{mark.text}')")
+        keep_mark(self._spark, name, mark)
         self._spark.sql(f"OPTIMIZE {name}")
         with self._set(_VACUUM):
             self._spark.sql(f"VACUUM {name} RETAIN {keep_hours:g} HOURS")

@@ -7,7 +7,7 @@ import zlib
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.storage.lake import MARK, OPEN, Mark, Place, Replaced, foreign, partitions
+from groupkeeper.pipeline.storage.lake import OPEN, Mark, Place, Replaced, keep_mark, kept_mark, partitions
 from groupkeeper.pipeline.tables import Table
 
 __all__ = ["CATALOG", "IcebergLake"]
@@ -54,10 +54,7 @@ class IcebergLake:
         for row in summaries.collect():
             if (found := Mark.of(row.mark)) is not None:
                 return found
-        kept = self._spark.sql(f"SHOW TBLPROPERTIES {self._name(table)} ('{MARK}')").collect()
-        if (found := Mark.of(kept[0].value)) is not None:
-            return found
-        raise foreign(self._name(table))
+        return kept_mark(self._spark, self._name(table))
 
     def write(self, frame: DataFrame, table: Table, mark: Mark, replaced: Replaced) -> None:
         writer = frame.writeTo(self._name(table)).option(f"snapshot-property.{_PROPERTY}", mark.text)
@@ -83,7 +80,7 @@ class IcebergLake:
         return self._spark.table(self._name(table)).select(*table.names)
 
     def tidy(self, table: Table, mark: Mark, keep_hours: float) -> None:
-        self._spark.sql(f"ALTER TABLE {self._name(table)} SET TBLPROPERTIES ('{MARK}' = '{mark.text}')")
+        keep_mark(self._spark, self._name(table), mark)
         name = f"{self._prefix}`{table.name}`"
         before = f"current_timestamp() - INTERVAL {round(keep_hours * 3600)} SECONDS"
         until = self._spark.sql(f"SELECT CAST({before} AS STRING)").collect()[0][0]

@@ -11,7 +11,7 @@ import json
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.errors import SourceError
@@ -20,13 +20,13 @@ from groupkeeper.pipeline.tables import Table
 __all__ = [
     "DAY",
     "FORMATS",
-    "MARK",
     "OPEN",
     "Lake",
     "Mark",
     "Place",
     "Replaced",
-    "foreign",
+    "keep_mark",
+    "kept_mark",
     "partitions",
     "shaped",
 ]
@@ -34,9 +34,6 @@ __all__ = [
 FORMATS = ("parquet", "delta", "iceberg")
 DAY = "day"
 """A column that tables of a lake have where they grow: the day (UTC) of Table.day_of."""
-
-MARK = "groupkeeper.mark"
-"""A property of a lake's tables: the mark of a commit that `tidy` may have removed."""
 
 OPEN = "is_open"
 """Of tables that rows are added to: rows that the next refresh replaces have it true."""
@@ -138,6 +135,20 @@ def shaped(frame: DataFrame, table: Table, *, has_open: bool) -> DataFrame:
     )
 
 
-def foreign(name: str) -> SourceError:
-    """The error for a table that no run has written."""
-    return SourceError(f"{name} is there, but groupkeeper has not written it: choose another --namespace or --tables")
+_MARK = "groupkeeper.mark"
+"""A property of tables: the mark of a commit that may go with the version that has it."""
+
+
+def keep_mark(spark: SparkSession, name: str, mark: Mark) -> None:
+    """As a property of the table called `name`."""
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{_MARK}' = '{mark.text}')")
+
+
+def kept_mark(spark: SparkSession, name: str) -> Mark:
+    """That of `keep_mark`. Raises SourceError: no run has written the table."""
+    kept = spark.sql(f"SHOW TBLPROPERTIES {name} ('{_MARK}')").collect()
+    if (found := Mark.of(kept[0].value)) is None:
+        raise SourceError(
+            f"{name} is there, but groupkeeper has not written it: choose another --namespace or --tables"
+        )
+    return found
