@@ -1,10 +1,10 @@
-"""The table of APIs: which module of `apis` serves which key and versions."""
+"""The table of APIs: which module of `apis` serves which key, and in which versions. Only this table has versions."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
-from groupkeeper.protocol.framing import request_class
+from groupkeeper.protocol.framing import API_VERSIONS, request_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,6 @@ def _waiting(reply: Reply) -> Handler:
     return handle
 
 
-API_VERSIONS = 18
 _UNSTABLE = frozenset((22,))
 """APIs whose highest version in Kafka 4.3.1 has one above it that is unstable."""
 
@@ -151,4 +150,4 @@ TABLE: dict[int, Api] = {
         (92, "delete_share_group_offsets", 0, 0),
     )
 }
-"""Every served API by key."""
+"""Every served API by key: module of `apis`, lowest and highest version, both inclusive."""

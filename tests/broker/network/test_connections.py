@@ -5,13 +5,17 @@ import contextlib
 import gc
 import socket
 import struct
+import sys
 from collections.abc import Awaitable, Callable
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 
-from groupkeeper.broker import Broker
-from groupkeeper.broker.api_table import TABLE
+from groupkeeper.broker import Broker, apis
+from groupkeeper.broker.api_table import TABLE, Api
 from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.network.listeners import Listener
 from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
@@ -21,6 +25,8 @@ from groupkeeper.protocol.messages.api_versions_request import ApiVersionsReques
 from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import FetchResponse
+from groupkeeper.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
+from groupkeeper.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -80,14 +86,35 @@ class TestApiVersions:
         assert [one.name for one in old.supported_features] == ["metadata.version"]
 
 
-def test_the_table_is_what_the_modules_say() -> None:
+def test_the_table_serves_what_there_is() -> None:
     # GW-05
+    folder = Path(apis.__file__).parent
+    assert {api.module for api in TABLE.values()} == {one.stem for one in folder.glob("[a-z]*.py")}
     for key, api in TABLE.items():
-        module = __import__(f"groupkeeper.broker.apis.{api.module}", fromlist=["handle"])
-        keys = getattr(module, "KEYS", None) or {module.KEY: module.VERSIONS}
-        assert keys[key] == (api.lowest, api.highest)
         name, lowest, highest, _ = APIS[key]
         assert lowest <= api.lowest <= api.highest <= highest, name
+        module = import_module(f"{apis.__name__}.{api.module}")
+        # Versions are in the table only.
+        assert not {"KEY", "KEYS", "VERSIONS"} & vars(module).keys(), name
+
+
+async def test_an_api_in_the_table_is_offered_everywhere(
+    start: Start, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = GetTelemetrySubscriptionsRequest.API_KEY
+    assert key not in TABLE
+    module = ModuleType(f"{apis.__name__}.made_up")
+    module.reply = lambda broker, call: GetTelemetrySubscriptionsResponse(subscription_id=7)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(TABLE, key, Api(key, "made_up", 0, 0))
+    broker = await start()
+    wire = await connect(broker)
+    offered = {one.api_key: one for one in (await wire.call(API_VERSIONS, 4, ApiVersionsResponse)).api_keys}
+    assert (offered[key].min_version, offered[key].max_version) == (0, 0)
+    request = GetTelemetrySubscriptionsRequest()
+    assert (await wire.call(request, 0, GetTelemetrySubscriptionsResponse)).subscription_id == 7
+    with broker.faults.error("GetTelemetrySubscriptions", UnsupportedVersion):
+        assert (await wire.call(request, 0, GetTelemetrySubscriptionsResponse)).error_code == UnsupportedVersion.code
 
 
 async def test_pipelined_requests_are_answered_in_order(wire: "Wire") -> None:

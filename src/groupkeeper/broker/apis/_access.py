@@ -1,4 +1,4 @@
-"""The authorization checks of the APIs of topics and of the cluster (section 6.12 of the requirements)."""
+"""The authorization checks of the APIs of topics and of the cluster."""
 
 from __future__ import annotations
 

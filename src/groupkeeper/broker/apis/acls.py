@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEYS = {29: (1, 3), 30: (1, 3), 31: (1, 3)}
-
 _UNKNOWN = 0
 _OF_FILTERS = (ANY, PatternType.MATCH)
 

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 25
-VERSIONS = (0, 4)
-
 _FENCED_SINCE = 2
 
 

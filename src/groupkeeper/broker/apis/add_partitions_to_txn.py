@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
     Codes = dict[TopicPartition, int]
 
-KEY = 24
-VERSIONS = (0, 5)
-
 _FENCED_SINCE = 2
 _BATCHES_SINCE = 4
 

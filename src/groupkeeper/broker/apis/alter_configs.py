@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 33
-VERSIONS = (0, 2)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message

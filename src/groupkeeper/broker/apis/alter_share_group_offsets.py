@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequestTopic
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 91
-VERSIONS = (0, 0)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 18
-VERSIONS = (0, 4)
-
 _PRODUCE = 0
 _CLIENT_NAME_SINCE = 3
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.quotas.client_quotas import ClientQuotas
     from groupkeeper.protocol.primitives import RootMessage
 
-KEYS = {48: (0, 1), 49: (0, 1)}
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     match call.message:

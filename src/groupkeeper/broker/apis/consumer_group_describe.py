@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 69
-VERSIONS = (0, 1)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(call.message, ConsumerGroupDescribeRequest)

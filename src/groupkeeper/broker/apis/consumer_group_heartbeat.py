@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 68
-VERSIONS = (0, 1)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.quotas.client_quotas import Mutations
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 37
-VERSIONS = (0, 3)
 _STRICT_SINCE = 3
 
 

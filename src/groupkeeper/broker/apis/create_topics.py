@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.quotas.client_quotas import Mutations
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 19
-VERSIONS = (2, 7)
 _STRICT_SINCE = 6
 
 

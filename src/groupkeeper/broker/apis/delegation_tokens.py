@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.security.tokens import DelegationTokens, Token
     from groupkeeper.protocol.primitives import RootMessage
 
-KEYS = {38: (1, 3), 39: (1, 2), 40: (1, 2), 41: (1, 3)}
-
 _NO_TIME = -1
 _WITH_REQUESTER = 3
 

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 42
-VERSIONS = (0, 2)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.log.topics import Topic
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 21
-VERSIONS = (0, 2)
-
 _TO_HIGH_WATERMARK = -1
 
 

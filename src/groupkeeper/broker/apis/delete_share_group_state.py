@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.messages.delete_share_group_state_request import PartitionData
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 86
-VERSIONS = (0, 0)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message

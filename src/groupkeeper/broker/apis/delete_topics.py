@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.quotas.client_quotas import Mutations
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 20
-VERSIONS = (1, 6)
-
 _STRICT_SINCE = 5
 _WITH_STATES = 6
 

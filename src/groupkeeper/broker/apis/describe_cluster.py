@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 60
-VERSIONS = (0, 2)
-
 _BROKERS = 1
 _CONTROLLERS = 2
 

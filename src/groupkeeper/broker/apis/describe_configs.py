@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.settings.described import DescribedSetting
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 32
-VERSIONS = (1, 4)
-
 _TYPES = {UNKNOWN_TYPE: 0, "boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7,
           "class": 8, "password": 9}  # fmt: skip
 

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 15
-VERSIONS = (0, 6)
-
 _MESSAGES_SINCE = 6
 
 

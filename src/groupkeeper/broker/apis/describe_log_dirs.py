@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 35
-VERSIONS = (1, 5)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message

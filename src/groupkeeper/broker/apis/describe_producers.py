@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 61
-VERSIONS = (0, 0)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message

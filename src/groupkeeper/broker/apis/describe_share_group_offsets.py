@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequestGroup
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 90
-VERSIONS = (0, 1)
 _UNKNOWN_LAG = -1
 
 

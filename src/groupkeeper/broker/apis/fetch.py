@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.network.fetch_sessions import Answers, FetchContext, PartitionKey
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 1
-VERSIONS = (4, 18)
-
 _TOPIC_IDS_SINCE = 13
 _SESSIONS_SINCE = 7
 _READ_COMMITTED = 1

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 10
-VERSIONS = (0, 6)
-
 _SEVERAL_KEYS_SINCE = 4
 _SHARE_SINCE = 6
 UUID_LENGTH = 16

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 12
-VERSIONS = (0, 4)
-
 
 def reply(broker: Broker, call: Call) -> RootMessage:
     request = call.message

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.settings.table import SettingsTable
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 44
-VERSIONS = (0, 1)
-
 _OPERATIONS = _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 

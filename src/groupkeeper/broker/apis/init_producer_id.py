@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 22
-VERSIONS = (0, 5)
-
 _FENCED_SINCE = 4
 
 

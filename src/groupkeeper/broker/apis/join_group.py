@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 11
-VERSIONS = (0, 9)
-
 _NULLABLE_PROTOCOL_NAME_SINCE = 7
 
 

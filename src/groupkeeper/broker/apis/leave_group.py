@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 13
-VERSIONS = (0, 5)
-
 _SEVERAL_MEMBERS_SINCE = 3
 
 

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 74
-VERSIONS = (0, 1)
-
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 """The types that may be requested, in the response's order."""
 

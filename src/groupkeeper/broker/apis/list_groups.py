@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 16
-VERSIONS = (0, 5)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 2
-VERSIONS = (1, 11)
-
 LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 46
-VERSIONS = (0, 0)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     require_cluster(broker, call, Operation.DESCRIBE)

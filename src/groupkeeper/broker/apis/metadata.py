@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.log.topics import Topic
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 3
-VERSIONS = (0, 13)
-
 _TOPIC_IDS_SINCE = 12
 
 

@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEYS = {
-    17: (0, 1),
-    36: (0, 2),
-    80: (0, 1),
-    81: (0, 0),
-}
-
 _REFUSALS: dict[int, KafkaError] = {
     17: IllegalSaslState(),
     36: IllegalSaslState("SaslAuthenticate request received after successful authentication"),

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 8
-VERSIONS = (2, 10)
-
 _TOPIC_IDS_SINCE = 10
 _READ, _GROUP = Operation.READ, ResourceType.GROUP
 

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 47
-VERSIONS = (0, 0)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 9
-VERSIONS = (1, 10)
-
 _GROUP_ERROR_SINCE = 2
 _SEVERAL_GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 23
-VERSIONS = (2, 4)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message

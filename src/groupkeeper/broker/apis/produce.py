@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.primitives import RootMessage
     from groupkeeper.protocol.record import BatchHeader
 
-KEY = 0
-VERSIONS = (3, 13)
-
 _ABORTABLE_SINCE = 11
 _ADDS_SINCE = 12
 _TOPIC_IDS_SINCE = 13

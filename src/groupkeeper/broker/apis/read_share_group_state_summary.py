@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.messages.read_share_group_state_summary_request import PartitionData
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 87
-VERSIONS = (0, 1)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.security.credentials import ScramCredentials
     from groupkeeper.protocol.primitives import RootMessage
 
-KEYS = {50: (0, 0), 51: (0, 0)}
-
 _CODES = {mechanism: code for code, mechanism in enumerate(HASH_BY_MECHANISM, 1)}
 _MECHANISMS = {code: mechanism for mechanism, code in _CODES.items()}
 

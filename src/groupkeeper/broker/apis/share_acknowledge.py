@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 79
-VERSIONS = (1, 2)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message

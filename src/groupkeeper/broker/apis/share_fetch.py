@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
     Place = tuple[bytes, int]
 
-KEY = 78
-VERSIONS = (1, 2)
-
 _RECORD_LIMIT = 1
 """The acquire mode in which a member gets no more records than it requests."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 76
-VERSIONS = (1, 1)
 _LONGEST_MEMBER_ID = 36
 
 

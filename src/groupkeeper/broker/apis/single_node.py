@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 _NODES_SINCE = 2
 """The first version of DescribeQuorum that can tell where the nodes are."""
 
-KEYS = {34: (1, 2), 43: (0, 2), 45: (0, 1), 55: (0, 2), 64: (0, 0)}
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     reads = isinstance(call.message, DescribeQuorumRequest)

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 89
-VERSIONS = (0, 0)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(call.message, StreamsGroupDescribeRequest)

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 14
-VERSIONS = (0, 5)
-
 _PROTOCOL_REQUIRED_SINCE = 5
 
 

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 28
-VERSIONS = (0, 5)
-
 _LOADING_SINCE = 2
 _ABORTABLE_SINCE = 4
 _ADDS_SINCE = 5

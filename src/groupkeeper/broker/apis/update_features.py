@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 57
-VERSIONS = (0, 2)
-
 _UPGRADE_TYPES_SINCE = 1
 _NO_RESULTS_SINCE = 2
 _UPGRADE, _SAFE, _UNSAFE = 1, 2, 3

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.messages.write_share_group_state_request import PartitionData
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 85
-VERSIONS = (0, 1)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message

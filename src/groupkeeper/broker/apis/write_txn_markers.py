@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
 
-KEY = 27
-VERSIONS = (1, 2)
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message

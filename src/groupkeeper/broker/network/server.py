@@ -8,7 +8,7 @@ from functools import partial
 from logging import getLogger
 from time import perf_counter
 
-from groupkeeper.broker.api_table import API_VERSIONS, TABLE, Api
+from groupkeeper.broker.api_table import TABLE, Api
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.acceptor import Acceptor
 from groupkeeper.broker.network.connection import CloseConnection, Connection
@@ -16,7 +16,13 @@ from groupkeeper.broker.network.connection_limits import ConnectionLimits
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix
 from groupkeeper.protocol.errors import KafkaError, UnknownServerError, UnsupportedVersion
-from groupkeeper.protocol.framing import api_name, decode_request_header, encode_response, response_class
+from groupkeeper.protocol.framing import (
+    API_VERSIONS,
+    api_name,
+    decode_request_header,
+    encode_response,
+    response_class,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
