@@ -125,7 +125,7 @@ class SharePartition:
         return self.end_offset
 
     def can_acquire(self, max_in_flight: int) -> bool:
-        """Whether a fetch makes sense: there are records given back, or more may be acquired."""
+        """Whether a fetch can get records: some were released, or fewer than `max_in_flight` are in flight."""
         return self.next_fetch_offset() < self.end_offset or self.in_flight < max_in_flight
 
     def next_deadline_ms(self) -> int | None:
