@@ -34,6 +34,8 @@ HOMES = "|".join(["ro" + "ot", "wo" + "rk", "ho" + "me", "Us" + "ers"])
 MACHINE_PATH = re.compile(rf"(?<![\w.<>/-])/(?:{HOMES})/\w")
 INDEX_OPTION = re.compile(r"://|^\s*(-i|-f|--(extra-)?index-url|--find-links|--trusted-host)\b")
 
+REQUIREMENT = re.compile(r"\b(K\d{2,4}|G[A-Z])-\d{2}\b")
+
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -173,6 +175,18 @@ def test_no_machine_paths() -> None:
             continue
         lines = enumerate(text.splitlines(), 1)
         found += [f"{name}:{number}: {line.strip()}" for number, line in lines if MACHINE_PATH.search(line)]
+    assert found == []
+
+
+def test_only_tests_name_points_of_the_specification() -> None:
+    """A reader of sources and documentation has no list of them: say the thing instead."""
+    found = [
+        f"{name}:{number}: {line.strip()}"
+        for name in tracked_files()
+        if name.startswith(("src/", "docs/", "README", "CHANGELOG")) and name.endswith((".py", ".md"))
+        for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").splitlines(), 1)
+        if REQUIREMENT.search(line)
+    ]
     assert found == []
 
 
