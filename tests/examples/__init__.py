@@ -1,1 +1,1 @@
-"""What `examples/` has is run, as a reader would run it."""
+"""What `examples/` has is run, as a reader would run it. Code in the documentation is run under `docs`."""

@@ -183,7 +183,9 @@ def outputs() -> dict[Path, str]:
     """Every generated file and its text."""
     messages = list(load(SCHEMAS.read_text()))
     files = {PROTOCOL / "messages" / f"{snake(m.name)}.py": module_text(m) for m in messages}
-    files[PROTOCOL / "messages" / "__init__.py"] = '"""Generated message classes, one module per message."""\n'
+    files[PROTOCOL / "messages" / "__init__.py"] = (
+        '"""Message classes, one module per message. tools/protocol/generate.py writes them: edit nothing here."""\n'
+    )
     files[PROTOCOL / "index.py"] = index_text(messages)
     files[PROTOCOL / "errors.py"] = error_classes.module_text()
     return files

@@ -1,1 +1,5 @@
-"""What both ends of a secured connection read: key stores, JAAS texts, TLS settings by Java's names. No network."""
+"""What both ends of a secured connection read: key stores, JAAS texts, TLS settings by Java's names.
+
+No connection is opened here: the client's end is `groupkeeper.client.security`, the broker's
+`groupkeeper.broker.security`.
+"""

@@ -1,4 +1,5 @@
-"""The collectors' snapshots over HTTP: metrics, and how the program itself is.
+"""Snapshots over HTTP: metrics, pages, and changes from pages.
 
-Clusters are watched in `groupkeeper.live`.
+Clusters are polled in `groupkeeper.live`; a page that is viewed sends them no request. Rules of plans are in
+`groupkeeper.operations.plans`.
 """

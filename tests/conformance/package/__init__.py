@@ -1,1 +1,1 @@
-"""The package as it is published: installed, typed, and its documentation as a site."""
+"""The package as it is published: installed, typed, its documentation as a site. What it does is tested elsewhere."""

@@ -1,4 +1,8 @@
-"""Server-side assignors: which member of a group reads which partition."""
+"""Server-side assignors: which member of a group reads which partition, or runs which task.
+
+They are pure functions from members and topics to a target assignment. How a member moves to its target is in
+`epochs` and in the folder of each type of group.
+"""
 
 from __future__ import annotations
 

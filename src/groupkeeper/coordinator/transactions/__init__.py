@@ -1,4 +1,4 @@
-"""The transaction coordinator (`__transaction_state`).
+"""The transaction coordinator: transactional ids with their producers, in `__transaction_state`.
 
-Groups have no part in it; markers are written by the broker.
+Groups have no part in it. Markers are written by `groupkeeper.broker.coordination`.
 """

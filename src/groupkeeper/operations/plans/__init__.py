@@ -1,1 +1,5 @@
-"""Plans: what becomes of committed offsets. Made, checked, applied, journalled, undone (docs/plans.md)."""
+"""Plans: committed offsets before and after. They are made, checked, applied, journalled and undone here
+(docs/plans.md).
+
+Options and tables of the commands are in `groupkeeper.cli.plans`, forms of pages in `groupkeeper.web.changes`.
+"""

@@ -1,1 +1,4 @@
-"""The report: one page of HTML from the tables. `reading` finds it, `page` writes it, both without Spark."""
+"""The report: one page of HTML. `reading` sums up the tables with Arrow, `page` writes them; neither needs Spark.
+
+Tables are made in `jobs`. The pages of `groupkeeper serve` are in `groupkeeper.web.pages`.
+"""

@@ -1,3 +1,4 @@
-"""Where tables are: the output directory with its ledger, and tables of a lake that follow. What is in them is no
-matter here.
+"""Where tables are: the output directory with its ledger, and tables of a lake that follow.
+
+What is in them is decided in `tables`, and computed in `transforms` and `present`.
 """

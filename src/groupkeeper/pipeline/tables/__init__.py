@@ -1,4 +1,8 @@
-"""The tables of the pipeline: their schemas are contracts (docs/pipeline-tables.md is written from them)."""
+"""The schemas of the tables: columns, types and meanings. They are contracts; docs/pipeline-tables.md is written
+from them.
+
+Rows are computed in `transforms` and `present`, and kept in `storage`.
+"""
 
 from __future__ import annotations
 

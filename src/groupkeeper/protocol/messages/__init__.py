@@ -1,1 +1,1 @@
-"""Generated message classes, one module per message."""
+"""Message classes, one module per message. tools/protocol/generate.py writes them: edit nothing here."""
