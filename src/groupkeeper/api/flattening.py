@@ -86,7 +86,7 @@ _ROW_CLASSES: dict[type, type] = {
     CommittedOffsets: CommittedRow,
     LogDir: ReplicaRow,
 }
-"""What stands in tables for values that don't fit in a row."""
+"""The row classes of values that don't fit in a row."""
 
 _KEY_NAMES: dict[type | None, tuple[str, ...]] = {
     CommittedRow: ("group_id",),
@@ -99,14 +99,14 @@ _KEY_NAMES: dict[type | None, tuple[str, ...]] = {
     SharePartitionOffset: ("group_id",),
     TransactionDescription: ("transactional_id",),
 }
-"""How keys that have no fields are called, by what they lead to."""
+"""Column names of keys that have no fields, by the class of their values."""
 
 _FIELD_NAMES: dict[type, dict[str, str]] = {
     ConfigResource: {"type": "resource_type", "name": "resource_name"},
     AclFilter: {field: f"filter_{field}" for field in AclFilter._fields},
     FirstRecord: {"offset": "record_offset"},
 }
-"""Fields that are called otherwise in tables, where two values of a row have the same ones."""
+"""Column names of fields that two values of a row have in common, so that columns differ."""
 
 
 def row_class(result: object) -> type | None:

@@ -28,7 +28,7 @@ Tell = Callable[[ClusterSnapshot], Awaitable[None]]
 
 
 class Told(NamedTuple):
-    """What is called with each snapshot: before it is noted in the history, and after."""
+    """Functions that get each snapshot: `first` before it is written to the history, `then` after."""
 
     first: Tell
     then: Tell
@@ -63,8 +63,8 @@ class Collector:
         self._waits = Waits(reads_records=schedule.wanted.reads_records)
 
     async def poll(self, show: Tell | None = None) -> ClusterSnapshot:
-        """Look at the cluster now. A cluster that cannot be polled has a snapshot, too, with the problem. ``show`` is
-        called with it before it is noted in the history.
+        """Poll the cluster now. If that fails, the snapshot has the problem. ``show`` gets the snapshot before it is
+        written to the history.
         """
         if self._following is None:
             await self._remember()
@@ -96,14 +96,14 @@ class Collector:
         )
 
     async def _remember(self) -> None:
-        """What the history has of an earlier run."""
+        """Begin with what an earlier run has left in the history."""
         last, known = await self._archive.known(self.cluster)
         self._cluster_id, self._replaced = last.cluster_id, last.replaced
         self._before = self._before._replace(polls=last.polls, last=last if last.is_up else None)
         self._following = Following(known)
 
     def _is_another(self, cluster_id: str | None, at_ms: int) -> bool:
-        """Whether it is another cluster than before: a new one in its place, or at its addresses."""
+        """Whether the cluster id has changed: the addresses lead to another cluster now."""
         before = self._cluster_id
         if cluster_id is None or cluster_id == before:
             return False
@@ -113,7 +113,7 @@ class Collector:
         return before is not None
 
     async def _begin_anew(self, cluster_id: str) -> None:
-        """Nothing that followed from polls of the other cluster is true of this one."""
+        """Drop what was derived from polls of the other cluster."""
         self._following = Following(await self._archive.known_of(cluster_id))
         self._waits = Waits(reads_records=self._schedule.wanted.reads_records)
 
@@ -138,11 +138,11 @@ class Collector:
             await self.close()
 
     def hurry(self) -> None:
-        """Let the next poll begin at once, or when that is over which is under way: something was changed."""
+        """Poll at once, or right after the poll that is under way, because something was changed."""
         self._hurry.set()
 
     async def close(self) -> None:
-        """Hang up. The next poll connects again."""
+        """Close the connections. The next poll opens new ones."""
         if self._admin is not None:
             admin, self._admin = self._admin, None
             await admin.close()

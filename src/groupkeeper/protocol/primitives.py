@@ -111,7 +111,7 @@ class Rows(Sequence[M]):
 
 
 def columns_of(rows: Sequence[Message]) -> Sequence[Sequence[Any]]:
-    """The fields of structs, each for all of them, in the order of their slots; nothing at all of no structs."""
+    """One sequence per field, in the order of the slots, with its values in all structs; empty without structs."""
     if isinstance(rows, Rows):
         return rows.columns
     return tuple(zip(*([getattr(row, name) for name in row.__slots__] for row in rows), strict=True))

@@ -134,14 +134,14 @@ def _upgraded_member(group: ClassicGroup, member: Member, topics: TopicsImage) -
 
 
 def _have_all(members: Sequence[ConsumerMember], names: Iterable[str], topics: TopicsImage) -> bool:
-    """Whether the members have every partition of the topics."""
+    """Whether each partition of these topics is assigned to one of the members."""
     assigned = {(topic_id, one) for member in members for topic_id, some in member.assigned.items() for one in some}
     shapes = [topics.topics[name] for name in names if name in topics.topics]
     return all((shape.topic_id, one) in assigned for shape in shapes for one in range(shape.partition_count))
 
 
 def _stored_assignment(group: ClassicGroup, member_id: str) -> bytes:
-    """What a member has of the generation in the log: cooperative members keep it while the next one fails."""
+    """The member's assignment in the log, which cooperative members keep while the next rebalance is not completed."""
     member = group.stored.members.get(member_id)
     return b"" if member is None else member.assignment
 
@@ -163,7 +163,7 @@ def _move_timers(step: Step, group: ClassicGroup, members: Sequence[ConsumerMemb
 
 
 def _released(rebalance: Rebalance | None) -> list[Released]:
-    """Every member that waits for the rebalance must rejoin, in the consumer group."""
+    """Answers to members whose JoinGroup or SyncGroup is parked: REBALANCE_IN_PROGRESS, so that they rejoin."""
     if rebalance is None:
         return []
     released = []
@@ -179,7 +179,9 @@ def _released(rebalance: Rebalance | None) -> list[Released]:
 
 
 def must_downgrade(group: ConsumerGroup, settings: Settings, leaving: Collection[str]) -> bool:
-    """Whether the group becomes classic when those leave: only classic members are left then."""
+    """Whether the group becomes classic when the members `leaving` are gone: only classic ones remain, no more than
+    `group_max_size`, and the migration policy allows it.
+    """
     remaining = [member for member_id, member in group.members.items() if member_id not in leaving]
     return (
         0 < len(remaining) <= settings.group_max_size

@@ -49,8 +49,8 @@ class EpochGroup(Protocol):
 
 
 def check_commit(group: EpochGroup, topics: TopicsImage, call: Call, request: OffsetCommitRequest) -> tuple[()]:
-    """Raises what refuses the whole commit; nothing is stored of one that is refused in part. Commits
-    renew no session.
+    """Raises the error that refuses the whole commit: if one partition is refused, none is stored. A commit does not
+    renew the member's session.
     """
     epoch = request.generation_id_or_member_epoch
     if epoch < 0 and not group.members:
@@ -68,7 +68,10 @@ def check_commit(group: EpochGroup, topics: TopicsImage, call: Call, request: Of
 
 
 def check_transaction(group: EpochGroup, topics: TopicsImage, request: TxnOffsetCommitRequest) -> None:
-    """As a commit, but a stale epoch is answered as an illegal generation, and without member no check is made."""
+    """As `check_commit`, but a stale epoch raises `IllegalGeneration`.
+
+    A request without epoch is not checked if the group has no members, or the request names none.
+    """
     epoch = request.generation_id
     if epoch < 0 and (not group.members or (not request.member_id and request.group_instance_id is None)):
         return
@@ -82,7 +85,7 @@ def check_transaction(group: EpochGroup, topics: TopicsImage, request: TxnOffset
 
 
 def check_fetch(group: EpochGroup, request: OffsetFetchRequestGroup) -> KafkaError | None:
-    """What refuses a fetch, or None. Without member id and epoch nothing is checked."""
+    """The error that refuses a fetch, or None. A request without member id and epoch is not checked."""
     if request.member_id is None and request.member_epoch < 0:
         return None
     try:
@@ -93,12 +96,12 @@ def check_fetch(group: EpochGroup, request: OffsetFetchRequestGroup) -> KafkaErr
 
 
 def is_subscribed_to(group: EpochGroup, topic: str) -> bool:
-    """Whether offsets of the topic are in use."""
+    """Whether a member subscribes to the topic, so that its offsets do not expire."""
     return group.is_subscribed_to(topic)
 
 
 def check_delete(group: EpochGroup) -> None:
-    """Only topics that members subscribe to are refused, one by one."""
+    """Refuses no request as a whole; topics that members subscribe to are refused one by one."""
 
 
 def base_time(group: EpochGroup) -> BaseTime:
@@ -124,7 +127,7 @@ def _check_epoch(
     topics: TopicsImage,
     partitions: Iterable[tuple[str, bytes, int]],
 ) -> None:
-    """An older epoch will do for partitions that the member has had since then."""
+    """Raises for a wrong epoch. An older one is accepted for partitions that the member has had since then."""
     if epoch == member.member_epoch:
         return
     if epoch > member.member_epoch:

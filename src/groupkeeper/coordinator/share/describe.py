@@ -19,7 +19,7 @@ from groupkeeper.protocol.messages.share_group_describe_request import ShareGrou
 def describe_share_groups(
     state: StateView, settings_of: Callable[[str], Settings], request: ShareGroupDescribeRequest
 ) -> Result:
-    """Share groups; others are not among them."""
+    """Describes share groups; a group of another type is not found."""
     groups = describe_all(
         state,
         ShareGroup,
@@ -60,5 +60,5 @@ def _describe_member(member: ShareMember, topics: TopicsImage) -> described.Memb
 
 
 def share_describe_failure(group_id: str, error: KafkaError) -> described.DescribedGroup:
-    """One group's failure."""
+    """The answer for one group that could not be described."""
     return described.DescribedGroup(error_code=error.code, error_message=own_message(error), group_id=group_id)

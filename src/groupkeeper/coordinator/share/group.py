@@ -16,7 +16,7 @@ SHARE_PROTOCOL_TYPE: Final = "share"
 
 @dataclass(frozen=True, slots=True)
 class ShareMember:
-    """A member. `subscribed_topic_names` is sorted. It has a single state: it has what it was assigned."""
+    """A member. `subscribed_topic_names` is sorted. It needs no state: what it is assigned is its own at once."""
 
     member_id: str
     rack_id: str | None = None
@@ -60,7 +60,7 @@ class SharePartitions:
 
 
 def add_partitions(known: PartitionsByTopic, added: PartitionsByTopic) -> dict[bytes, TopicPartitions]:
-    """Both together; names are those of `added`."""
+    """The partitions of both; a topic in both has the name in `added`."""
     combined = dict(known)
     for topic_id, (name, partitions) in added.items():
         before = combined[topic_id].partitions if topic_id in combined else frozenset()
@@ -69,7 +69,7 @@ def add_partitions(known: PartitionsByTopic, added: PartitionsByTopic) -> dict[b
 
 
 def remove_partitions(known: PartitionsByTopic, removed: Mapping[bytes, Iterable[int]]) -> dict[bytes, TopicPartitions]:
-    """What is left of `known`."""
+    """`known` without `removed`; a topic without partitions left is absent."""
     left = {}
     for topic_id, (name, partitions) in known.items():
         rest = partitions.difference(removed.get(topic_id, ()))
@@ -124,7 +124,7 @@ class ShareGroup(EpochGroup[ShareMember, TargetAssignment]):
 
     @property
     def has(self) -> SharePartitions:
-        """Its share-partitions, whether it had any or not."""
+        """The share-partitions of the group, empty when there were none yet."""
         return self.partitions or SharePartitions()
 
     @property

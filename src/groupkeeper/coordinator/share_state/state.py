@@ -96,7 +96,7 @@ def _from_offset(batches: tuple[StateBatch, ...], offset: int) -> tuple[StateBat
 
 
 def _sweep(batches: list[StateBatch]) -> Iterable[StateBatch]:
-    """Pieces in order without overlap, of batches in the order of their first offset."""
+    """Cuts batches, sorted by first offset, into pieces in order that do not overlap."""
     waiting = batches[::-1]
     winner = waiting.pop()
     while waiting:
@@ -115,7 +115,7 @@ def _sweep(batches: list[StateBatch]) -> Iterable[StateBatch]:
 
 
 def _put_back(waiting: list[StateBatch], batch: StateBatch, first_offset: int) -> None:
-    """The part of a batch from an offset on, where it belongs in the reversed list; nothing when there is none."""
+    """Inserts the part of a batch from an offset on into the reversed list; does nothing if that part is empty."""
     if first_offset > batch.last_offset:
         return
     at = len(waiting)

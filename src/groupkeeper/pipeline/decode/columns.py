@@ -41,7 +41,7 @@ def decode_columns(batch: pa.RecordBatch, cluster: str | None) -> Iterator[pa.Re
 
 
 def _records(keys: pa.Array, values: pa.Array) -> Records:
-    """The offset of a record is its row."""
+    """The records as `Records`; a record's offset there is the number of its row."""
     key_data, key_at, key_size = _pieces(keys)
     value_data, value_at, value_size = _pieces(values)
     zeros = np.zeros(len(keys), np.int64)

@@ -36,7 +36,7 @@ class Busy(SourceError):
 
 
 class Shared(Protocol):
-    """Of files.Files what is needed here."""
+    """The part of `files.Files` that a lease needs."""
 
     def names(self, path: str) -> list[str]: ...
     def read(self, path: str) -> str: ...
@@ -45,7 +45,10 @@ class Shared(Protocol):
 
 
 class Lease:
-    """Of the directory that `files` reach, called `place` in messages. `clock` tells seconds since 1970."""
+    """The right to write to a directory, for `holds_s` seconds at a time.
+
+    `files` reach the directory, `place` is its name in messages, `clock` returns seconds since 1970.
+    """
 
     def __init__(
         self, files: Shared, place: str, *, holds_s: float = HOLDS_S, clock: Callable[[], float] = time.time
@@ -60,7 +63,7 @@ class Lease:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Holds it, and renews it by a thread. Raises Busy when another run does."""
+        """Takes the lease, and renews it in a thread until the block ends. Raises Busy when another run has it."""
         self.take()
         ended = threading.Event()
         keeper = threading.Thread(target=self._keep, args=(ended,), daemon=True)
@@ -73,7 +76,7 @@ class Lease:
             self.release()
 
     def take(self) -> None:
-        """Raises Busy when another run holds it."""
+        """Takes the lease. Raises Busy when another run has it."""
         last, found = self._last()
         if found is not None and found["until"] > self._clock() and found["id"] != self._id:
             raise Busy(
@@ -85,12 +88,12 @@ class Lease:
             raise Busy(f"{self._place}: another run has begun to write to it at the same moment: wait for its end")
 
     def check(self) -> None:
-        """Raises Busy when it has been taken and is not held any more."""
+        """Raises Busy when this run had the lease and it has run out."""
         if self._number and self._clock() >= self._until:
             raise Busy(f"{self._place}: this run was suspended for so long that another one may write there: run again")
 
     def renew(self) -> None:
-        """Raises Busy when another run holds it by now."""
+        """Renews the lease. Raises Busy when another run has taken it."""
         if not self._say(self._clock() + self._holds_s):
             self._until = 0.0
             self.check()

@@ -31,9 +31,9 @@ class Stored:
         self.system, self._path = _located(directory)
         entries = fs.FileSelector(f"{self._path}/{ENTRIES}", allow_not_found=True)
         self.number = last_entry([each.base_name for each in self.system.get_file_info(entries)])
-        """Of the entry; 0: there is none."""
+        """The number of the entry; 0: the ledger has none."""
         self.entry: dict[str, Any] = {}
-        """Of the ledger; empty: there is none."""
+        """The entry of the ledger; empty: it has none."""
         if self.number:
             with self.system.open_input_stream(f"{self._path}/{entry_path(self.number)}") as file:
                 self.entry = json.loads(file.read())
@@ -58,27 +58,27 @@ class Stored:
 
     @property
     def identities(self) -> dict[str, Identity]:
-        """Of which clusters, by name, the history is; those of earlier versions' runs are missing."""
+        """The clusters whose history this is, by name; clusters that only earlier versions have read are missing."""
         return {name: Identity(*found) for name, found in self.entry.get("identities", {}).items()}
 
     @property
     def privacy(self) -> dict[str, str]:
-        """What of people the tables keep, by kind; {}: all."""
+        """How personal data is kept, by kind of data; {}: as it is in the records."""
         return dict(self.entry.get("privacy", {}))
 
     @property
     def next_offsets(self) -> NextOffsets:
-        """Up to where the history goes, by cluster and partition of the offsets topic."""
+        """The next offset to read, by cluster and partition of the offsets topic."""
         return _numbered(self.entry.get("next_offsets", {}))
 
     @property
     def made_to(self) -> NextOffsets:
-        """Up to where the other tables are made of the history."""
+        """The same of the history that the derived tables were made of."""
         return _numbered(self.entry.get("made_to", {}))
 
     @property
     def is_aged(self) -> bool:
-        """Whether older rows are in a lake only."""
+        """Whether the older rows of the history are in a lake only."""
         return bool(self.entry.get("aged"))
 
     @property
@@ -98,11 +98,11 @@ class Stored:
         return self._rows(table, table.arrow)
 
     def rows(self, table: Table) -> Rows:
-        """The same for SQL."""
+        """The same as `dataset` for SQL: times have no zone, all are UTC."""
         return self._rows(table, plain(table.arrow))
 
     def missing_files(self) -> list[str]:
-        """Files of tables that are not there."""
+        """The files that the ledger lists and the directory lacks, as TABLE/FILE."""
         found: list[str] = []
         for name, files in self.files.items():
             listed = self.system.get_file_info(fs.FileSelector(f"{self._path}/{name}", allow_not_found=True))

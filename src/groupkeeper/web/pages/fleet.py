@@ -42,7 +42,7 @@ Troubled = Sequence[tuple[Status, ClusterSnapshot, GroupView]]
 
 
 def _troubled(snapshots: Sequence[ClusterSnapshot], now_ms: int, judge: Judge) -> Troubled:
-    """The worst first."""
+    """Groups that need attention, the worst first."""
     found: list[tuple[Status, ClusterSnapshot, GroupView]] = [
         (row.judged.status, snapshot, row.group)
         for snapshot in snapshots
@@ -107,7 +107,7 @@ def _cluster(snapshot: ClusterSnapshot, now_ms: int, judge: Judge) -> str:
 
 
 def _of_poll(snapshot: ClusterSnapshot) -> list[tuple[str, str]]:
-    """What the history does not have."""
+    """Figures of the last poll that are not kept in the history."""
     troubled = sum(bool(group.problems) for group in snapshot.groups.values())
     return [
         ("groups with problems", words.number(troubled)),
@@ -120,7 +120,7 @@ def _of_poll(snapshot: ClusterSnapshot) -> list[tuple[str, str]]:
 
 
 def _numbers(snapshot: ClusterSnapshot, now_ms: int, judge: Judge) -> str:
-    """Of a cluster that can be reached, or those that were known of it last."""
+    """The figures of a cluster; if it cannot be reached, its last known ones."""
     now_ms, snapshot = parts.judged_ms(snapshot, now_ms), snapshot.known
     groups = snapshot.groups.values()
     lags = [group.lag.lag for group in groups if group.lag.lag is not None]
