@@ -1,6 +1,7 @@
 """A clone of 10,000 groups × 8 partitions, each group at a place of its own: CPU time of command and brokers, memory.
 
-Between two embedded brokers, with 100,000 records a partition; in the target they have other offsets, or the same.
+Between two embedded brokers, with 100,000 records a partition; in the target they have other offsets, the same, or
+other offsets and other times.
 CLONES_GROUPS changes the number of groups.
 """
 
@@ -30,16 +31,20 @@ PARTITIONS = 8
 RECORDS = 100_000
 BATCH = 500
 FIRST_MS = 1_700_000_000_000
-SAME, MOVED = "bench-same", "bench-moved"
+SAME, MOVED, LATE = "bench-same", "bench-moved", "bench-late"
+OTHERS = 20_000
+"""Of another producer, before the copies that have other times."""
+LATER_MS = 3_600_000
 
 
-async def fill(servers: str, topic: str, *, others: int = 0) -> None:
+async def fill(servers: str, topic: str, *, others: int = 0, first_ms: int = FIRST_MS) -> None:
     """Records that all differ, four of each millisecond, behind ``others``."""
     connection = await open_connection(parse_bootstrap_servers(servers)[0], Settings(), Security(), 30)
-    batches = [[Record(b"", b"another's", timestamp=FIRST_MS - 1)] * others] if others else []
+    sizes = [min(BATCH, others - start) for start in range(0, others, BATCH)]
+    batches = [[Record(b"", b"another's", timestamp=FIRST_MS - 1)] * size for size in sizes]
     for start in range(0, RECORDS, BATCH):
         numbers = range(start, start + BATCH)
-        batches.append([Record(b"%d" % (n % 97), b"value %d" % n, timestamp=FIRST_MS + n // 4) for n in numbers])
+        batches.append([Record(b"%d" % (n % 97), b"value %d" % n, timestamp=first_ms + n // 4) for n in numbers])
     for batch in map(write_batch, batches):
         data = [PartitionProduceData(number, batch) for number in range(PARTITIONS)]
         request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[TopicProduceData(topic, partition_data=data)])
@@ -51,12 +56,13 @@ async def fill(servers: str, topic: str, *, others: int = 0) -> None:
 async def set_up(here: str, there: str) -> None:
     for servers in (here, there):
         async with Admin(servers) as admin:
-            topics = [NewTopic(name, PARTITIONS, 1, configs={"retention.ms": "-1"}) for name in (SAME, MOVED)]
+            topics = [NewTopic(name, PARTITIONS, 1, configs={"retention.ms": "-1"}) for name in (SAME, MOVED, LATE)]
             (await admin.create_topics(topics)).all()
     await asyncio.gather(*(fill(servers, SAME) for servers in (here, there)))
     await asyncio.gather(fill(here, MOVED), fill(there, MOVED, others=3))
+    await asyncio.gather(fill(here, LATE), fill(there, LATE, others=OTHERS, first_ms=FIRST_MS + LATER_MS))
     async with Admin(here) as admin:
-        for topic in (SAME, MOVED):
+        for topic in (SAME, MOVED, LATE):
             offsets = {f"{topic}-{number:05}": _places(topic, number) for number in range(GROUPS)}
             (await admin.alter_offsets_of_groups(offsets, timeout_ms=120_000)).all()
 
@@ -90,4 +96,5 @@ def main() -> None:
         plan, where = str(Path(folder, "plan.json")), ["--from-bootstrap-server", here, "--bootstrap-server", there]
         print(f"{GROUPS:,} groups × {PARTITIONS} partitions of {RECORDS:,} records")
         measured("at other offsets", MOVED, (pid, other_pid), plan, where)
+        measured("with other times", LATE, (pid, other_pid), plan, where)
         measured("at the same offsets", SAME, (pid, other_pid), plan, where)

@@ -108,8 +108,10 @@ async def cloned(source: str, target: str, topic: str, offset: int, prefix: str 
     return change
 
 
-async def made_of(source: str, target: str, offsets: dict[TopicPartition, int], prefix: str | None = None) -> Made:
-    group = f"g{time.time_ns()}"
+async def made_of(
+    source: str, target: str, offsets: dict[TopicPartition, int], prefix: str | None = None, group: str = ""
+) -> Made:
+    group = group or f"g{time.time_ns()}"
     async with Admin(source) as here, Admin(target) as there:
         wanted = {place: OffsetAndMetadata(offset) for place, offset in offsets.items()}
         (await here.alter_consumer_group_offsets(group, wanted)).all()

@@ -9,7 +9,7 @@ from struct import pack
 
 import pytest
 from confluent_kafka import Producer
-from tests.copies import FIRST_MS, Item, items, made_of, make_topic, write
+from tests.copies import FIRST_MS, Item, cut, items, made_of, make_topic, write
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.plans.making import Made
@@ -36,8 +36,16 @@ def sync(servers: str, topic: str, pairs: Sequence[tuple[int, int]]) -> None:
     assert producer.flush(30) == 0
 
 
-def planned(clusters: tuple[str, str], topic: str, offset: int) -> Made:
-    return asyncio.run(made_of(*clusters, {TopicPartition(topic, 0): offset}))
+def checkpoint(servers: str, group: str, topic: str, upstream: int, downstream: int) -> None:
+    """As MirrorMaker 2 writes where a group can go on in the target."""
+    key = b"".join(pack(">h", len(text)) + text.encode() for text in (group, topic)) + pack(">i", 0)
+    producer = Producer({"bootstrap.servers": servers})
+    producer.produce(CHECKPOINTS, pack(">hqqh", 0, upstream, downstream, 0), key)
+    assert producer.flush(30) == 0
+
+
+def planned(clusters: tuple[str, str], topic: str, offset: int, group: str = "") -> Made:
+    return asyncio.run(made_of(*clusters, {TopicPartition(topic, 0): offset}, group=group))
 
 
 def change_of(made: Made) -> Change:
@@ -88,6 +96,26 @@ def test_syncs_of_another_copy_are_not_believed(clusters: tuple[str, str]) -> No
     change = change_of(planned(clusters, topic, 100))
     assert change.after is not None
     assert (change.after.offset, change.certainty) == (101, "content")
+
+
+def test_a_checkpoint_has_the_place_that_the_source_has_lost(clusters: tuple[str, str]) -> None:
+    topic = f"t{time.time_ns()}"
+    make_topic(clusters[0], topic)
+    make_topic(clusters[1], f"east.{topic}")
+    write(clusters[0], topic, items(300))
+    write(clusters[1], f"east.{topic}", [Item(-1, None, b"another's", FIRST_MS - 5), *items(300)])
+    cut(clusters[0], topic, 200)
+    checkpoint(clusters[1], "behind", f"east.{topic}", 120, 118)  # its last sync was a little before
+    checkpoint(clusters[1], "went-back", f"east.{topic}", 180, 181)
+    for group, offset, meant, certainty, skipped, again in (
+        ("behind", 150, 118, "bounded", 0, 201 - 118),
+        ("went-back", 150, 201, "time", 50, 0),  # what MirrorMaker 2 says is of a later offset
+        ("behind", 250, 251, "content", 0, 0),
+    ):
+        change = change_of(planned(clusters, topic, offset, group))
+        assert change.after is not None
+        found = (change.after.offset, change.certainty, change.skipped, change.replayed)
+        assert found == (meant, certainty, skipped, again), (group, change)
 
 
 def test_a_topic_that_may_be_two_is_not_guessed(clusters: tuple[str, str], beats: str) -> None:

@@ -92,8 +92,8 @@ def _add_arguments(command: ArgumentParser) -> None:
         type=values.count,
         metavar="N",
         default=Hints().searched,
-        help="compare at most so many records of a partition, where this cluster stamps records when they arrive; "
-        f"default: {Hints().searched}",
+        help="compare at most so many records of each log of a partition, where copies have other times or were "
+        f"made again; default: {Hints().searched}",
     )
     command.add_argument(
         "--offset-header",

@@ -127,7 +127,10 @@ async def _settled(
     mirror, remarks = await mirror_of(sides.source, sides.target, mirrored, sides.named, timeout_ms=sides.timeout_ms)
     maker.checkpoints = mirror.checkpoints
     maker.remarks += remarks
-    return await settle(sides, positions, maker.wanted.hints, say, syncs=mirror.syncs)
+    told: dict[TopicPartition, list[Pair]] = {}
+    for (_, tp), pair in mirror.checkpoints.items():
+        told.setdefault(tp, []).append(pair)
+    return await settle(sides, positions, maker.wanted.hints, say, syncs=mirror.syncs, told=told)
 
 
 class _Maker:
@@ -220,6 +223,7 @@ class _Maker:
             found = {tp: _as_it_is(group_id, committed[tp]) for tp in usable}
         else:
             found = self._translated(target, committed, usable, settled)
+            found = {tp: self._not_skipped(group_id, tp, one, logs.oldest[usable[tp]]) for tp, one in found.items()}
         if self.wanted.are_named:
             left = lacking(self.wanted.topics, committed)
             self.troubles += (Trouble(group_id, place, nothing(place)) for place in left)
@@ -235,6 +239,18 @@ class _Maker:
             )
         changes = _in_range(target, changes, self.wanted.policies, self.troubles, self.remarks)
         return GroupPlan(target, changes, (), str(self._targets.state(target)))
+
+    def _not_skipped(self, group_id: str, tp: TopicPartition, one: Found, oldest: int) -> Found:
+        """MirrorMaker 2's own place, where something would be skipped from ours on: the source may have lost it."""
+        checkpoint, committed = self.checkpoints.get((group_id, tp)), self.groups.committed[group_id][tp].offset
+        if not one.skips or checkpoint is None or checkpoint.upstream > committed:
+            return one
+        place = checkpoint.downstream
+        if not oldest <= place < one.offset:
+            return one
+        why = f"{one.why}; MirrorMaker 2 has translated {checkpoint.upstream} to {place}, from where nothing is skipped"
+        replays = one.offset - place + (one.replays or 0)
+        return Found(place, why, 0, replays, certainty=Certainty.BOUNDED, to_come=one.to_come)
 
     def _of_mirror_maker(self, group_id: str, tp: TopicPartition, committed: int) -> str:
         """What its own translation is, where that is of the same offset."""

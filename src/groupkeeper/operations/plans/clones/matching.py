@@ -78,10 +78,16 @@ def match(source: Trace, committed: int, target: Trace, *, has_other_times: bool
             return found
     if (found := _by_copies(stretches[0])) is not None:
         return found
-    if not stamps and not has_other_times:
-        return None
-    untimed = _stretch(kept, committed, target, has_times=False)
+    return match_without_times(source, committed, target) if stamps or has_other_times else None
+
+
+def match_without_times(source: Trace, committed: int, target: Trace) -> Match | None:
+    """The same where the copies got the times when they were made; those that kept theirs may be among them."""
+    copies = [one for one in target.records if one.is_aborted is not True]
+    kept = [one for one in source.records if one.is_aborted is not True]
+    untimed = _stretch(kept, committed, target._replace(records=copies), has_times=False)
     found = _in_one_run(untimed)
+    stamps = any(one.is_append_time for one in copies)
     if found is None or not _can_be_copies(untimed, found, kept, are_later=not stamps):
         return None
     return found._replace(has_times=False)
@@ -165,7 +171,7 @@ def _can_be_copies(stretch: _Stretch, found: Match, records: Sequence[Kept], *, 
     ]
     same = [(one, other) for one, other in pairs if one.digest == other.digest]
     is_enough = len({one.digest for one, _ in same}) >= min(ENOUGH, len(records))
-    return is_enough and (not are_later or all(one.timestamp < other.timestamp for one, other in same))
+    return is_enough and (not are_later or all(one.timestamp <= other.timestamp for one, other in same))
 
 
 def _common(some: Sequence[Hashable], others: Sequence[Hashable]) -> int:

@@ -13,8 +13,10 @@ from groupkeeper.operations.plans.clones.matching import Match, Trace, match
 from groupkeeper.operations.plans.clones.origins import Search, is_in_order, match_origins, narrowed, nearest
 from groupkeeper.operations.plans.clones.reading import CONTEXT, Reader, look_of
 from groupkeeper.operations.plans.clones.restamped import Stretch, are_unlike
+from groupkeeper.operations.plans.clones.sampling import Sampler
 from groupkeeper.operations.plans.clones.syncing import (
     Looked,
+    Pair,
     Syncs,
     Way,
     by_sync,
@@ -66,13 +68,16 @@ async def settle(
     say: Callable[[str], None] = lambda text: None,
     *,
     syncs: Mapping[TopicPartition, Syncs] | None = None,
+    told: Mapping[TopicPartition, Sequence[Pair]] | None = None,
 ) -> Settled:
-    """Where in the target groups that stand at these positions of the source would go on."""
+    """Where in the target groups that stand at these positions of the source would go on. ``told``: places that are
+    said to be the same in both, which is not believed but looked at.
+    """
     offsets: dict[TopicPartition, list[int]] = {}
     for topic, partition, offset in sorted(set(positions)):
         offsets.setdefault(TopicPartition(topic, partition), []).append(offset)
     total, done = sum(map(len, offsets.values())), 0
-    settler, settled = _Settler(sides, hints, syncs or {}), Settled({}, {})
+    settler, settled = _Settler(sides, hints, syncs or {}, told or {}), Settled({}, {})
     places = list(offsets)
     for start in range(0, len(places), _AT_ONCE):
         some = places[start : start + _AT_ONCE]
@@ -92,7 +97,13 @@ async def settle(
 class _Settler:
     """Several places of each partition at a time; what was learned about a partition serves for its next ones."""
 
-    def __init__(self, sides: Sides, hints: Hints, syncs: Mapping[TopicPartition, Syncs]) -> None:
+    def __init__(
+        self,
+        sides: Sides,
+        hints: Hints,
+        syncs: Mapping[TopicPartition, Syncs],
+        told: Mapping[TopicPartition, Sequence[Pair]],
+    ) -> None:
         self._sides = sides
         self._syncs = syncs
         self._searched = hints.searched
@@ -100,6 +111,7 @@ class _Settler:
         look = look_of(hints.offset_header)
         self._ours = Reader(sides.source, sides.here, look=look, timeout_ms=sides.timeout_ms)
         self._theirs = Reader(sides.target, sides.there, sides.named, look=look, timeout_ms=sides.timeout_ms)
+        self._sampler = Sampler(sides, (self._ours, self._theirs), hints.searched, told)
         self._distances: dict[TopicPartition, int] = {}
         """From an offset to its counterpart, of the last that was found."""
         self._known: dict[TopicPartition, list[tuple[int, int]]] = {}
@@ -138,6 +150,12 @@ class _Settler:
             found |= await self._behind(after, inside, ours)
             scouts = {_place(at): at for at in reversed(left) if at not in found}
             by_time, why_not = await self._by_time(list(scouts.values()), ours)
+            of_time = {tp for tp, at in scouts.items() if at in why_not or by_time[at].certainty is Certainty.TIME}
+            some = {at: inside[at] for at in left if at not in found and _place(at) in of_time}
+            sampled = await self._sampled(some, ours, by_time)
+            found |= sampled
+            by_time = {at: one for at, one in by_time.items() if at not in sampled}
+            why_not = {at: why for at, why in why_not.items() if at not in sampled}
             found |= {at: _nearer(one, bounded.get(at)) for at, one in by_time.items()}
             found |= {at: bounded[at] for at in why_not if at in bounded}
             failed |= {at: why for at, why in why_not.items() if at not in bounded}
@@ -150,6 +168,7 @@ class _Settler:
     def forget(self) -> None:
         """What was read is of no use for other partitions."""
         self._known.clear()
+        self._sampler.forget()
         self._ours.forget_all()
         self._theirs.forget_all()
 
@@ -223,6 +242,18 @@ class _Settler:
             at: self._settled(at, one, ours[at], inside[at])
             for at, one in matches.items()
             if one.is_exact and one.offset >= known[at][1]
+        }
+
+    async def _sampled(
+        self, inside: Mapping[Position, int], ours: Mapping[Position, Trace], by_time: Mapping[Position, Found]
+    ) -> dict[Position, Found]:
+        """Of those whose copies have other times, unless their times lead to a better place."""
+        within = {at: offset for at, offset in inside.items() if at.offset >= self._here(at).oldest}
+        found = await self._sampler.find(within, ours)
+        return {
+            at: one._replace(to_come=self._to_come(at, one.offset, ours[at], inside[at]))
+            for at, one in found.items()
+            if not one.replays or _nearer(one, by_time.get(at)) is one
         }
 
     async def _restamped(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:

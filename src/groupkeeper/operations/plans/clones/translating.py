@@ -128,20 +128,25 @@ def translate(facts: Facts) -> Found:
 def _in_doubt(facts: Facts) -> Found:
     """What the lookup found may lie before the record that is meant, by any number of records, never after it."""
     at = facts.there.at
-    replays = max(0, facts.target.latest - at.offset) + _read_to(facts) - facts.source.oldest
+    replays = _all_behind(facts, at.offset)
     why = f"before the record of {utc_text(facts.record.timestamp)}: {facts.there.doubt}, {_again(replays)}"
     return Found(at.offset, why + _lost(facts), _lost_there(facts, at.offset), replays, at.leader_epoch)
 
 
 def _by_arrival(facts: Facts) -> Found:
     offset = facts.there.at.offset
-    replays = facts.target.latest - offset
+    replays = _all_behind(facts, offset)
     why = (
         f"the first record that arrived from {utc_text(facts.record.timestamp)} on, as the target stamps records when "
         f"they arrive: {_again(replays)}; none is skipped unless its clock is slow"
     )
     skips = _lost_there(facts, offset)
-    return Found(offset, why + _lost(facts), skips, max(0, replays), facts.there.at.leader_epoch)
+    return Found(offset, why + _lost(facts), skips, replays, facts.there.at.leader_epoch)
+
+
+def _all_behind(facts: Facts, offset: int) -> int:
+    """What the target has from an offset on, and what the group has read that may still have to be copied."""
+    return max(0, facts.target.latest - offset) + _read_to(facts) - facts.source.oldest
 
 
 def _at_the_next(facts: Facts) -> Found:

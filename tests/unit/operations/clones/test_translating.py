@@ -229,7 +229,7 @@ def test_a_target_that_stamps_records_when_they_arrive_exact_is_never_said() -> 
     log = Log(0, list(enumerate(range(100, 110))))
     late = Log(0, [(number, 500) for number, _ in log.records])
     found = translate(facts_of(log, late, 4, is_append_time=True))
-    assert (found.offset, found.skips, found.replays) == (0, 0, 10)
+    assert (found.offset, found.skips, found.replays) == (0, 0, 10 + 4)  # what was read may still be on its way
     assert "when they arrive" in found.why
 
 

@@ -51,7 +51,7 @@ class Log:
 
 def settler_of(source: Log, target: Log) -> _Settler:
     here, there = {PLACE: Ends(0, source.end)}, {PLACE: Ends(0, target.end)}
-    settler = _Settler(Sides(None, None, {PLACE: PLACE}, here, there), Hints(), {})  # type: ignore[arg-type]
+    settler = _Settler(Sides(None, None, {PLACE: PLACE}, here, there), Hints(), {}, {})  # type: ignore[arg-type]
     settler._ours, settler._theirs = source, target  # type: ignore[assignment]
     return settler
 

@@ -1,0 +1,94 @@
+"""Where places of one log are in another one, by records that are the same but for their times. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from groupkeeper.operations.plans.clones.matching import ENOUGH
+from groupkeeper.operations.plans.clones.syncing import Pair
+from groupkeeper.operations.plans.clones.translating import Ends
+from groupkeeper.operations.plans.walking import Kept
+
+
+class Seen:
+    """Which records of a log are nowhere else in what was read of it."""
+
+    def __init__(self) -> None:
+        self._offsets: dict[bytes, int] = {}
+        """By what they hold; -1: several have it."""
+
+    def add(self, records: Iterable[Kept]) -> None:
+        for one in records:
+            if self._offsets.setdefault(one.digest, one.offset) != one.offset:
+                self._offsets[one.digest] = -1
+
+    def has_enough(self, records: Iterable[Kept]) -> bool:
+        """Whether so many of these, which were added, are there once that they can be nowhere else by chance."""
+        return sum(self._offsets[one.digest] == one.offset for one in records) >= ENOUGH
+
+
+class Anchors:
+    """Places that are known in both logs, in the order that both have."""
+
+    def __init__(self, here: Ends, there: Ends) -> None:
+        self._here, self._there = here, there
+        self._kept: list[Pair] = []
+
+    def add(self, pair: Pair) -> bool:
+        """Whether it is new, and in the order of the others: copies that were made again may not be."""
+        number = bisect_right(self._kept, pair)
+        around = self._kept[max(0, number - 1) : number + 1]
+        if any((one.upstream < pair.upstream) != (one.downstream < pair.downstream) or one == pair for one in around):
+            return False
+        self._kept.insert(number, pair)
+        return True
+
+    def guess(self, offset: int) -> int | None:
+        """About where in the target an offset of the source is, None: no place is known."""
+        number = bisect_right(self._kept, offset, key=_upstream)
+        below = self._kept[number - 1] if number else None
+        above = self._kept[number] if number < len(self._kept) else None
+        if below is not None and above is not None:
+            share = (offset - below.upstream) / (above.upstream - below.upstream)
+            return below.downstream + round(share * (above.downstream - below.downstream))
+        one = below or above
+        if one is None:
+            return None
+        return min(max(one.downstream + offset - one.upstream, self._there.oldest), self._there.latest)
+
+    def first_guesses(self, offset: int) -> list[int]:
+        """Where an offset of the source is if both logs begin, end or count alike."""
+        here, there = self._here, self._there
+        guesses = [there.latest - (here.latest - offset), offset, there.oldest + offset - here.oldest]
+        return [min(max(guess, there.oldest), there.latest) for guess in guesses]
+
+
+def same_records(ours: Sequence[Kept], theirs: Sequence[Kept]) -> list[Pair]:
+    """The records that both have, once each: enough of them in one order, else none."""
+    here, there = (_once(records) for records in (ours, theirs))
+    pairs = sorted(Pair(here[digest], there[digest]) for digest in here.keys() & there.keys())
+    is_in_order = all(one.downstream < other.downstream for one, other in pairwise(pairs))
+    return pairs if len(pairs) >= ENOUGH and is_in_order else []
+
+
+def outwards(guess: int, ends: Ends, step: int, most: int) -> list[int]:
+    """At most so many offsets of a log, a step apart, those near the guess first."""
+    return sorted(_steps(guess, ends, step), key=lambda at: abs(at - guess))[:most] if most > 0 else []
+
+
+def _steps(guess: int, ends: Ends, step: int) -> Iterator[int]:
+    yield from range(guess, ends.oldest - step, -step)
+    yield from range(guess + step, ends.latest + step, step)
+
+
+def _once(records: Iterable[Kept]) -> dict[bytes, int]:
+    records = [one for one in records if one.is_aborted is not True]
+    counts = Counter(one.digest for one in records)
+    return {one.digest: one.offset for one in records if counts[one.digest] == 1}
+
+
+def _upstream(pair: Pair) -> int:
+    return pair.upstream

@@ -1,0 +1,221 @@
+"""Clones whose copies got other times, at other offsets: the truth are the numbers that producers wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+
+import pytest
+from tests.copies import FIRST_MS, Item, Writer, cut, end_of, items, make_topic, write
+from tests.mirroring import Judged, log_of
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Position, TopicPartition
+from groupkeeper.operations.plans.clones.settling import Hints, settle
+from groupkeeper.operations.plans.clones.syncing import Pair
+from groupkeeper.operations.plans.clones.timing import Sides
+from groupkeeper.operations.plans.clones.translating import Ends, Found
+from groupkeeper.operations.plans.world import look_at_logs
+from groupkeeper.testing.background import BackgroundBroker
+
+RECORDS, OTHERS = 8_000, 5_000
+PLACES = 25
+SEARCHED = 2_000
+"""Far less than copies are from the offsets that they have in the source."""
+EXACT = ("identity", "content")
+STAMPED = {"message.timestamp.type": "LogAppendTime"}
+
+
+class Logs:
+    """A topic of both clusters; ``found``: where places of the source are, by their offsets."""
+
+    def __init__(self, here: str, there: str, **config: str) -> None:
+        self.topic = f"t{time.time_ns()}"
+        self.here, self.there = here, there
+        make_topic(here, self.topic)
+        make_topic(there, self.topic, **config)
+        self.rng = random.Random(1)
+
+    def fill(self, records: list[Item], **properties: str) -> None:
+        write(self.here, self.topic, records, **properties)
+
+    def others(self, count: int, first: int = 1_000_000) -> None:
+        """Records of the target that are no copies."""
+        Writer(self.there, self.topic).write(items(count, first=first), keeps_times=False)
+
+    def copy(self, records: list[Item], *, keeps_times: bool = False) -> None:
+        Writer(self.there, self.topic).write(records, keeps_times=keeps_times)
+
+    def copy_in_transactions(self, records: list[Item]) -> None:
+        """Of many sizes, some of them aborted and done again."""
+        target, start = Writer(self.there, self.topic, in_transactions=True), 0
+        while start < len(records):
+            some = records[start : start + self.rng.choice((3, 40, 170, 600))]
+            if self.rng.random() < 0.2:
+                target.write(some[: len(some) // 2], keeps_times=False, commits=False)
+            target.write(some, keeps_times=False)
+            start += len(some)
+
+    def places(self) -> list[int]:
+        end = end_of(self.here, self.topic)
+        return sorted({0, end, *(self.rng.randrange(end) for _ in range(PLACES))})
+
+    def found(self, offsets: list[int], told: list[Pair] | None = None, searched: int = SEARCHED) -> dict[int, Found]:
+        return asyncio.run(self._found(offsets, told or [], searched))
+
+    async def _found(self, offsets: list[int], told: list[Pair], searched: int) -> dict[int, Found]:
+        tp = TopicPartition(self.topic, 0)
+        async with Admin(self.here) as here, Admin(self.there) as there:
+            ends = [{tp: await _ends(admin, tp)} for admin in (here, there)]
+            sides, positions = Sides(here, there, {tp: tp}, *ends), [Position(*tp, at) for at in offsets]
+            settled = await settle(sides, positions, Hints(searched), told={tp: told})
+        assert not settled.failed
+        return {at.offset: one for at, one in settled.found.items()}
+
+    def judge(self, found: dict[int, Found]) -> dict[int, Judged]:
+        """Nothing is skipped, and not more read again than is said, by what consumers of both get."""
+        here, there = log_of(self.here, self.topic), log_of(self.there, self.topic)
+        judged = {at: here.judged(at, there, one.offset) for at, one in found.items()}
+        for at, one in found.items():
+            copied = set(there.numbers.values())
+            to_come = sum(offset < at and number not in copied for offset, number in here.numbers.items())
+            assert judged[at].skipped == 0, (at, one)
+            assert one.replays is not None
+            assert judged[at].replayed + to_come <= one.replays, (at, one, judged[at], to_come)
+        return judged
+
+
+async def _ends(admin: Admin, tp: TopicPartition) -> Ends:
+    logs = await look_at_logs(admin, [tp])
+    return Ends(logs.oldest[tp], logs.latest[tp])
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[tuple[str, str]]:
+    with BackgroundBroker() as here, BackgroundBroker() as there:
+        yield here.bootstrap_servers, there.bootstrap_servers
+
+
+def is_all_exact(found: dict[int, Found]) -> bool:
+    return {one.certainty for one in found.values()} <= set(EXACT)
+
+
+@pytest.mark.parametrize("config", [{}, STAMPED], ids=["CreateTime", "LogAppendTime"])
+def test_copies_behind_others(clusters: tuple[str, str], config: dict[str, str]) -> None:
+    logs, records = Logs(*clusters, **config), items(RECORDS)
+    logs.fill(records, **{"compression.type": "lz4"})
+    logs.others(OTHERS)
+    logs.copy(records)
+    found = logs.found(logs.places())
+    logs.judge(found)
+    assert is_all_exact(found), found
+
+
+@pytest.mark.parametrize("config", [{}, STAMPED], ids=["CreateTime", "LogAppendTime"])
+def test_transactions_on_both_sides(clusters: tuple[str, str], config: dict[str, str]) -> None:
+    logs, records = Logs(*clusters, **config), items(RECORDS)
+    source = Writer(logs.here, logs.topic, in_transactions=True)
+    for start in range(0, RECORDS, 500):
+        source.write(items(30, first=2_000_000 + start), commits=False)
+        source.write(records[start : start + 500])
+    logs.others(OTHERS)
+    logs.copy_in_transactions(records)
+    found = logs.found(logs.places())
+    logs.judge(found)
+    assert sum(one.certainty in EXACT for one in found.values()) >= len(found) - 2, found
+
+
+@pytest.mark.parametrize("config", [{}, STAMPED], ids=["CreateTime", "LogAppendTime"])
+def test_copies_that_are_far_behind(clusters: tuple[str, str], config: dict[str, str]) -> None:
+    logs, records = Logs(*clusters, **config), items(RECORDS)
+    logs.fill(records)
+    logs.others(OTHERS)
+    logs.copy(records[: RECORDS // 3])
+    found = logs.found(logs.places())
+    logs.judge(found)
+    for at, one in found.items():
+        if at <= RECORDS // 3:
+            assert one.certainty in EXACT, (at, one)
+        else:
+            assert (one.offset, one.replays) == (end_of(logs.there, logs.topic), at - RECORDS // 3), (at, one)
+            assert one.to_come is not None or at == RECORDS
+
+
+def test_logs_that_were_cut(clusters: tuple[str, str]) -> None:
+    logs, records = Logs(*clusters), items(RECORDS)
+    logs.fill(records)
+    logs.others(OTHERS)
+    logs.copy(records)
+    cut(logs.here, logs.topic, 3_000)
+    cut(logs.there, logs.topic, OTHERS + 2_000)
+    found = logs.found([at for at in logs.places() if at >= 3_000])
+    logs.judge(found)
+    assert is_all_exact(found), found
+
+
+def test_a_copier_that_began_to_keep_times(clusters: tuple[str, str]) -> None:
+    """And a topic whose earlier records are stamped by the broker."""
+    logs, records = Logs(*clusters), items(RECORDS)
+    logs.fill(records)
+    logs.others(OTHERS)
+    logs.copy(records[: RECORDS // 2])
+    logs.copy(records[RECORDS // 2 :], keeps_times=True)
+    found = logs.found(logs.places())
+    logs.judge(found)
+    assert sum(one.certainty in EXACT for one in found.values()) >= len(found) - 2, found
+
+
+def test_records_that_come_again_are_not_told_apart(clusters: tuple[str, str]) -> None:
+    """Devices in turn that say the same each time."""
+    logs = Logs(*clusters)
+    beats = [Item(number, b"%d" % (number % 50), b"alive", FIRST_MS + number) for number in range(RECORDS)]
+    logs.fill(beats)
+    logs.others(OTHERS)
+    logs.copy(beats)
+    for at, one in logs.found(logs.places()).items():
+        assert one.certainty == "time", (at, one)
+        assert one.offset <= OTHERS + at
+        assert one.replays is not None
+        assert one.replays >= OTHERS + at - one.offset
+
+
+def test_others_between_copies(clusters: tuple[str, str]) -> None:
+    """Two sources in one topic, by turns: some places have copies all around, the others are before them."""
+    logs, records = Logs(*clusters, **STAMPED), items(RECORDS)
+    logs.fill(records)
+    start = 0
+    while start < RECORDS:
+        count = logs.rng.choice((5, 60, 900))
+        logs.copy(records[start : start + count])
+        logs.others(logs.rng.choice((4, 70, 300)), first=1_000_000 + start)
+        start += count
+    found = logs.found(logs.places())
+    logs.judge(found)
+    assert sum(one.certainty in EXACT for one in found.values()) > len(found) // 2, found
+
+
+def test_copies_that_were_made_again(clusters: tuple[str, str]) -> None:
+    """A copier that was killed: what is exact may be read again by the second copies, nothing is skipped."""
+    logs, records = Logs(*clusters), items(RECORDS)
+    logs.fill(records)
+    logs.others(OTHERS)
+    logs.copy(records[:5_000])
+    logs.copy(records[4_000:])
+    found = logs.found(logs.places())
+    here, there = log_of(logs.here, logs.topic), log_of(logs.there, logs.topic)
+    assert all(here.judged(at, there, one.offset).skipped == 0 for at, one in found.items()), found
+
+
+def test_a_told_place_is_where_the_search_begins(clusters: tuple[str, str]) -> None:
+    """Without one the place is beyond what is searched, as with a wrong one."""
+    logs, records = Logs(*clusters), items(RECORDS)
+    logs.fill(records)
+    logs.others(OTHERS)
+    logs.copy(records)
+    logs.others(OTHERS, first=3_000_000)
+    for told, certainty in (([], "time"), ([Pair(4_000, 17)], "time"), ([Pair(4_000, OTHERS + 4_000)], "content")):
+        found = logs.found([4_100], told, searched=300)
+        logs.judge(found)
+        assert found[4_100].certainty == certainty, found

@@ -1,0 +1,4 @@
+"""Where the places of groups are in another cluster, on given records.
+
+Clones by commands are under `tests/cli/plans`.
+"""
