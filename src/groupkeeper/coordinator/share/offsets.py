@@ -74,22 +74,28 @@ def alter(
             added[shape.topic_id] = TopicPartitions(topic.topic_name, frozenset(wanted))
             offsets[shape.topic_id] = wanted
     if not added:
-        return Result(_altered(state.topics, request, {}))
+        return Result(_altered(state.topics, request, {}, {}))
     step = ShareStep(group, settings, state.topics, now_ms)
     work = step.initialize(added, offsets)
     return step.result(PARKED)._replace(lookups=(replace(work, call=call),))
 
 
 def _altered(
-    topics: TopicsImage, request: AlterShareGroupOffsetsRequest, errors: ShareErrors
+    topics: TopicsImage,
+    request: AlterShareGroupOffsetsRequest,
+    offsets: Mapping[bytes, Mapping[int, int]],
+    errors: ShareErrors,
 ) -> AlterShareGroupOffsetsResponse:
+    """The answer after `offsets` were set, except for those with an error. A topic that was deleted meanwhile is
+    unknown, also where there is another one of its name by now.
+    """
     responses = []
     for topic in request.topics:
         shape = topics.topics.get(topic.topic_name)
         partitions = []
         for one in topic.partitions:
             error: KafkaError | None = UnknownTopicOrPartition()
-            if shape is not None and one.partition_index < shape.partition_count:
+            if shape is not None and one.partition_index in offsets.get(shape.topic_id, ()):
                 error = errors.get(SharePartitionKey(request.group_id, shape.topic_id, one.partition_index))
             partitions.append(
                 AlterShareGroupOffsetsResponsePartition(one.partition_index)
@@ -143,7 +149,7 @@ def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -
         return Result(records=written, soft=soft)
     request = work.call.request
     assert isinstance(request, AlterShareGroupOffsetsRequest)
-    answer = _altered(state.topics, request, errors)
+    answer = _altered(state.topics, request, work.start_offsets, errors)
     return Result(records=written, soft=soft, released=(Released(work.call.call_id, answer),))
 
 
