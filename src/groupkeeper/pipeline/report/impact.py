@@ -150,13 +150,20 @@ def _growing(group: Group, rows: Sequence[Row], growth: float, ways: Ways) -> Fi
     )  # fmt: skip
 
 
-def waiting(groups: Sequence[Group], worst: Mapping[Key, Row], ways: Ways = NO_WAYS) -> list[Finding]:
-    """Groups that do not get on, the longest wait first. `worst`: the partition whose oldest record waits longest."""
+def waiting(groups: Sequence[Group], judged: Iterable[Row], ways: Ways = NO_WAYS) -> list[Finding]:
+    """Groups that do not get on, the longest wait first. `judged`: rows of tables.STATUS about partitions. A finding is
+    of one partition, which has the group's status: of these the one whose oldest record waits longest.
+    """
+    of_partitions: dict[tuple[str, str, str], Row] = {}
+    for one in judged:
+        key = (one["cluster"], one["group_id"], one["status"])
+        if key not in of_partitions or _wait(one) > _wait(of_partitions[key]):
+            of_partitions[key] = one
     found = []
     for group in groups:
         if group.status not in ("stopped", "stalled"):
             continue
-        row = worst.get((group.cluster, group.group_id))
+        row = of_partitions.get((group.cluster, group.group_id, group.status))
         place = None if row is None else f"{row['topic']}-{row['partition']}"
         words_of = _about("members", (group.cluster, group.group_id), ways)
         note = group.rule
@@ -167,10 +174,17 @@ def waiting(groups: Sequence[Group], worst: Mapping[Key, Row], ways: Ways = NO_W
         elif not group.members:
             note += f"; {_TO_START.get(group.group_type, 'start its consumers')}"
         found.append(
-            Finding("waiting", group.cluster, group.group_id, place, group.lag_ms, f"ms {group.status}", group.since,
-                    note, words_of)
+            Finding(
+                "waiting", group.cluster, group.group_id, place, group.lag_ms if row is None else row["lag_ms"],
+                f"ms {group.status}", group.since if row is None else row["since_time"], note, words_of,
+            )
         )  # fmt: skip
     return sorted(found, key=lambda each: -(each.value or 0))
+
+
+def _wait(row: Row) -> tuple[int, str, int]:
+    """As a group's `rule` is that of one of its partitions (present.status)."""
+    return row["lag_ms"] or 0, row["topic"], row["partition"]
 
 
 def fullest(rates: Any) -> dict[Key, tuple[int, datetime]]:

@@ -109,17 +109,13 @@ class _Reader:
         self, groups: Sequence[Group], stale: Sequence[Stale], shown: Sequence[Stale], rebalances: Any
     ) -> tuple[Finding, ...]:
         lags = self._opened.table(LAG, _TRENDS, pc.field("lag") > 0).to_pylist()
-        worst: dict[Key, Mapping[str, Any]] = {}
-        for row in lags:
-            key = (row["cluster"], row["group_id"])
-            if key not in worst or (row["lag_ms"] or 0) > (worst[key]["lag_ms"] or 0):
-                worst[key] = row
+        judged = self._opened.table(STATUS, wanted=pc.field("topic").is_valid()).to_pylist()
         retention = self._opened.table(LOG_OFFSETS, ["cluster", "topic", "retention_ms"]).to_pylist()
         gone = [each for each in stale if each.reason == "below_log_start"]
         return impact.impact(
             impact.losing(groups, lags, gone, retention, self._ways),
             impact.behind(groups, lags, self._ways),
-            impact.waiting(groups, worst, self._ways),
+            impact.waiting(groups, judged, self._ways),
             impact.storms(groups, impact.fullest(rebalances), self._ways),
             impact.held(self._opened.table(TRANSACTIONS).to_pylist(), self._ways),
             impact.unused(shown, self._ways),

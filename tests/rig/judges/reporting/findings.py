@@ -107,7 +107,7 @@ def _overtaken(resting: Resting, finding: Row, verdict: Verdict) -> Iterator[str
 
 
 def _waiting(resting: Resting, finding: Row, content: Row, verdict: Verdict) -> Iterator[str]:
-    """As long as the record that waits longest."""
+    """As long as the record that waits longest in the partition that it is about."""
     cluster, group = name_of(finding)
     (row,) = (one for one in content["groups"] if name_of(one) == (cluster, group))
     keys = resting.keys(cluster, group)
@@ -116,6 +116,8 @@ def _waiting(resting: Resting, finding: Row, content: Row, verdict: Verdict) -> 
         verdict.leave(f"{NAME}: a finding of a group of which it is not known how long records have waited")
         return
     longest = max(age for age in ages if age is not None)
+    if finding["place"] is not None:
+        longest = resting.age_ms((cluster, group, *place_of(finding["place"]))) or 0
     if abs(finding["value"] - longest) > 1:
         yield f"truth {longest} ms"
 

@@ -16,6 +16,7 @@ from groupkeeper.shell import way_of_servers
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR_MS = 3_600_000
+EARLIER = NOW - timedelta(hours=9)
 
 
 def a_group(group_id: str, status: str = "lagging", **values: Any) -> Group:
@@ -112,15 +113,33 @@ def test_transactions_are_told_when_they_hold_up_groups_or_hang() -> None:
 
 def test_a_stalled_group_gets_the_plan_that_skips_its_record() -> None:
     groups = [a_group("a", "stopped", members=0), a_group("b", "stalled", lag_ms=HOUR_MS), a_group("c", "ok")]
-    worst = {("c", "b"): a_row("b")}
-    stalled, stopped = impact.waiting(groups, worst)
+    stalled, stopped = impact.waiting(groups, [a_verdict("b", 7, "stalled", HOUR_MS)])
     assert shlex.join(stalled.command) == "groupkeeper plan reset --topic orders:7 --shift-by 1 --context c b"
     assert stopped.note.endswith("; start its consumers")
     for kind, advice in (("simple", "look at the program"), ("spark", "look whether it runs")):
         group = a_group("a", "stopped", members=0)._replace(group_type=kind)
-        (found,) = impact.waiting([group], {})
+        (found,) = impact.waiting([group], [])
         assert advice in found.note
         assert "start its consumers" not in found.note
+
+
+def test_a_group_waits_as_its_partition_that_has_its_status() -> None:
+    """Another one may have waited longer, and get on: its record would have been skipped."""
+    rows = [
+        a_verdict("b", 0, "lagging", 9 * HOUR_MS),
+        a_verdict("b", 1, "stalled", HOUR_MS, since=EARLIER),
+        a_verdict("b", 2, "stalled", 2 * HOUR_MS, since=NOW),
+        a_verdict("other", 3, "stalled", 3 * HOUR_MS),
+    ]
+    (found,) = impact.waiting([a_group("b", "stalled", lag_ms=9 * HOUR_MS)._replace(since=EARLIER)], rows)
+    assert (found.place, found.value, found.time) == ("orders-2", 2 * HOUR_MS, NOW)
+    assert shlex.join(found.command) == "groupkeeper plan reset --topic orders:2 --shift-by 1 --context c b"
+
+
+def a_verdict(group: str, partition: int, status: str, lag_ms: int, since: datetime = NOW) -> dict[str, Any]:
+    """A row of tables.STATUS."""
+    place = {"cluster": "c", "group_id": group, "topic": "orders", "partition": partition}
+    return {**place, "status": status, "lag_ms": lag_ms, "since_time": since}
 
 
 def test_commands_reach_the_cluster_that_was_named_whatever_the_group_is_called() -> None:
@@ -131,7 +150,7 @@ def test_commands_reach_the_cluster_that_was_named_whatever_the_group_is_called(
     reached = "--bootstrap-server localhost:9092 --command-config /etc/client.properties"
     assert shlex.join(found.command).startswith(f"kafka-configs.sh {reached} --alter")
     assert "--entity-name=-orders" in found.command
-    (found,) = impact.waiting([a_group("-g", "stopped")], {}, ways)
+    (found,) = impact.waiting([a_group("-g", "stopped")], [], ways)
     assert shlex.join(found.command) == f"groupkeeper groups members {reached} -- -g"
-    (found,) = impact.waiting([a_group("g's", "stopped")], {})
+    (found,) = impact.waiting([a_group("g's", "stopped")], [])
     assert shlex.join(found.command) == """groupkeeper groups members --context c 'g'"'"'s'"""

@@ -75,7 +75,7 @@ def test_a_reason_is_shown_whole() -> None:
         "committed for 2 h 5 min; the group has no members; 46 rebalances in the last 10 min"
     )
     group = a_group(rule=rule, status="stopped")
-    text = page(a_report([group], findings=tuple(impact.waiting([group], {}))))
+    text = page(a_report([group], findings=tuple(impact.waiting([group], []))))
     assert text.count(rule) == 3  # in front, in the table, and in the group's section
     assert "…" not in Reader(text).row(rule)[2]
 
@@ -120,7 +120,7 @@ def test_nothing_runs_but_the_pages_own_script() -> None:
 
 def test_what_to_act_on_stands_first_and_the_rest_is_folded() -> None:
     groups = [a_group(f"bad-{number}", status="stopped", rule="nobody commits") for number in range(8)]
-    report = a_report([*groups, a_group("fine", status="ok")], findings=tuple(impact.waiting(groups, {})))
+    report = a_report([*groups, a_group("fine", status="ok")], findings=tuple(impact.waiting(groups, [])))
     text = page(report)
     head = text[: text.index("<nav>")]
     shown, folded = head.split("<details>")
