@@ -204,4 +204,8 @@ COMMAND = Command(
     _add_arguments,
     run,
     "Run the embedded Kafka broker in the foreground: one process is a whole cluster of one node.",
+    """\
+examples:
+  groupkeeper broker
+  groupkeeper broker --port 9092 --data data --property auto.create.topics.enable=false""",
 )

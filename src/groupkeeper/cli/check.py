@@ -196,4 +196,9 @@ COMMAND = Command(
     f"Check that groups keep limits, in one cluster or several. Exits with 0 when all do, {BROKEN} when one is "
     f"broken, 1 when a value that the result depends on could not be read: what isn't known never counts as kept. A "
     f"group that is named must exist in each of the clusters; a glob may match none.",
+    """\
+examples:
+  groupkeeper check --max-lag 10000 --max-time-lag 10m
+  groupkeeper check billing --state Stable --min-members 2
+  groupkeeper check 'orders-*' --context '*' --min-retention-margin 1d --output json""",
 )

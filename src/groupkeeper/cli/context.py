@@ -204,9 +204,11 @@ ADD = Command(
     examples="""\
 examples:
   groupkeeper context add local --bootstrap-server localhost:9092
-  groupkeeper context add prod --bootstrap-server kafka.example.com:9093 --command-config prod.properties --protected
+  groupkeeper context add prod --bootstrap-server kafka.example.com:9093 --protected \\
+      --command-config prod.properties
   groupkeeper context add eu --bootstrap-server eu.example.com:9093 \\
-      --property security.protocol=SASL_SSL --property sasl.mechanism=PLAIN --secret sasl.jaas.config""",
+      --property security.protocol=SASL_SSL --property sasl.mechanism=PLAIN \\
+      --secret sasl.jaas.config""",
 )
 LIST = Command(add_output, _handling(_list))
 SHOW = Command(_add_show, _handling(_show))

@@ -318,4 +318,8 @@ COMMAND = Command(
     _run,
     "Watch clusters, and serve what is found: pages for a browser, /metrics for Prometheus and OpenMetrics, /healthz, "
     "/readyz. Brokers are polled on a schedule, never because of an HTTP request. SIGTERM or Ctrl-C ends it.",
+    """\
+examples:
+  groupkeeper serve --context '*'
+  groupkeeper serve --bootstrap-server localhost:9092 --history history.db --rules rules.toml""",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from groupkeeper.cli.framework.commands import COMMANDS, Entry, Family
+from groupkeeper.cli.framework.commands import COMMANDS, Command, Entry, Family
 
 
 def leaves(entries: Mapping[str, Entry] = COMMANDS, path: tuple[str, ...] = ()) -> Iterator[str]:
@@ -15,3 +15,14 @@ def leaves(entries: Mapping[str, Entry] = COMMANDS, path: tuple[str, ...] = ()) 
             yield from leaves(loaded.commands, (*path, name))
         else:
             yield " ".join((*path, name))
+
+
+def command_of(name: str) -> Command:
+    """A command as it is declared."""
+    entries: Mapping[str, Entry] = COMMANDS
+    for word in name.split():
+        loaded = entries[word].load()
+        if isinstance(loaded, Command):
+            return loaded
+        entries = loaded.commands
+    raise KeyError(name)

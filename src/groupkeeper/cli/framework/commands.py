@@ -31,6 +31,9 @@ class Entry(NamedTuple):
         return loaded
 
 
+_USAGE_WIDTH = 92
+
+
 class Command(NamedTuple):
     """``run`` gives the exit status. It finds ``refuse`` among the options, which ends with a wrong usage."""
 
@@ -246,7 +249,7 @@ def _show_commands(options: Namespace) -> int:
 
 
 def _usage(command: ArgumentParser) -> str:
-    """One line: what is always needed. The options are below it in the help."""
+    """What is always needed, on one line if that is not too long. The options are below it in the help."""
     parts = []
     for action in command._actions:
         name = action.metavar if isinstance(action.metavar, str) else "|".join(map(str, action.choices or ()))
@@ -254,7 +257,13 @@ def _usage(command: ArgumentParser) -> str:
             parts.append({"*": f"[{name} ...]", "+": f"{name} ...", "?": f"[{name}]"}.get(str(action.nargs), name))
         elif action.required:
             parts.insert(0, f"{action.option_strings[-1]} {name}")
-    return " ".join(["%(prog)s [OPTION ...]", *command.needed, *parts])
+    text = " ".join(["%(prog)s [OPTION ...]", *command.needed, *parts])
+    width = _USAGE_WIDTH - len(command.prog) + len("%(prog)s")
+    if len(text) <= width:
+        return text
+    from textwrap import fill  # hardly ever
+
+    return fill(text, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def _add_commands(above: ArgumentParser, entries: Mapping[str, Entry], words: Sequence[str] | None) -> None:

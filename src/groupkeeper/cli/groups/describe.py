@@ -449,7 +449,13 @@ def _places(partitions: Iterable[TopicPartition]) -> list[dict[str, str | int]]:
     return [{"topic": topic, "partition": partition} for topic, partition in sorted(partitions)]
 
 
-DESCRIBE = Command(_add_describe, lambda options: run_reports(options, _report(None)))
+DESCRIBE_EXAMPLES = """\
+examples:
+  groupkeeper groups describe billing
+  groupkeeper groups describe 'orders-*' --view members --wide
+  groupkeeper groups describe --all-groups --context '*' --output json"""
+
+DESCRIBE = Command(_add_describe, lambda options: run_reports(options, _report(None)), examples=DESCRIBE_EXAMPLES)
 
 OFFSETS_EXAMPLES = """\
 examples:
@@ -462,4 +468,11 @@ OFFSETS_COMMAND = Command(
     _add_offsets, lambda options: run_reports(options, _report("offsets")), examples=OFFSETS_EXAMPLES
 )
 
-MEMBERS_COMMAND = Command(_add_members, lambda options: run_reports(options, _report("members")))
+MEMBERS_EXAMPLES = """\
+examples:
+  groupkeeper groups members billing
+  groupkeeper groups members --all-groups --output csv"""
+
+MEMBERS_COMMAND = Command(
+    _add_members, lambda options: run_reports(options, _report("members")), examples=MEMBERS_EXAMPLES
+)

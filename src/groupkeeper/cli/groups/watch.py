@@ -120,4 +120,8 @@ WATCH = Command(
     "The first poll prints the groups as they are, marked as initial; groups that don't exist yet are shown once they "
     "are created. JSON has "
     "a line for each change.",
+    """\
+examples:
+  groupkeeper groups watch billing
+  groupkeeper groups watch --all-groups --context '*' --interval 5s --output json""",
 )

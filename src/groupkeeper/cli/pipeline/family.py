@@ -463,18 +463,29 @@ SNAPSHOT = Command(
     _snapshot,
     "Append what is new in the offsets topics of clusters to the history in DIR, and bring all other tables up to date "
     "with it (docs/pipeline.md). Spark runs on this machine by default.",
+    """\
+examples:
+  groupkeeper pipeline snapshot --bootstrap-server localhost:9092 --tables tables
+  groupkeeper pipeline snapshot --context '*' --tables tables --table-format delta""",
 )
 REBUILD = Command(
     _add_snapshot_arguments,
     _rebuild,
     "Like snapshot, but all tables are rebuilt from the whole history in DIR: for a table that was damaged. The "
     "history itself (commits, group_records) stays as it is.",
+    """\
+examples:
+  groupkeeper pipeline rebuild --bootstrap-server localhost:9092 --tables tables""",
 )
 FOLLOW = Command(
     _add_follow_arguments,
     _follow,
     "Like snapshot, repeated with Structured Streaming until Ctrl-C or SIGTERM. After a kill at any moment it "
     "continues where it stopped: no row is lost or duplicated.",
+    """\
+examples:
+  groupkeeper pipeline follow --bootstrap-server localhost:9092 --tables tables
+  groupkeeper pipeline follow --context '*' --tables tables --interval 5s --refresh 1m""",
 )
 
 FAMILY = Family(

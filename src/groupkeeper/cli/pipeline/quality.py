@@ -93,5 +93,5 @@ QUALITY = Command(
     """\
 examples:
   groupkeeper pipeline quality --tables tables
-  groupkeeper pipeline quality --tables tables --bootstrap-server localhost:9092 --max-age 1h --output json""",
+  groupkeeper pipeline quality --tables tables --bootstrap-server localhost:9092 --max-age 1h""",
 )

@@ -237,7 +237,8 @@ AS_OF = Command(
     "plan that brings the groups back there. The history in DIR is brought up to date first.",
     """\
 examples:
-  groupkeeper pipeline as-of --time 2026-01-31T23:59:59 --group 'billing*' --tables tables --save plan.json
+  groupkeeper pipeline as-of --time 2026-01-31T23:59:59 --group 'billing*' --tables tables \\
+      --save plan.json
   groupkeeper apply plan.json --dry-run""",
 )
 SCAN_TIME = Command(
@@ -245,4 +246,7 @@ SCAN_TIME = Command(
     _scan_time,
     "Find, in each partition, the first offset at or after a time by reading all of it, as the table scan_time in DIR: "
     "for topics whose time index cannot be used (old formats, times out of order).",
+    """\
+examples:
+  groupkeeper pipeline scan-time --time 2026-01-31T00:00:00Z --topic orders --tables tables""",
 )

@@ -241,5 +241,5 @@ examples:
   groupkeeper plan clone billing billing-test --save plan.json
   groupkeeper plan clone billing --from-context east --topic-prefix east. --save plan.json
   groupkeeper plan clone --all-groups --from-context east --context west --save west.json
-  groupkeeper plan clone --group 'app-*' --except '*-test' --from-context east --context west --save apps.json""",
+  groupkeeper plan clone --group 'app-*' --except '*-test' --from-context east --save apps.json""",
 )

@@ -34,7 +34,7 @@ def add_scenario(command: ArgumentParser) -> None:
         "--by-duration",
         type=values.duration,
         metavar="DURATION",
-        help="the first record from so long ago on: P1DT2H3M4.5S",
+        help="the first record from so long ago on: 30m, 12h, 7d, P1DT2H3M4.5S",
     )
     to.add_argument(
         "--from-file",
