@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
@@ -18,7 +20,17 @@ from groupkeeper.pipeline.storage import iceberg, ledger, mirror
 from groupkeeper.pipeline.storage.formats import open_lake
 from groupkeeper.pipeline.storage.lake import DAY, OPEN, Place
 from groupkeeper.pipeline.storage.output import LakeChoice, open_output
-from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS, GROUP_RECORDS, LAG, RATES, REWINDS, Table
+from groupkeeper.pipeline.tables import (
+    COMMITS,
+    CURRENT_OFFSETS,
+    GROUP_EVENTS,
+    GROUP_RECORDS,
+    GROUPS,
+    LAG,
+    RATES,
+    REWINDS,
+    Table,
+)
 from groupkeeper.pipeline.tables.state import CARRIED
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -45,11 +57,18 @@ class Directory:
         group = f"two-{self.topic}"
         ask(self.servers, lambda admin: admin.delete_consumer_group_offsets(group, [TopicPartition(self.topic, 0)]))
 
-    def snapshot(self, *, from_start: bool = False, lake: LakeChoice | None = None) -> list[str]:
+    def snapshot(
+        self, *, from_start: bool = False, lake: LakeChoice | None = None, keep_days: int | None = None
+    ) -> list[str]:
         """The problems that it told."""
         options = {"kafka.bootstrap.servers": self.servers, "cluster": "c"}
         summary = snapshot(
-            self.spark, options, str(self.root), from_start=from_start, lake=lake or LakeChoice(self.place)
+            self.spark,
+            options,
+            str(self.root),
+            from_start=from_start,
+            lake=lake or LakeChoice(self.place),
+            keep_days=keep_days,
         )
         return [each.message for each in summary.problems]
 
@@ -59,8 +78,13 @@ class Directory:
         return sorted(map(repr, rows))
 
     def there(self, table: Table) -> list[str]:
+        return sorted(map(repr, self.rows(table)))
+
+    def rows(self, table: Table) -> list[dict[str, Any]]:
+        """Those of the lake."""
         frame = open_lake(self.spark, self.place, self.root.absolute().as_uri()).read(table)
-        return sorted(map(repr, frame.toArrow().cast(table.arrow).to_pylist()))
+        found: list[dict[str, Any]] = frame.toArrow().cast(table.arrow).to_pylist()
+        return found
 
     def whole(self, table: Table) -> str:
         """The name of the lake's table in Spark, with all of its columns."""
@@ -76,6 +100,19 @@ class Directory:
 @pytest.fixture
 def directory(spark: SparkSession, servers: str, tmp_path: Path, lake_format: str) -> Directory:
     return Directory(spark, servers, tmp_path / "tables", lake_format)
+
+
+def state_of(commits: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    """Places of the last commit of each key, and of its removal, if it is removed."""
+    found = {}
+    for row in sorted(commits, key=lambda row: row["log_offset"]):
+        key = row["group_id"], row["topic"], row["partition"]
+        if row["is_tombstone"]:
+            found[key, "removed"] = row["log_partition"], row["log_offset"]
+        else:
+            found[key, "live"] = row["log_partition"], row["log_offset"]
+            found.pop((key, "removed"), None)
+    return sorted(found.values())
 
 
 def versions(directory: Directory, table: Table) -> int:
@@ -164,7 +201,6 @@ def test_versions_are_kept_for_a_time_and_rows_for_days(directory: Directory, mo
         assert directory.snapshot() == []
     assert versions(directory, LAG) >= 2
     lake = open_lake(directory.spark, directory.place, directory.root.absolute().as_uri())
-    commits = directory.there(COMMITS)
     for table in (COMMITS, LAG):
         mark = lake.mark(table)
         assert mark is not None
@@ -172,15 +208,31 @@ def test_versions_are_kept_for_a_time_and_rows_for_days(directory: Directory, mo
     if directory.place.format == "iceberg":
         assert versions(directory, LAG) == 1
     directory.check()
-    lake.remove(COMMITS, f"{DAY} < date_sub(current_date(), 1)")
-    assert directory.there(COMMITS) == commits
     monkeypatch.setattr("groupkeeper.pipeline.storage.mirror._TIDY_MS", 0)
     directory.commit_some()
-    assert directory.snapshot(lake=LakeChoice(directory.place, mirror.Keeping(1, 400))) == []
+    assert directory.snapshot(keep_days=400, lake=LakeChoice(directory.place, mirror.Keeping(1))) == []
     directory.check()
     directory.commit_some()
     assert directory.snapshot() == []
     directory.check()
+
+
+def test_of_old_days_the_state_stays(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(2):
+        directory.commit_some()
+        assert directory.snapshot(keep_days=3) == []
+    wanted = {table: directory.here(table) for table in (CURRENT_OFFSETS, GROUPS)}
+    last = state_of(directory.rows(COMMITS))
+    assert 0 < len(last) < len(directory.rows(COMMITS))
+    with monkeypatch.context() as patch:  # a run in five days
+        now_ns = time.time_ns()
+        patch.setattr("groupkeeper.pipeline.storage.mirror.time.time_ns", lambda: now_ns + 5 * 86_400 * 10**9)
+        patch.setattr(mirror.Mirror, "tidy", lambda *rest: None)  # which takes long, and is tested above
+        assert directory.snapshot() == []
+        assert sorted((row["log_partition"], row["log_offset"]) for row in directory.rows(COMMITS)) == last
+        assert directory.rows(RATES) == []
+        assert directory.snapshot(from_start=True) == []
+    assert {table: directory.here(table) for table in wanted} == wanted
 
 
 def test_columns_that_a_table_lacks_come_to_it(directory: Directory) -> None:

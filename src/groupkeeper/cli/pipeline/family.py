@@ -15,7 +15,7 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import TIMEOUT_MS, TIMEOUT_PROPERTY, add_property, add_timeout
 from groupkeeper.cli.framework.commands import Command, Entry, Family
 from groupkeeper.cli.framework.output import complain, say
-from groupkeeper.cli.pipeline.lake import add_lake, check_lake, lake_choice, settings_of
+from groupkeeper.cli.pipeline.lake import add_lake, check_lake, keeping, settings_of
 from groupkeeper.cli.pipeline.parts import import_job
 from groupkeeper.cli.pipeline.privacy import add_privacy, privacy_of
 
@@ -252,7 +252,7 @@ def snapshot_work(
         is_remote = options.remote is not None
         summary: Summary = snapshot(
             spark, source, options.tables, screen,
-            found=found, is_remote=is_remote, from_start=from_start, lake=lake_choice(options),
+            found=found, is_remote=is_remote, from_start=from_start, **keeping(options),
             checkpoints=options.checkpoints, owners=options.owners, journals=options.journals,
         )  # fmt: skip
         return summary
@@ -288,7 +288,7 @@ def _follow(options: Namespace) -> int:
         screen.say("following; Ctrl-C ends it")
         summary: Summary = import_job("follow").follow(
             spark, source, options.tables, stop, screen,
-            interval_s=options.interval, refresh_s=options.refresh, found=found, lake=lake_choice(options),
+            interval_s=options.interval, refresh_s=options.refresh, found=found, **keeping(options),
             checkpoints=options.checkpoints, owners=options.owners, journals=options.journals,
         )  # fmt: skip
         return summary

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from groupkeeper.cli.framework.commands import ArgumentParser
 
-__all__ = ["add_lake", "check_lake", "lake_choice", "settings_of"]
+__all__ = ["add_lake", "check_lake", "keeping", "settings_of"]
 
-_OF_A_LAKE = ("catalog", "namespace", "keep_versions", "keep_rows")
+_OF_A_LAKE = ("catalog", "namespace", "keep_versions")
 
 
 def add_lake(parser: ArgumentParser) -> None:
@@ -36,12 +36,13 @@ def add_lake(parser: ArgumentParser) -> None:
         "--keep-versions", metavar="DURATION", type=values.hours,
         help="how long earlier versions of these tables can be read; default: 7d",
     )  # fmt: skip
-    lake.add_argument(
+    parser.add_argument(
         "--keep-rows", metavar="DURATION", type=_days,
-        help="rows of tables that grow (history, events, rates, rewinds) are removed when they are older, in whole "
-        "days: 400d; default: never",
+        help="remove rows of tables that grow (history, events, rates, rewinds, measurements) once they are older, in "
+        "whole days: 400d. The last row of each offset and member before that stays. 'never' ends it; default: as the "
+        "last run had it, never for a new directory",
     )  # fmt: skip
-    lake.add_argument(
+    parser.add_argument(
         "--keep-days", type=values.of_0_1("--keep-days", "--keep-rows", "d", _days), dest="keep_rows", help=SUPPRESS
     )
 
@@ -50,6 +51,9 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 def _days(text: str) -> int:
+    """0: for ever."""
+    if text == "never":
+        return 0
     days, rest = divmod(values.span_ms(text), _DAY_MS)
     if rest:
         raise ArgumentTypeError(f"{text!r}: expected whole days, for example 400d")
@@ -64,7 +68,12 @@ def check_lake(options: Namespace) -> None:
         options.refuse("--namespace is for --catalog")
 
 
-def lake_choice(options: Namespace) -> Any:
+def keeping(options: Namespace) -> dict[str, Any]:
+    """How the jobs keep tables, as their arguments. Raises SourceError as `_lake_choice`."""
+    return {"lake": _lake_choice(options), "keep_days": getattr(options, "keep_rows", None)}
+
+
+def _lake_choice(options: Namespace) -> Any:
     """The lake that the options select, for the jobs; None: no option. Raises SourceError when parquet is chosen for a
     DIR that has a lake.
     """
@@ -81,13 +90,11 @@ def lake_choice(options: Namespace) -> Any:
         return None
     output = import_part("storage.output")
     lake, mirror = import_part("storage.lake"), import_part("storage.mirror")
-    keeping = mirror.Keeping(row_days=options.keep_rows)
-    if options.keep_versions is not None:
-        keeping = keeping._replace(version_hours=options.keep_versions)
+    versions = mirror.Keeping() if options.keep_versions is None else mirror.Keeping(options.keep_versions)
     place = lake.Place(wanted, options.catalog)
     if options.namespace is not None:
         place = place._replace(namespace=options.namespace)
-    return output.LakeChoice(place, keeping)
+    return output.LakeChoice(place, versions)
 
 
 def _known_format(options: Namespace) -> str | None:

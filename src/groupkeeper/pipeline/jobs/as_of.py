@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
+from groupkeeper.operations.times import utc_text
 from groupkeeper.pipeline.decode.privacy import KEEP
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.refresh import update_lake
 from groupkeeper.pipeline.jobs.restoring import OffsetThen
 from groupkeeper.pipeline.jobs.snapshot import update_history
@@ -43,6 +45,11 @@ def as_of(
     """
     run = Run(watch)
     with open_output(spark, directory, is_remote=is_remote) as output:
+        if time_ms < (kept_from_ms := output.ledger.kept_from_ms):
+            raise SourceError(
+                f"{directory}: rows from before {utc_text(kept_from_ms)} are gone (--keep-rows): choose a time from "
+                "then on"
+            )
         update_history(output, options, run, found)
         at_that_time = offsets_as_of(output.read(COMMITS), output.read(GROUP_RECORDS), time_ms)
         run.write(OFFSETS_AS_OF.name, output.replace(at_that_time, OFFSETS_AS_OF))

@@ -62,18 +62,19 @@ def follow(
     refresh_s: float = 30,
     found: Plan | None = None,
     lake: LakeChoice | None = None,
+    keep_days: int | None = None,
     checkpoints: Sequence[Checkpoint] = (),
     owners: Sequence[Rule] = (),
     journals: Sequence[str] = (),
 ) -> Summary:
     """Append to the history what the clusters write, every `interval_s`, and rebuild all other tables every
     `refresh_s` when there is something new, until `stop` is set. A cluster that fails is reported, and tried again.
-    `lake`, `checkpoints`, `owners` and `journals` as for `snapshot`.
+    `lake`, `keep_days`, `checkpoints`, `owners` and `journals` as for `snapshot`.
 
     Raises SourceError when the directory can't be written.
     """
     parsed = parse_options({**options, "rows": "decoded"})
-    with open_output(spark, directory, lake=lake) as output:
+    with open_output(spark, directory, lake=lake, keep_days=keep_days) as output:
         parsed = with_privacy(parsed, output.ledger)
         following = _Following(output, parsed, Run(watch), interval_s, checkpoints)
         following.owners = owners

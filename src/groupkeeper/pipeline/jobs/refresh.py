@@ -20,6 +20,7 @@ from groupkeeper.pipeline.jobs.watch import Problem, Run
 from groupkeeper.pipeline.kafka.instants import Instant, Instants
 from groupkeeper.pipeline.present.moved import places
 from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.report.words import counted
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets, Tables
 from groupkeeper.pipeline.storage.output import Output, Staged
@@ -195,6 +196,11 @@ def _make_fewer(output: Output, run: Run) -> None:
             output.thin(table, hourly, time.time_ns() // 1_000_000)
         except _FAILURES as error:
             run.fail(Problem(None, f"table {table.name}: its old rows stay as they are: {_reason(error)}"))
+    try:
+        for name, rows in output.remove_old(time.time_ns() // 1_000_000).items():
+            run.note(f"table {name}: {counted(rows, 'old row')} removed")
+    except _FAILURES as error:
+        run.fail(Problem(None, f"old rows stay where they are: {_reason(error)}"))
 
 
 def _frames(output: Output, given: Given, run: Run, *, from_start: bool) -> Frames | None:

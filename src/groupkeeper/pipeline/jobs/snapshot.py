@@ -42,6 +42,7 @@ def snapshot(
     is_remote: bool = False,
     from_start: bool = False,
     lake: LakeChoice | None = None,
+    keep_days: int | None = None,
     checkpoints: Sequence[Checkpoint] = (),
     owners: Sequence[Rule] = (),
     journals: Sequence[str] = (),
@@ -49,13 +50,14 @@ def snapshot(
     """Bring all tables in `directory` up to date; `options` are those of the source, `found` is the plan of the
     clusters, None: they are queried. A failure of one cluster does not affect the others. `from_start`: all tables but
     the history are made of the whole history, not of what is new. `lake`: the lake to write to from now on; None: the
-    one used before, if any. `checkpoints`: of queries shown among the groups; `owners`: of groups and topics;
+    one used before, if any. `keep_days`: for so many days rows of tables that grow stay from now on; 0: for ever, None:
+    as before. `checkpoints`: of queries shown among the groups; `owners`: of groups and topics;
     `journals`: files of groupkeeper's journal, and folders of such.
 
     Raises SourceError when the directory can't be written.
     """
     run = Run(watch)
-    with open_output(spark, directory, is_remote=is_remote, lake=lake) as output:
+    with open_output(spark, directory, is_remote=is_remote, lake=lake, keep_days=keep_days) as output:
         given = update_history(output, options, run, found)
         given = with_queries(spark, given, checkpoints, run)._replace(owners=owners, journals=journals)
         make_tables(output, given, run, from_start=from_start)

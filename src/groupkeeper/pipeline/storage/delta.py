@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.storage.lake import OPEN, Mark, Place, Replaced, keep_mark, kept_mark, partitions
+from groupkeeper.pipeline.storage.lake import (
+    DAY,
+    OPEN,
+    Mark,
+    Place,
+    Replaced,
+    keep_mark,
+    kept_mark,
+    own_rows,
+    partitions,
+)
 from groupkeeper.pipeline.tables import Table
 
 __all__ = ["DeltaLake"]
@@ -70,8 +81,8 @@ class DeltaLake:
         else:
             writer.saveAsTable(self._name(table))
 
-    def read(self, table: Table) -> DataFrame:
-        return self._spark.table(self._name(table)).select(*table.names)
+    def read(self, table: Table, condition: str | None = None) -> DataFrame:
+        return own_rows(self._spark.table(self._name(table)), table, condition)
 
     def tidy(self, table: Table, mark: Mark, keep_hours: float) -> None:
         name = self._name(table)
@@ -82,6 +93,14 @@ class DeltaLake:
 
     def remove(self, table: Table, condition: str) -> None:
         self._spark.sql(f"DELETE FROM {self._name(table)} WHERE {condition}")
+
+    def replace_days(self, table: Table, days: Sequence[date], frame: DataFrame) -> None:
+        which = ", ".join(f"DATE '{day}'" for day in days)
+        writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", f"{DAY} IN ({which})")
+        if self._place.catalog is None:
+            writer.save(self._path(table))
+        else:
+            writer.saveAsTable(self._name(table))
 
     @contextlib.contextmanager
     def _set(self, settings: Mapping[str, str]) -> Iterator[None]:

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
+from datetime import date
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.storage.lake import OPEN, Mark, Place, Replaced, keep_mark, kept_mark, partitions
+from groupkeeper.pipeline.storage.lake import (
+    DAY,
+    OPEN,
+    Mark,
+    Place,
+    Replaced,
+    keep_mark,
+    kept_mark,
+    own_rows,
+    partitions,
+)
 from groupkeeper.pipeline.tables import Table
 
 __all__ = ["CATALOG", "IcebergLake"]
@@ -76,8 +88,8 @@ class IcebergLake:
         if new:
             self._spark.sql(f"ALTER TABLE {self._name(table)} ADD COLUMNS ({', '.join(new)})")
 
-    def read(self, table: Table) -> DataFrame:
-        return self._spark.table(self._name(table)).select(*table.names)
+    def read(self, table: Table, condition: str | None = None) -> DataFrame:
+        return own_rows(self._spark.table(self._name(table)), table, condition)
 
     def tidy(self, table: Table, mark: Mark, keep_hours: float) -> None:
         keep_mark(self._spark, self._name(table), mark)
@@ -92,6 +104,9 @@ class IcebergLake:
 
     def remove(self, table: Table, condition: str) -> None:
         self._spark.sql(f"DELETE FROM {self._name(table)} WHERE {condition}")
+
+    def replace_days(self, table: Table, days: Sequence[date], frame: DataFrame) -> None:
+        frame.writeTo(self._name(table)).overwrite(F.col(DAY).isin(list(days)))
 
     def _name(self, table: Table) -> str:
         return f"`{self._catalog}`.{self._prefix}`{table.name}`"

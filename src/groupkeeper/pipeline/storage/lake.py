@@ -8,6 +8,8 @@ for by the next run, and nothing is written twice.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from datetime import date
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -27,6 +29,7 @@ __all__ = [
     "Replaced",
     "keep_mark",
     "kept_mark",
+    "own_rows",
     "partitions",
     "shaped",
 ]
@@ -102,8 +105,8 @@ class Lake(Protocol):
         Columns that the table lacks come to it.
         """
 
-    def read(self, table: Table) -> DataFrame:
-        """All rows, with the table's own columns."""
+    def read(self, table: Table, condition: str | None = None) -> DataFrame:
+        """All rows, with the table's own columns. `condition` (SQL): only those of which it is true, with DAY."""
 
     def tidy(self, table: Table, mark: Mark, keep_hours: float) -> None:
         """Make few files of small ones, and remove those of versions that are older than that. The table's `mark` is
@@ -112,6 +115,14 @@ class Lake(Protocol):
 
     def remove(self, table: Table, condition: str) -> None:
         """Remove the rows of which the condition (SQL) is true, in one commit. Earlier versions keep them."""
+
+    def replace_days(self, table: Table, days: Sequence[date], frame: DataFrame) -> None:
+        """Rows with the columns of `shaped` take the place of all rows of these days, in one commit."""
+
+
+def own_rows(whole: DataFrame, table: Table, condition: str | None) -> DataFrame:
+    """`Lake.read` of the whole table."""
+    return whole.select(*table.names) if condition is None else whole.where(condition).select(*table.names, DAY)
 
 
 def partitions(table: Table, *, has_open: bool) -> list[str]:

@@ -53,6 +53,8 @@ _KEPT_FIELDS = (
     "aged",
     "tidied",
     "thinned",
+    "keep_days",
+    "kept_from",
 )
 _MEASURED = tuple(table.name for table in TABLES if table.is_measured)
 _CARRIED = tuple(table.name for table in TABLES if table.is_carried)
@@ -144,8 +146,7 @@ class Ledger:
     def choose_privacy(self, choice: Mapping[str, str]) -> None:
         """Before the first row is written."""
         if self._last.get("privacy", {}) != choice:
-            self._settle()
-            self._write(self._last["files"], self._last["next_offsets"], changes={"privacy": dict(choice)})
+            self._note(privacy=dict(choice))
 
     def check_lock(self) -> None:
         """Raises Busy when another run may write by now."""
@@ -153,13 +154,39 @@ class Ledger:
 
     @property
     def tidied_ms(self) -> int:
-        """When the lake was last tidied; 0: never."""
+        """When the lake was last tidied, or old rows were last removed; 0: never."""
         return int(self._last.get("tidied", 0))
 
     def note_tidied(self, time_ms: int) -> None:
         """Raises SourceError when another run has written to the tables meanwhile."""
+        self._note(tidied=time_ms)
+
+    @property
+    def keep_days(self) -> int:
+        """For so many days rows of tables that grow stay; 0: for ever."""
+        of_earlier_versions = (self.lake or {}).get("row_days") or 0
+        return int(self._last.get("keep_days", of_earlier_versions))
+
+    def keep_for(self, days: int) -> None:
+        """From now on rows of tables that grow stay for so many days; 0: for ever."""
+        if days != self.keep_days:
+            self._note(keep_days=days)
+
+    @property
+    def kept_from_ms(self) -> int:
+        """Of tables that grow, rows of times before are gone, but for the state that the history begins with; 0: all
+        are there.
+        """
+        return int(self._last.get("kept_from", 0))
+
+    def note_kept_from(self, time_ms: int) -> None:
+        """Raises SourceError when another run has written to the tables meanwhile."""
+        if time_ms > self.kept_from_ms:
+            self._note(kept_from=time_ms)
+
+    def _note(self, **changes: Any) -> None:
         self._settle()
-        self._write(self._last["files"], self._last["next_offsets"], changes={"tidied": time_ms})
+        self._write(self._last["files"], self._last["next_offsets"], changes=changes)
 
     def has(self, table: str) -> bool:
         """Whether a run has written the table."""
@@ -318,9 +345,10 @@ class Ledger:
     def forget(
         self, directories: Mapping[str, str], renamed: Mapping[str, Mapping[str, str]],
         rows: Mapping[str, Mapping[int, int]],
+        **noted: int,
     ) -> None:  # fmt: skip
         """As `replace`, of directories in which some files are `renamed`, because rows were taken out of them: of the
-        history so many `rows`, by cluster and partition.
+        history so many `rows`, by cluster and partition. `noted`: what the entry has of its own (`tidied`, …).
         """
         self._settle()
         files = dict(self._last["files"])
@@ -330,7 +358,7 @@ class Ledger:
             table: [renamed.get(table, {}).get(name, name) for name in names]
             for table, names in self._last.get("open", {}).items()
         }
-        changes: dict[str, Any] = {"open": opened, "forgotten": self._forgotten(rows)}
+        changes: dict[str, Any] = {"open": opened, "forgotten": self._forgotten(rows), **noted}
         if "fresh" in self._last:
             changes["fresh"] = {
                 table: {renamed.get(table, {}).get(name, name): reach for name, reach in own.items()}
@@ -349,8 +377,7 @@ class Ledger:
 
     def follow_to(self, lake: Mapping[str, Any]) -> None:
         """From now on tables of a lake follow these; JSON."""
-        self._settle()
-        self._write(self._last["files"], self._last["next_offsets"], changes={"lake": dict(lake)})
+        self._note(keep_days=self.keep_days, lake=dict(lake))
 
     def _settle(self) -> None:
         if not self.is_settled:  # the entry before failed between its writing and its last file

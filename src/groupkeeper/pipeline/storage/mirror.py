@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
@@ -16,24 +17,24 @@ from pyspark.sql import functions as F
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.storage.lake import DAY, OPEN, Lake, Mark, Place, Replaced, shaped
 from groupkeeper.pipeline.storage.ledger import Ledger, number_of
-from groupkeeper.pipeline.tables import TABLES, Table
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
+from groupkeeper.pipeline.transforms.latest import what_stays
+from groupkeeper.pipeline.transforms.query import of_frames
 
-__all__ = ["Keeping", "Mirror"]
+__all__ = ["Keeping", "Mirror", "cut_of"]
 
 _HERE_HOURS = 48
 """For so long rows that the lake has stay in the directory too: the report reads them there."""
 
 _HOUR_MS = 3_600_000
-_TIDY_MS = 24 * _HOUR_MS
+_DAY_MS = 24 * _HOUR_MS
+_TIDY_MS = _DAY_MS
 
 
 class Keeping(NamedTuple):
-    """How long versions of a lake's tables can be gone back to, and how long rows of tables that grow stay; None: for
-    ever.
-    """
+    """How long versions of a lake's tables can be gone back to."""
 
     version_hours: float = 168
-    row_days: int | None = None
 
 
 class _Here(NamedTuple):
@@ -191,12 +192,35 @@ class Mirror:
         if now_ms - self._ledger.tidied_ms < _TIDY_MS:
             return
         if self._ledger.tidied_ms:
+            cut_ms = cut_of(now_ms, self._ledger.keep_days)
+            with self._lock:
+                self._ledger.note_kept_from(cut_ms)
             for table in self.tables():
-                if table.day_of is not None and self._keeping.row_days is not None:
-                    self._lake.remove(table, f"{DAY} < date_sub(current_date(), {self._keeping.row_days})")
+                if table.day_of is not None and cut_ms:
+                    self._remove_old(table, cut_ms)
                 self.tidy(table, self._keeping.version_hours)
         with self._lock:
             self._ledger.note_tidied(now_ms)
+
+    def _remove_old(self, table: Table, cut_ms: int) -> None:
+        """Of days before the cut."""
+        is_old = f"{DAY} < DATE '{datetime.fromtimestamp(cut_ms / 1000, UTC):%Y-%m-%d}'"
+        self._ledger.check_lock()
+        if table not in (COMMITS, GROUP_RECORDS):
+            self._lake.remove(table, is_old)
+            return
+        old = self._lake.read(table, is_old)
+        kept = of_frames(what_stays(table, cut_ms), old.sparkSession, {"rows": old})
+        key = list(table.key)
+        gone = old.join(kept, key, "left_anti").select(DAY).distinct().collect()
+        if days := sorted(row[DAY] for row in gone):
+            rows = old.where(F.col(DAY).isin(days)).join(kept, key, "left_semi")
+            self._lake.replace_days(table, days, shaped(rows, table, has_open=False))
+
+
+def cut_of(now_ms: int, days: int) -> int:
+    """From when on rows stay that are kept for so many days: the beginning of a day (UTC). 0: all stay, of 0 days."""
+    return (now_ms // _DAY_MS - days) * _DAY_MS if days else 0
 
 
 def _digest(names: Sequence[str]) -> str:

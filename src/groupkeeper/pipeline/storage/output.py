@@ -6,6 +6,7 @@ import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,14 +17,15 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.present.sql import Rows, copied, plain
+from groupkeeper.pipeline.present.sql import Rows, copied, made, of_rows, plain
 from groupkeeper.pipeline.storage.files import Files, LocalFiles, files_of, local_path
 from groupkeeper.pipeline.storage.formats import open_lake
 from groupkeeper.pipeline.storage.lake import Place
 from groupkeeper.pipeline.storage.ledger import ROOT, Ledger, NextOffsets, Tables, number_of
-from groupkeeper.pipeline.storage.mirror import Keeping, Mirror
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
+from groupkeeper.pipeline.storage.mirror import Keeping, Mirror, cut_of
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
 from groupkeeper.pipeline.transforms.history import is_from
+from groupkeeper.pipeline.transforms.latest import what_stays
 
 __all__ = ["THIN_DAYS", "LakeChoice", "Output", "Staged", "open_output"]
 
@@ -37,15 +39,28 @@ _STAGING = f"{ROOT}/staging"
 
 _HISTORY = (COMMITS, GROUP_RECORDS)
 
+_COUNTED = pa.schema([("cluster", pa.string()), ("log_partition", pa.int32()), ("rows", pa.int64())])
+_MISSING = """
+SELECT cluster, log_partition, CAST(sum(n) AS BIGINT) AS rows
+FROM (SELECT cluster, log_partition, 1 AS n FROM before UNION ALL SELECT cluster, log_partition, -1 AS n FROM after)
+GROUP BY cluster, log_partition HAVING sum(n) != 0
+"""
+
 _PLAIN = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 
 
 @contextlib.contextmanager
 def open_output(
-    spark: SparkSession, directory: str, *, is_remote: bool = False, lake: LakeChoice | None = None
+    spark: SparkSession,
+    directory: str,
+    *,
+    is_remote: bool = False,
+    lake: LakeChoice | None = None,
+    keep_days: int | None = None,
 ) -> Iterator[Output]:
     """The directory, for one run at a time; what this run and killed ones wrote aside is removed at the end. `lake`:
-    the lake to write to from now on; None: the one used before, if any.
+    the lake to write to from now on; None: the one used before, if any. `keep_days`: for so many days rows of tables
+    that grow stay from now on; 0: for ever, None: as before.
 
     Raises SourceError when it can't be written, or another run writes to it; what Spark raises passes.
     """
@@ -56,6 +71,8 @@ def open_output(
             files.clean(_STAGING, output.staging)
             try:
                 output.follow_to(lake)
+                if keep_days is not None:
+                    output.keep_for(keep_days)
                 yield output
             finally:
                 if output.ledger.is_settled:  # else the next run moves what is there into the tables
@@ -65,7 +82,7 @@ def open_output(
 
 
 class LakeChoice(NamedTuple):
-    """Where tables of a lake are, and how long they keep what."""
+    """Where tables of a lake are, and how long they keep versions."""
 
     place: Place
     keeping: Keeping = Keeping()
@@ -124,6 +141,15 @@ class Output:
         self.mirror = Mirror(lake, found.place, found.keeping, self.ledger, self.lock, self._of_files)
         if found != known:
             self.ledger.follow_to(found.as_json())
+
+    def keep_for(self, days: int) -> None:
+        """Rows of tables that grow stay for so many days; 0: for ever. Raises SourceError where none can be removed."""
+        if days and self.mirror is None and not isinstance(self.files, LocalFiles):
+            raise SourceError(
+                f"{self._url}: rows are removed in a directory of this machine, or in a lake (--table-format): leave "
+                "--keep-rows out"
+            )
+        self.ledger.keep_for(days)
 
     @property
     def is_here(self) -> bool:
@@ -337,6 +363,49 @@ class Output:
             self.ledger.replace({table.name: directory}, thinned)
             return len(names)
 
+    def remove_old(self, now_ms: int) -> dict[str, int]:
+        """Once a day, the rows of tables that grow that are older than is kept, but for the state that the history then
+        begins with; the result is how many, by table. A lake that follows does it itself (Mirror).
+        """
+        days, files = self.ledger.keep_days, self.files
+        is_due = now_ms - self.ledger.tidied_ms >= _DAY_MS
+        if not days or not is_due or self.mirror is not None or not isinstance(files, LocalFiles):
+            return {}
+        if not self.ledger.tidied_ms:  # what there is no refresh has seen yet
+            with self.lock:
+                self.ledger.note_tidied(now_ms)
+            return {}
+        cut_ms = cut_of(now_ms, days)
+        removed: dict[str, int] = {}
+        directories: dict[str, str] = {}
+        counts: dict[str, dict[int, int]] = {}
+        with self.lock:
+            for table in TABLES:
+                if not (names := self._with_old(table, cut_ms)):
+                    continue
+                old = self._rows(table, [f"{table.name}/{name}" for name in names])
+                kept = of_rows(what_stays(table, cut_ms), {"rows": old})
+                directory = self._rewritten(files, kept, table, names)
+                new = set(files.names(directory)) - set(self.ledger.files(table.name))
+                left = self._rows(table, [f"{directory}/{name}" for name in new])
+                removed[table.name] = _count(old) - _count(left)
+                directories[table.name] = directory
+                if table in _HISTORY:
+                    _add_missing(counts, old, left)
+            kept_from = max(cut_ms, self.ledger.kept_from_ms)
+            self.ledger.forget(directories, {}, counts, tidied=now_ms, kept_from=kept_from)
+        return {name: count for name, count in removed.items() if count}
+
+    def _with_old(self, table: Table, cut_ms: int) -> list[str]:
+        """The table's files with rows from before the cut, unless a refresh goes by them."""
+        if table.day_of is None or not self.ledger.has(table.name):
+            return []
+        assert self._local is not None
+        busy = {*self.ledger.fresh_files(table.name), *self.ledger.open_files(table.name)}
+        names = [name for name in self.ledger.files(table.name) if name not in busy]
+        first = {name: _first_ms(self._local / table.name / name, table.day_of) for name in names}
+        return [name for name, at_ms in first.items() if at_ms is not None and at_ms < cut_ms]
+
     def _rewritten(
         self, here: LocalFiles, rows: DataFrame | pa.RecordBatchReader, table: Table, names: Sequence[str]
     ) -> str:
@@ -364,6 +433,37 @@ class Output:
 
     def _aside(self, table: Table) -> str:
         return f"{self.staging}/{uuid.uuid4().hex}-{table.name.replace('/', '-')}"
+
+
+def _first_ms(path: Path, column: str) -> int | None:
+    """The earliest time that a column of a file has, in milliseconds; None: it has none. Of its statistics, if it has
+    any.
+    """
+    with pq.ParquetFile(path) as file:
+        place = [file.schema.column(number).path for number in range(len(file.schema))].index(column)
+        groups = (file.metadata.row_group(number) for number in range(file.num_row_groups))
+        known = [group.column(place).statistics for group in groups]
+        if all(each is not None and each.has_min_max for each in known):
+            times = [each.min for each in known]
+        else:
+            times = [pyarrow.compute.min(file.read(columns=[column]).column(0)).as_py()]
+    return min((_ms(each) for each in times if each is not None), default=None)
+
+
+def _ms(time: datetime) -> int:
+    return int(time.replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def _count(rows: Rows) -> int:
+    return len(rows) if isinstance(rows, pa.Table) else int(rows.count_rows())
+
+
+def _add_missing(counts: dict[str, dict[int, int]], before: Rows, after: Rows) -> None:
+    """Add how many rows there are no more, by cluster and partition of the offsets topic."""
+    given = {"before": before, "after": after}
+    for row in made(_COUNTED, _MISSING, given).read_all().to_pylist():
+        own = counts.setdefault(row["cluster"], {})
+        own[row["log_partition"]] = own.get(row["log_partition"], 0) + row["rows"]
 
 
 def _part(column: str, value: bool) -> str:

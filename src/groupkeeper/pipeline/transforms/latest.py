@@ -9,13 +9,22 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS
+from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, Table
 from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
 from groupkeeper.pipeline.transforms.history import commits as commits_of
 from groupkeeper.pipeline.transforms.query import Query, Words
 from groupkeeper.pipeline.transforms.record_kinds import IS_GROUP
 
-__all__ = ["LAST_COMMITS_OF", "LAST_RECORDS_OF", "current_offsets", "current_offsets_of_decoded", "latest"]
+__all__ = [
+    "LAST_COMMITS_OF",
+    "LAST_RECORDS_OF",
+    "current_offsets",
+    "current_offsets_of_decoded",
+    "last_commits_of",
+    "last_records_of",
+    "latest",
+    "what_stays",
+]
 
 
 def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -36,14 +45,15 @@ def current_offsets_of_decoded(decoded: DataFrame) -> DataFrame:
     return current_offsets(commits_of(decoded))
 
 
-def _last_commits(words: Words) -> str:
+def last_commits_of(words: Words, *relations: str) -> str:
+    """SELECT of tables.COMMITS: of all these rows the last commit of each key and, when it is later, its tombstone."""
     names = ", ".join(COMMITS.names)
     row = words.row({name: name for name in COMMITS.names})
     is_live = "CASE WHEN NOT is_tombstone THEN"
     is_later = "CASE WHEN last.is_tombstone THEN last END"
     return f"""
 WITH whole AS (
-    SELECT {names} FROM {words.of("last_commits")} UNION ALL SELECT {names} FROM {words.of("commits")}
+    {" UNION ALL ".join(f"SELECT {names} FROM {each}" for each in relations)}
 ),
 found AS (
     SELECT max_by({row}, log_offset) AS last,
@@ -55,15 +65,22 @@ FROM (SELECT {words.each("live", is_later)} AS own FROM found)
 """
 
 
-LAST_COMMITS_OF = Query(LAST_COMMITS, _last_commits, {"commits": COMMITS, "last_commits": LAST_COMMITS})
-"""Of `commits` and the carried ones before them the last commit of each key and, when it is later, its tombstone."""
+LAST_COMMITS_OF = Query(
+    LAST_COMMITS,
+    lambda words: last_commits_of(words, words.of("last_commits"), words.of("commits")),
+    {"commits": COMMITS, "last_commits": LAST_COMMITS},
+)
+"""Of `commits` and the carried ones before them those of `last_commits_of`."""
 
 
-def _last_records(words: Words) -> str:
+def last_records_of(words: Words, *relations: str) -> str:
+    """SELECT of tables.GROUP_RECORDS: of all these rows the last one of each key. Removed members are left out, unless
+    their tombstone is the last record of their group.
+    """
     names = ", ".join(GROUP_RECORDS.names)
     return f"""
 WITH whole AS (
-    SELECT {names} FROM {words.of("last_records")} UNION ALL SELECT {names} FROM {words.of("group_records")}
+    {" UNION ALL ".join(f"SELECT {names} FROM {each}" for each in relations)}
 ),
 latest AS (
     SELECT max_by({words.row({name: name for name in GROUP_RECORDS.names})}, log_offset) AS own
@@ -75,7 +92,32 @@ SELECT {names} FROM ended WHERE NOT is_tombstone OR coalesce({IS_GROUP}, false) 
 """
 
 
-LAST_RECORDS_OF = Query(LAST_RECORDS, _last_records, {"group_records": GROUP_RECORDS, "last_records": LAST_RECORDS})
-"""Of `group_records` and the carried ones before them the last one of each key. Removed members are left out, unless
-their tombstone is the last record of their group.
+LAST_RECORDS_OF = Query(
+    LAST_RECORDS,
+    lambda words: last_records_of(words, words.of("last_records"), words.of("group_records")),
+    {"group_records": GROUP_RECORDS, "last_records": LAST_RECORDS},
+)
+"""Of `group_records` and the carried ones before them those of `last_records_of`."""
+
+
+def what_stays(table: Table, cut_ms: int) -> Query:
+    """Of `rows` of the table those of the cut (milliseconds since the epoch) or later, or without a time. Of the
+    history also the state that these begin with: the last row of each key before the cut; and what could not be
+    decoded, which `rejects` has for good.
+    """
+
+    def text(words: Words) -> str:
+        names, cut = ", ".join(table.names), words.time_of(str(cut_ms))
+        rows = words.of("rows")
+        stay = f"SELECT {names} FROM {rows} WHERE coalesce({table.day_of} >= {cut}, true)"
+        if table not in (COMMITS, GROUP_RECORDS):
+            return stay
+        is_state = "true" if table is COMMITS else "problem IS NULL"
+        state = last_commits_of(words, "old") if table is COMMITS else last_records_of(words, "old")
+        return f"""
+WITH old AS (SELECT {names} FROM {rows} WHERE {table.day_of} < {cut} AND {is_state})
+{stay} OR NOT ({is_state})
+UNION ALL SELECT {names} FROM ({state})
 """
+
+    return Query(table, text, {"rows": table})

@@ -47,10 +47,13 @@ def test_spark_submit_brings_its_own_jars(monkeypatch: pytest.MonkeyPatch) -> No
     ("words", "told"),
     [
         (["--catalog", "main"], "--catalog is for --table-format delta or iceberg"),
-        (["--table-format", "parquet", "--keep-rows", "3d"], "--keep-rows is for --table-format delta or iceberg"),
+        (
+            ["--table-format", "parquet", "--keep-versions", "3d"],
+            "--keep-versions is for --table-format delta or iceberg",
+        ),
         (["--table-format", "delta", "--namespace", "n"], "--namespace is for --catalog"),
         (["--table-format", "orc"], "invalid choice: 'orc'"),
-        (["--table-format", "delta", "--keep-rows", "36h"], "'36h': expected whole days, for example 400d"),
+        (["--keep-rows", "36h"], "'36h': expected whole days, for example 400d"),
         (["--table-format", "delta", "--keep-versions", "soon"], "'soon': expected a duration, for example 500ms"),
     ],
 )
