@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.jobs.history import Aside, append
+from groupkeeper.pipeline.kafka import written
 from groupkeeper.pipeline.kafka.written import Counts, Written, write
 from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
@@ -124,3 +127,44 @@ def test_nothing_is_nothing(tmp_path: Path) -> None:
     assert write([], tmp_path / "folder") == Written()
     assert Written.together([]) == Written()
     assert list((tmp_path / "folder").iterdir()) == []
+
+
+def test_the_file_says_of_offsets_how_much_they_grow(tmp_path: Path) -> None:
+    """Spark, DuckDB and Arrow read that; of a log without gaps it is next to nothing."""
+    rows = [row(random.Random(5), 7) | {"record_type": 1, "problem": None, "is_tombstone": False, "log_offset": each,
+                                        "log_partition": 1, "cluster": "c"} for each in range(20_000)]  # fmt: skip
+    written = write([pa.RecordBatch.from_pylist(rows, schema=DECODED.arrow)], tmp_path)
+    (name,) = written.commits
+    group = pq.read_metadata(tmp_path / name).row_group(0)
+    column = group.column(COMMITS.names.index("log_offset"))
+    assert "DELTA_BINARY_PACKED" in column.encodings
+    assert column.total_compressed_size < 20_000
+    assert (written.spans, column.statistics.min, column.statistics.max) == ((("c", 1, 0, 19_999),), 0, 19_999)
+
+
+def test_duckdb_reads_what_tasks_write(tmp_path: Path) -> None:
+    decoded = batches(6, 2_000)
+    names = write(decoded, tmp_path).commits
+    files = [str(tmp_path / name) for name in names]
+    found = duckdb.execute("SELECT log_offset FROM read_parquet(?) ORDER BY 1", [files]).fetchall()
+    kept = [one["log_offset"] for one in pq.read_table(files[0]).to_pylist()]
+    assert [offset for (offset,) in found] == sorted(kept)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_spans_are_the_first_and_last_offsets_of_each_place(seed: int) -> None:
+    rng = random.Random(seed)
+    places = [(rng.choice("ab"), rng.randrange(3)) for _ in range(rng.randrange(1, 6))]
+    rows = [(*rng.choice(places), rng.randrange(1000)) for _ in range(rng.randrange(30))]
+    if seed % 2:
+        rows.sort()  # as a fetch has them
+    columns = [[row[index] for row in rows] for index in range(3)]
+    types = (pa.string(), pa.int32(), pa.int64())
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+    batch = pa.RecordBatch.from_arrays(arrays, names=["cluster", "log_partition", "log_offset"])
+    found = written._Spans()
+    found.add(written._spans(batch))
+    wanted: dict[tuple[str, int], list[int]] = {}
+    for cluster, partition, offset in rows:
+        wanted.setdefault((cluster, partition), []).append(offset)
+    assert sorted(found.all) == sorted((*place, min(own), max(own)) for place, own in wanted.items())

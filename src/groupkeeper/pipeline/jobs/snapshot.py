@@ -5,8 +5,9 @@ that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -20,8 +21,8 @@ from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
-from groupkeeper.pipeline.kafka.options import parse_options
-from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK, Plan, named, plan
+from groupkeeper.pipeline.kafka.options import Options, parse_options
+from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_JOB, RECORDS_WORTH_A_TASK, Plan, named, plan
 from groupkeeper.pipeline.kafka.retention import ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource, read_ranges
 from groupkeeper.pipeline.kafka.written import write
@@ -116,11 +117,9 @@ def _append(output: Output, given: Given, left: list[Reading], run: Run) -> None
     if not any(each.size for each in left) and output.ledger.files(COMMITS.name):
         return
     decoded: DataFrame | Aside
-    if output.is_here and sum(each.size for each in left) < RECORDS_WORTH_A_TASK:
-        # Done before a worker of Spark's would have started.
-        ranges = [one for each in left for one in each.ranges if one.size]
+    if output.is_here and sum(each.size for each in left) < _worth_a_job(given.clusters.options):
         directory, path = output.folder_aside(DECODED)
-        decoded = Aside(directory, write(read_ranges(ranges, given.clusters.options), path))
+        decoded = Aside(directory, write(_read_here(given.clusters.options, left, run), path))
     else:
         output.spark.dataSource.register(GroupkeeperSource)
         reader = output.spark.read.format("groupkeeper").options(**source_options(given.clusters.options, left))
@@ -135,3 +134,17 @@ def _append(output: Output, given: Given, left: list[Reading], run: Run) -> None
     run.append(appended.rows)
     if appended.note:
         run.note(appended.note)
+
+
+def _worth_a_job(options: Options) -> int:
+    """Of so many records Spark's tasks write the history, of fewer this process; of tasks of a size that was asked for
+    already where one is worth it.
+    """
+    is_asked = options.tasks is not None or options.max_records_per_task is not None
+    return RECORDS_WORTH_A_TASK if is_asked else RECORDS_WORTH_A_JOB
+
+
+def _read_here(options: Options, left: list[Reading], run: Run) -> Iterator[pa.RecordBatch]:
+    for batch in read_ranges([one for each in left for one in each.ranges if one.size], options):
+        run.watch.has_read(len(batch))
+        yield batch

@@ -35,6 +35,9 @@ class Watch:
     def reading(self, records: int, at_once: int | None = None) -> None:
         """Reading starts: at most this many records, and `at_once` of them per job; None: all."""
 
+    def has_read(self, records: int) -> None:
+        """So many more were read by this process, not by tasks of Spark's."""
+
     def making(self, tables: int) -> None:
         """Reading is complete; building this many tables starts."""
 

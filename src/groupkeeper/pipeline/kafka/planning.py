@@ -23,6 +23,7 @@ from groupkeeper.protocol.uuids import uuid_text
 
 __all__ = [
     "RECORDS_PER_TASK",
+    "RECORDS_WORTH_A_JOB",
     "RECORDS_WORTH_A_TASK",
     "Plan",
     "Range",
@@ -46,6 +47,11 @@ S = TypeVar("S", bound=Sized)
 
 RECORDS_WORTH_A_TASK = 100_000
 """A task costs as much as reading this many records."""
+
+RECORDS_WORTH_A_JOB = 4_000_000
+"""One process reads and writes so many in two seconds or three. A job of Spark's with its tasks costs a second of CPU
+less or more besides, and as long again where its workers start with it.
+"""
 
 RECORDS_PER_TASK = 1_000_000
 """At most about so many: it bounds what a failure costs, and lets a cluster with more cores than this machine work."""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -23,6 +24,10 @@ from groupkeeper.pipeline.tables.schema import LAST_MS, TIME
 __all__ = ["Counts", "Written", "write"]
 
 _ROWS_PER_GROUP = 131_072
+_ENCODINGS = {"log_offset": "DELTA_BINARY_PACKED"}
+"""Each is hardly more than the one before: as differences they are small before anything is compressed. Committed
+offsets of many groups take turns, and of idle groups stay: zstd makes less of them.
+"""
 _TYPES = pa.array(COMMIT_TYPES, pa.int16())
 _TIMES = {
     "log_time": "log_timestamp_ms",
@@ -118,11 +123,21 @@ def _counts(batch: pa.RecordBatch, is_commit: pa.BooleanArray, is_kept: pa.Boole
     return Counts(commits, commits - kept, len(batch) - commits, len(batch) - batch["problem"].null_count)
 
 
-def _spans(batch: pa.RecordBatch) -> Iterable[tuple[str, int, int, int]]:
-    ends = [("log_offset", "min"), ("log_offset", "max")]
-    found = pa.Table.from_batches([batch]).group_by(["cluster", "log_partition"]).aggregate(ends)
-    names = ("cluster", "log_partition", "log_offset_min", "log_offset_max")
-    return zip(*(found[name].to_pylist() for name in names), strict=True)
+def _spans(batch: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
+    """Of rows of one place that follow one another. A fetch has all of a log partition so: that is found in a fifth of
+    the time that grouping takes.
+    """
+    if not len(batch):
+        return
+    clusters = pc.run_end_encode(batch["cluster"])
+    partitions, offsets = (batch[name].to_numpy(zero_copy_only=False) for name in ("log_partition", "log_offset"))
+    names = clusters.values.to_pylist()
+    ends = clusters.run_ends.to_numpy()
+    begins = np.union1d(np.flatnonzero(np.diff(partitions)) + 1, np.append(0, ends[:-1]))
+    which = np.searchsorted(ends, begins, side="right").tolist()
+    firsts, lasts = np.minimum.reduceat(offsets, begins).tolist(), np.maximum.reduceat(offsets, begins).tolist()
+    for number, partition, first, last in zip(which, partitions[begins].tolist(), firsts, lasts, strict=True):
+        yield names[number], partition, first, last
 
 
 class _Spans:
@@ -153,8 +168,11 @@ def _commits(decoded: pa.RecordBatch) -> pa.RecordBatch:
 
 def _times(milliseconds: pa.Array) -> pa.Array:
     """Milliseconds since the epoch as tables.schema.TIME."""
-    is_time = pc.and_(pc.greater_equal(milliseconds, 0), pc.less_equal(milliseconds, LAST_MS))
-    return pc.if_else(is_time, milliseconds, None).cast(pa.timestamp("ms", "UTC")).cast(TIME)
+    bounds = pc.min_max(milliseconds).as_py()  # hardly ever is there one to take out
+    if bounds["min"] is not None and not 0 <= bounds["min"] <= bounds["max"] <= LAST_MS:
+        is_time = pc.and_(pc.greater_equal(milliseconds, 0), pc.less_equal(milliseconds, LAST_MS))
+        milliseconds = pc.if_else(is_time, milliseconds, None)
+    return milliseconds.cast(pa.timestamp("ms", "UTC")).cast(TIME)
 
 
 class _File:
@@ -186,7 +204,9 @@ class _File:
             return
         if self._writer is None:
             repeated = [field.name for field in self._schema if pa.types.is_string(field.type)]
-            self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd", use_dictionary=repeated)
+            self._writer = pq.ParquetWriter(
+                self._path, self._schema, compression="zstd", use_dictionary=repeated, column_encoding=_ENCODINGS
+            )
         self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
         self._waiting, self._waiting_rows = [], 0
 
