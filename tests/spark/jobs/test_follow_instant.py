@@ -6,9 +6,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -83,8 +84,15 @@ class Made(Watch):
 
 
 def run(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, servers: str, tables: Path, script: Script
-) -> None:  # fmt: skip
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    servers: str,
+    tables: Path,
+    script: Script,
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Follows until tables are made; with `more` options of the source."""
+
     class Followed(_Following):
         def measure(self) -> Instants:
             instants = super().measure()
@@ -93,7 +101,7 @@ def run(
 
     monkeypatch.setattr("groupkeeper.pipeline.jobs.follow._Following", Followed)
     made = Made()
-    options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
+    options = {"kafka.bootstrap.servers": servers, "cluster": "c", **more}
     follow(spark, options, str(tables), made.stop, made, interval_s=0.2, refresh_s=0.2)
 
 
