@@ -61,6 +61,10 @@ class UnsupportedVersion(ClientError):
     """The broker is too old (or too new) for the request: the text names the API, its versions and the needed one."""
 
 
+class NotABroker(UnsupportedVersion):
+    """A node of Kafka that has no metadata for clients: a KRaft controller."""
+
+
 class UnsupportedBatching(UnsupportedVersion):
     """The broker takes only one key per request (OffsetFetch < 8, FindCoordinator < 4); the Admin falls back."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.client.connection import Connection
-from groupkeeper.client.errors import UnexpectedAnswer, UnsupportedVersion
+from groupkeeper.client.errors import NotABroker, UnexpectedAnswer, UnsupportedVersion
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.framing import api_name, decode_response
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -14,6 +14,7 @@ SOFTWARE_NAME = "groupkeeper"
 SOFTWARE_VERSION = "0.1.0"
 
 _UNSUPPORTED_VERSION = 35
+_METADATA = 3
 ANY_VERSION = 32767
 
 
@@ -45,7 +46,8 @@ def version_of(
     theirs = versions.get(key)
     since = f". Kafka has it from {_RELEASES[key]} on." if key in _RELEASES else ""
     if theirs is None:
-        raise UnsupportedVersion(f"The node does not support {_constant(key)}{since}")
+        kind = NotABroker if key == _METADATA else UnsupportedVersion
+        raise kind(f"The node does not support {_constant(key)}{since}")
     version = min(ours[1], theirs[1])
     if version < max(ours[0], theirs[0]):
         raise UnsupportedVersion(

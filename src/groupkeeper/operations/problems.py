@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from groupkeeper.client.batch import Failure
-from groupkeeper.client.errors import BrokersNotFound, ClientError
+from groupkeeper.client.errors import BrokersNotFound, ClientError, NotABroker
 from groupkeeper.operations.authorization import Acl, Deed, missing_acl
 from groupkeeper.protocol.errors import KafkaError
 
@@ -27,6 +27,7 @@ class Problem(NamedTuple):
     cluster: str | None = None
 
 
+_OF_A_CONTROLLER = "a KRaft controller answers there, which serves no clients: name the address of a broker"
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
@@ -44,4 +45,5 @@ def problem_of(
         failure = failure.__cause__  # which says why
     name = failure.name if isinstance(failure, KafkaError) else _CAPITAL.sub("_", type(failure).__name__).upper()
     acl = missing_acl(failure, deed, group_id=group, topic=topic)
-    return Problem(name, str(failure), group, topic, partition, broker, acl)
+    text = _OF_A_CONTROLLER if isinstance(failure, NotABroker) else str(failure)
+    return Problem(name, text, group, topic, partition, broker, acl)

@@ -17,10 +17,12 @@ from groupkeeper.client.errors import (
     ConnectionFailed,
     IllegalArgument,
     InvalidAddress,
+    NotABroker,
     UnexpectedAnswer,
     UnresolvableName,
     UnsupportedSecurity,
 )
+from groupkeeper.operations.problems import problem_of
 from groupkeeper.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
@@ -333,3 +335,14 @@ def test_failures_are_two_families() -> None:
 
     assert not issubclass(KafkaError, ClientError)
     assert not issubclass(ClientError, KafkaError)
+
+
+async def test_a_controller_is_told_from_a_broker() -> None:
+    """Metadata is what each broker has, of any release; controllers have none for clients."""
+    async with ScriptedBroker(ranges={"Metadata": None}) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        with pytest.raises(BrokersNotFound) as caught:
+            await admin.list_groups()
+    assert isinstance(caught.value.__cause__, NotABroker)
+    problem = problem_of(caught.value)
+    assert problem.error == "NOT_A_BROKER"
+    assert problem.message == "a KRaft controller answers there, which serves no clients: name the address of a broker"
