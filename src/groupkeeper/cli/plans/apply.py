@@ -71,7 +71,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
         await check_confirmed(session, len(plan.groups))  # before it waits for members
     verdict = await compared(session, plan)
     would_be = foreseen(options, verdict)
-    remarks = consequences(would_be.done)
+    remarks = consequences(would_be.done, is_share=plan.kind in SHARE_KINDS)
     if would_be.done:
         rows = rows_of(plan, would_be, is_done=False)
         if await check_confirmed(session, len(plan.groups), show=lambda: show_first(session, OUTCOMES, rows, remarks)):

@@ -47,6 +47,10 @@ SHARE = (
 )
 
 
+_NAMED = 3
+"""So many groups are named in a remark."""
+
+
 def _add_groups(command: ArgumentParser) -> None:
     command.add_argument("source", nargs="?", metavar="GROUP", help="the group to copy offsets from")
     command.add_argument(
@@ -177,7 +181,30 @@ async def _selected(admin: Admin, options: Namespace) -> tuple[list[str], Page]:
     remarks = [f"no group matches {pattern!r}" for pattern in selection.unmatched]
     if not groups and not remarks:
         remarks.append("no groups")
+    remarks += await _left_out(admin, wanted, unwanted)
     return groups, Page(problems=problems, remarks=remarks)
+
+
+async def _left_out(admin: Admin, wanted: Names, unwanted: Names) -> list[str]:
+    """What is to be said of share and streams groups that the patterns match: they are named one by one."""
+    remarks = []
+    for kind in (GroupType.SHARE, GroupType.STREAMS):
+        try:
+            listed = await admin.list_groups(types=[kind])
+        except (KafkaError, ClientError):  # brokers that have no types have no such groups
+            return []
+        found = sorted(
+            group_id
+            for group_id, one in listed.groups.items()
+            if one.group_type is kind  # older brokers list all of them
+            and (not wanted or (wanted.matches(group_id) and group_id not in wanted.exact))
+            and not (unwanted and unwanted.matches(group_id))
+        )
+        if found:
+            groups = counted(len(found), f"{kind.lower()} group")
+            more = " ..." if len(found) > _NAMED else ""
+            remarks.append(f"{groups} left out: a plan for each by name ({', '.join(found[:_NAMED])}{more})")
+    return remarks
 
 
 def _source_of(options: Namespace) -> Cluster | None:

@@ -166,7 +166,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     )
     if options.wait is not None:
         verdict = await compared(session, plan)
-    remarks = [*_told_of(recorded, is_share=is_share), *consequences(plan.groups)]
+    remarks = [*_told_of(recorded, is_share=is_share), *consequences(plan.groups, is_share=is_share)]
     await check_confirmed(session, len(plan.groups), are_named=can_ask())
     would_be = foreseen(options, verdict)
     is_decided = options.dry_run or (options.execute and options.confirm is not None) or not would_be.done

@@ -24,6 +24,7 @@ from groupkeeper.operations.plans.telling import consequences, counted, trouble_
 from groupkeeper.operations.plans.world import will_be_made
 from groupkeeper.operations.reset import Scenario, parse_topic_argument
 from groupkeeper.operations.selection import BadPattern, Names
+from groupkeeper.operations.share_changes import SHARE_KINDS
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ async def shown(session: ClusterSession, made: Made, scenario: Scenario | None =
     rows = list(change_rows(made.plan.groups))
     absent, notes = await note_absent(session, made, suggests=made.plan.kind in _NAMING)
     problems = [*absent, *await with_topics(session, [trouble_problem(trouble) for trouble in made.troubles])]
-    remarks = [*notes, *made.remarks, *consequences(made.plan.groups)]
+    remarks = [*notes, *made.remarks, *consequences(made.plan.groups, is_share=made.plan.kind in SHARE_KINDS)]
     plain = ""
     if options.show_command and not made.is_refused:
         lines = official.commands(made.plan, connection_of(options), scenario)

@@ -15,8 +15,11 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
-def consequences(groups: Sequence[GroupPlan]) -> list[str]:
-    """The numbers of records that are read again and skipped, and the start of consumers without a committed offset."""
+def consequences(groups: Sequence[GroupPlan], *, is_share: bool = False) -> list[str]:
+    """The numbers of records that are read again and skipped, and the start of consumers without a committed offset.
+
+    ``is_share``: the groups are share groups.
+    """
     changes = [change for group in groups for change in group.changes.values()]
     if not changes:
         return []
@@ -37,8 +40,11 @@ def consequences(groups: Sequence[GroupPlan]) -> list[str]:
         if open_ends:
             when = "so far" if is_before else "then"
             partitions, records = counted(len(open_ends), "partition"), counted(sum(open_ends), "record")
+            what = "start offset" if is_share else "committed offset"
+            who = "a share group" if is_share else "a consumer"
+            rule = "share.auto.offset.reset" if is_share else "auto.offset.reset"
             remarks.append(
-                f"{partitions} without a committed offset {when}: there a consumer begins where its auto.offset.reset "
+                f"{partitions} without a {what} {when}: there {who} begins where its {rule} "
                 f"says, at earliest with {records}, at latest with none"
             )
     return remarks

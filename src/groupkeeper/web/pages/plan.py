@@ -36,7 +36,7 @@ def plan_page(entry: Entry, viewer: Viewer, *, may_change: bool) -> str:
     if len(groups) == 1:
         crumbs.append((of, parts.url("/group", cluster=entry.cluster, group=of)))
     problems = [trouble_problem(each, _DEEDS.get(entry.plan.kind, Deed.COMMIT)) for each in _troubles(entry)]
-    remarks = [*consequences(entry.plan.groups), *entry.remarks]
+    remarks = [*consequences(entry.plan.groups, is_share=entry.is_of_share_groups), *entry.remarks]
     body = (
         f"{_verdict(entry, problems)}{_problems(problems)}{_facts(entry)}"
         f"{_list(remarks)}{_actions(entry, viewer, may_change=may_change)}<h2>Partitions</h2>{_table(entry)}"

@@ -10,6 +10,7 @@ from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, Position,
 from groupkeeper.operations.errors import NoSuchTime, OutOfRange, PartitionsDiffer, SeveralCopies, TimeUnknown
 from groupkeeper.operations.plans.clones.mirror_maker import Names, mirror_of, names_of
 from groupkeeper.operations.plans.clones.settling import Hints, Settled, settle
+from groupkeeper.operations.plans.clones.shares import Shares, delivered_again, look_at_shares
 from groupkeeper.operations.plans.clones.states import States, look_at_states
 from groupkeeper.operations.plans.clones.syncing import Pair
 from groupkeeper.operations.plans.clones.timing import Sides
@@ -76,6 +77,8 @@ async def make_clone(
     targets = await look_at_groups(admin, list(wanted.groups.values()), timeout_ms=timeout_ms)
     maker = _Maker(wanted, groups, targets)
     maker.refuse_groups(is_here=is_here)
+    if wanted.kind is Kind.SHARE_CLONE:
+        maker.learn(await look_at_shares(theirs, wanted.groups, timeout_ms=timeout_ms))
     here_named = await _topic_names(theirs, timeout_ms)
     states = await look_at_states(theirs, admin, wanted.groups, here_named, timeout_ms=timeout_ms)
     maker.look_at(states, may_refuse=not is_here and wanted.topics == ALL_COMMITTED)
@@ -93,7 +96,7 @@ async def make_clone(
     usable = {tp: to for tp, to in named.items() if to not in logs.failed}
     maker.remarks += _remarks(groups, commits, source, has_translation=not is_here)
     maker.remarks += [HIDDEN] if commits and await hides_topics(theirs, timeout_ms=timeout_ms) else []
-    settled: Settled | None = None
+    maker.ends, settled = logs.latest, None
     if not is_here or source.topic_prefix:
         there = {to: Ends(logs.oldest[to], logs.latest[to]) for to in usable.values()}
         logs_there = await look_at_logs(theirs, usable, timeout_ms=timeout_ms)  # ends of the target's were first
@@ -101,7 +104,7 @@ async def make_clone(
         usable = {tp: to for tp, to in usable.items() if tp not in maker.failed}
         here = {tp: Ends(logs_there.oldest[tp], logs_there.latest[tp]) for tp in usable}
         sides = Sides(theirs, admin, usable, here, there, timeout_ms)
-        settled = await _settled(maker, sides, mirrored, commits, say)
+        maker.ends, settled = logs_there.latest, await _settled(maker, sides, mirrored, commits, say)
     plans = [maker.plan(group_id, logs, settled) for group_id in commits]
     plans = [plan for plan in plans if plan.changes]
     facts = logs.facts_of(tp.topic for plan in plans for tp in plan.changes)
@@ -149,6 +152,9 @@ class _Maker:
         self.unclear: dict[str, Failure] = {}
         """Topics of the source that may be several of the target."""
         self.checkpoints: Mapping[tuple[str, TopicPartition], Pair] = {}
+        self.shares = Shares()
+        self.ends: Mapping[TopicPartition, int] = {}
+        """Of the source's logs."""
 
     def name(self, topics: Iterable[str], prefix: str | None, mirrored: Names, target: frozenset[str]) -> None:
         """Learn what the source's topics are called in the target. ``prefix`` None: as MirrorMaker 2 calls its copies,
@@ -224,6 +230,7 @@ class _Maker:
         else:
             found = self._translated(target, committed, usable, settled)
             found = {tp: self._not_skipped(group_id, tp, one, logs.oldest[usable[tp]]) for tp, one in found.items()}
+        found = {tp: delivered_again(one, self._done_ahead(group_id, tp)) for tp, one in found.items()}
         if self.wanted.are_named:
             left = lacking(self.wanted.topics, committed)
             self.troubles += (Trouble(group_id, place, nothing(place)) for place in left)
@@ -239,6 +246,23 @@ class _Maker:
             )
         changes = _in_range(target, changes, self.wanted.policies, self.troubles, self.remarks)
         return GroupPlan(target, changes, (), str(self._targets.state(target)))
+
+    def _done_ahead(self, group_id: str, tp: TopicPartition) -> int | None:
+        end = self.ends.get(tp)
+        start = self.groups.committed[group_id][tp].offset
+        return None if end is None else self.shares.done_ahead(group_id, tp, start, end)
+
+    def learn(self, shares: Shares) -> None:
+        """Name the partitions in which a share group has no start offset that could be cloned."""
+        self.shares = shares
+        for group_id, to in self.wanted.groups.items():
+            places = shares.without.get(group_id, [])
+            meant = [str(tp) for tp in chosen(self.wanted.topics, dict.fromkeys(places, OffsetAndMetadata(0)))]
+            if meant:
+                self.remarks.append(
+                    f"{group_id} has no start offset yet in {_several(meant)}: there {to} begins where its "
+                    "share.auto.offset.reset says, by default behind all records that are there"
+                )
 
     def _not_skipped(self, group_id: str, tp: TopicPartition, one: Found, oldest: int) -> Found:
         """MirrorMaker 2's own place, where something would be skipped from ours on: the source may have lost it."""
@@ -268,6 +292,7 @@ class _Maker:
     ) -> dict[TopicPartition, Found]:
         """The target offsets, by the policies where no record gives them."""
         found: dict[TopicPartition, Found] = {}
+        troubles: list[Trouble] = []
         policy = self.wanted.policies.if_no_record
         for tp, to in named.items():
             position = Position(*tp, committed[tp].offset)
@@ -279,9 +304,10 @@ class _Maker:
             if why is not None and policy is Otherwise.SKIP and isinstance(why, NoSuchTime | TimeUnknown):
                 self.remarks.append(f"{target} {to} is skipped: {why}")
             elif isinstance(why, TimeUnknown) and policy is Otherwise.FAIL:
-                self.troubles.append(Trouble(target, to, NoSuchTime(str(why))))
+                troubles.append(Trouble(target, to, NoSuchTime(str(why))))
             elif why is not None:
-                self.troubles.append(Trouble(target, to, why))
+                troubles.append(Trouble(target, to.topic if isinstance(why, PartitionsDiffer) else to, why))
+        self.troubles += dict.fromkeys(troubles)  # of a topic once
         return found
 
 
@@ -375,10 +401,11 @@ def _of_other_counts(
     """The partitions of topics that have more or fewer of them in the target, unless they are named one by one."""
     failed: dict[TopicPartition, Failure] = {}
     counts: dict[str, tuple[int, int]] = {}
+    reasons: dict[str, PartitionsDiffer] = {}
     for tp, to in named.items():
         if tp.topic not in counts:
             counts[tp.topic] = (len(theirs.existing(tp.topic)), len(logs.existing(to.topic)))
         here, there = counts[tp.topic]
         if here and here != there and tp not in topics.partitions:
-            failed[tp] = PartitionsDiffer(tp.topic, here, there)
+            failed[tp] = reasons.setdefault(tp.topic, PartitionsDiffer(tp.topic, here, there))
     return failed
