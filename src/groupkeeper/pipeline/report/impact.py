@@ -41,10 +41,13 @@ def losing(
     lags: Sequence[Row],
     gone: Sequence[Stale],
     topics: Sequence[Row],
+    judged: Iterable[Row],
     ways: Ways = NO_WAYS,
 ) -> list[Finding]:
     """Groups whose records go unread: now, and within a week if all goes on as it does. `lags`: rows of tables.LAG with
-    something to read; `gone`: what tables.STALE has of below_log_start; `topics`: rows with their retention.
+    something to read; `gone`: what tables.STALE has of below_log_start; `topics`: rows with their retention; `judged`:
+    rows of tables.STATUS about partitions. What is to come is of one partition, by its own status and rates: another
+    one of the group may be stopped while this one gets on.
     """
     known = {(each.cluster, each.group_id): each for each in groups}
     lost = {(each.cluster, each.group_id): each for each in gone}
@@ -59,33 +62,44 @@ def losing(
                     group.rule, _about("describe", key, ways),
                 )
             )  # fmt: skip
+    still = {_place(one) for one in judged if one["status"] in ("stopped", "stalled")}
     nearest: dict[Key, Row] = {}
     for row in lags:
         key = (row["cluster"], row["group_id"])
         margin = row["retention_margin_ms"]
         if margin is None or margin >= _SOON_MS or key not in known or known[key].status == "losing":
             continue
-        if _is_overtaken(row, known[key]) and (key not in nearest or margin < nearest[key]["retention_margin_ms"]):
+        if _is_overtaken(row, _place(row) in still) and (
+            key not in nearest or margin < nearest[key]["retention_margin_ms"]
+        ):
             nearest[key] = row
     for key, row in sorted(nearest.items(), key=lambda each: each[1]["retention_margin_ms"]):
-        found.append(_overtaken(known[key], row, retention.get((row["cluster"], row["topic"])), ways))
+        kept_ms = retention.get((row["cluster"], row["topic"]))
+        found.append(_overtaken(known[key], row, _place(row) in still, kept_ms, ways))
     return found
 
 
-def _is_overtaken(row: Row, group: Group) -> bool:
-    """Whether retention gets to the oldest record before the group does."""
+def _place(row: Row) -> tuple[str, str, str, int]:
+    return row["cluster"], row["group_id"], row["topic"], row["partition"]
+
+
+def _is_overtaken(row: Row, is_still: bool) -> bool:
+    """Whether retention gets to the oldest record before the group does. `is_still`: the partition is stopped or
+    stalled, for where rates are not known yet.
+    """
     if row["retention_margin_ms"] < (row["catch_up_ms"] or 0):
         return True
     if row["trend"] is None:
-        return group.status in ("stopped", "stalled")
+        return is_still
     return bool(row["trend"] == "growing" or row["consumed_per_s"] == 0)
 
 
-def _overtaken(group: Group, row: Row, retention_ms: int | None, ways: Ways) -> Finding:
+def _overtaken(group: Group, row: Row, is_still: bool, retention_ms: int | None, ways: Ways) -> Finding:
     left = row["retention_margin_ms"]
     place = f"{row['topic']}-{row['partition']}"
     when = "may be removed at any moment" if left <= 0 else f"may be removed in {words.duration(left)}"
-    why = "which the group does not read" if not row["consumed_per_s"] else "before the group gets to it"
+    is_unread = is_still if row["consumed_per_s"] is None else not row["consumed_per_s"]
+    why = "which the group does not read" if is_unread else "before the group gets to it"
     note = f"the oldest of {words.counted(row['lag'], 'record')} to read {when}, {why}"
     words_of = _about("describe", (group.cluster, group.group_id), ways)
     if retention_ms is not None and retention_ms > 0:

@@ -57,8 +57,9 @@ class Finding(NamedTuple):
 
 class Group(NamedTuple):
     """A group as it is. `lag` in records and `lag_ms`, the age of the oldest record to read, are None where no
-    partition is known; `unknown` partitions are left out of them. `since` and `last_commit_time` None: not
-    known, or never. `measured_time`: the instant of its lag, None: it was not measured.
+    partition is known; `unknown` partitions are left out of them. `since`: when the earliest of its partitions of that
+    status got it; `rule` is of the one that waits longest. `since` and `last_commit_time` None: not known, or never.
+    `measured_time`: the instant of its lag, None: it was not measured.
     """
 
     cluster: str

@@ -113,7 +113,7 @@ class _Reader:
         retention = self._opened.table(LOG_OFFSETS, ["cluster", "topic", "retention_ms"]).to_pylist()
         gone = [each for each in stale if each.reason == "below_log_start"]
         return impact.impact(
-            impact.losing(groups, lags, gone, retention, self._ways),
+            impact.losing(groups, lags, gone, retention, judged, self._ways),
             impact.behind(groups, lags, self._ways),
             impact.waiting(groups, judged, self._ways),
             impact.storms(groups, impact.fullest(rebalances), self._ways),

@@ -374,10 +374,25 @@ STATUS = Table(
         *_GROUP,
         *_PARTITION_OR_GROUP,
         Column("status", pa.string(), "ok, unstable, lagging, rewound, stalled, stopped, losing; unknown where lag is"),
-        Column("since_time", TIME, "since when; null for ok and unknown"),
-        Column("lag", pa.int64(), "records to read; null: not known"),
-        Column("rule", pa.string(), "the rule that decided, in a sentence"),
-        Column("lag_ms", pa.int64(), "age of the oldest record to read; null: not known"),
+        Column(
+            "since_time",
+            TIME,
+            "since when; null for ok and unknown; of a group: the earliest of its partitions of that status; unstable: "
+            "the first of the rebalances that the rule counts",
+        ),
+        Column("lag", pa.int64(), "records to read; null: not known; of a group: the sum of all known"),
+        Column(
+            "rule",
+            pa.string(),
+            "the rule that decided, in a sentence; of a group: that of the partition which waits longest of those of "
+            "that status, and which it names",
+        ),
+        Column(
+            "lag_ms",
+            pa.int64(),
+            "age of the oldest record to read; null: not known; of a group: of all its partitions, whatever their "
+            "status",
+        ),
     ),
 )
 

@@ -50,8 +50,31 @@ SHRINKS = {"consumed_per_s": 20.0, "trend": "shrinking"}
     ],
 )
 def test_who_loses_records_is_who_retention_overtakes(values: dict[str, Any], is_told: bool) -> None:
-    found = impact.losing([a_group("g")], [a_row("g", **values)], [], [])
+    found = impact.losing([a_group("g")], [a_row("g", **values)], [], [], [])
     assert [(each.group_id, each.place) for each in found] == [("g", "orders-7")] * is_told
+
+
+NOT_RATED = {"produced_per_s": None, "consumed_per_s": None, "trend": None}
+
+
+@pytest.mark.parametrize(
+    ("status", "margin_ms", "why"),
+    [
+        ("stopped", HOUR_MS, "which the group does not read"),
+        ("stalled", -HOUR_MS, "which the group does not read"),
+        ("lagging", HOUR_MS, None),
+        ("lagging", -HOUR_MS, "before the group gets to it"),
+    ],
+)
+def test_before_rates_are_known_a_partition_is_overtaken_by_its_own_status(
+    status: str, margin_ms: int, why: str | None
+) -> None:
+    """The group is stopped: one of its partitions is. Of another one, which it reads, nothing is to be said."""
+    judged = [a_verdict("g", 0, "stopped", HOUR_MS), a_verdict("g", 7, status, HOUR_MS),
+              a_verdict("other", 7, "stopped", HOUR_MS)]  # fmt: skip
+    rows = [a_row("g", retention_margin_ms=margin_ms, **NOT_RATED)]
+    found = impact.losing([a_group("g", "stopped")], rows, [], [], judged)
+    assert [each.note.rsplit(", ", 1)[1] for each in found] == ([] if why is None else [why])
 
 
 def test_the_least_time_left_stands_first_after_those_that_lose_already() -> None:
@@ -60,7 +83,7 @@ def test_the_least_time_left_stands_first_after_those_that_lose_already() -> Non
             a_row("lost", retention_margin_ms=-1, **GROWS)]  # fmt: skip
     gone = [Stale("c", "lost", "below_log_start", 1, ("orders",), None, None, 777)]
     retention = [{"cluster": "c", "topic": "orders", "retention_ms": 24 * HOUR_MS}]
-    found = impact.losing(groups, rows, gone, retention)
+    found = impact.losing(groups, rows, gone, retention, [])
     assert [(each.group_id, front.figure(each)) for each in found] == [
         ("lost", "777 records lost"), ("now", "now"), ("soon", "2 h left")
     ]  # fmt: skip
@@ -146,7 +169,7 @@ def test_commands_reach_the_cluster_that_was_named_whatever_the_group_is_called(
     ways = {"c": way_of_servers("localhost:9092", "/etc/client.properties")}
     row = a_row("-g", topic="-orders", retention_margin_ms=-1, **GROWS)
     retention = [{"cluster": "c", "topic": "-orders", "retention_ms": 24 * HOUR_MS}]
-    (found,) = impact.losing([a_group("-g")], [row], [], retention, ways)
+    (found,) = impact.losing([a_group("-g")], [row], [], retention, [], ways)
     reached = "--bootstrap-server localhost:9092 --command-config /etc/client.properties"
     assert shlex.join(found.command).startswith(f"kafka-configs.sh {reached} --alter")
     assert "--entity-name=-orders" in found.command
