@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 
 TYPE_CHECKING = False
@@ -20,6 +21,8 @@ def import_part(name: str) -> Any:
     """A module of the pipeline. Raises SourceError where the extra is missing."""
     from groupkeeper.pipeline.errors import SourceError
 
+    # Read when Arrow is loaded. With huge pages a job of days keeps 2 MB where 4 KB are used: 80 MB in 40 minutes.
+    os.environ.setdefault("MIMALLOC_ALLOW_THP", "0")
     try:
         return import_module(f"groupkeeper.pipeline.{name}")
     except ModuleNotFoundError as error:
