@@ -43,7 +43,7 @@ LONG_TESTS = (
     "tests/conformance/client/test_old_brokers.py", "tests/conformance/client/test_record_times.py",
     "tests/conformance/package/test_release.py",
 )  # fmt: skip
-QUICK_RIG_SECONDS = 660  # it needs 390
+QUICK_RIG_SECONDS = 720  # it needs 390
 FULL_SECONDS = 3 * 3600
 
 # --- Apache Kafka's own tests: the classes about groups, their offsets, the tools on them and the consumer client.
@@ -252,6 +252,22 @@ def take_kafka_results(run: Run, name: str, out: Path) -> None:
 # ------------------------------------------------------------------------------------------------------ rig
 
 
+def play(run: Run, options: Sequence[str], name: str, seconds: float) -> tuple[int | None, list[str]]:
+    """Its status, as of `stream`, and what it tells: what differs, or the end of its output where it broke."""
+    told: list[str] = []
+
+    def tell(line: str) -> None:
+        if line.startswith(("DIFFERENCE", "DEFECT", "seed")):
+            told.append(line)
+
+    command = [sys.executable, "-m", "tests.rig", *options]
+    log = run.out / f"{name}.log"
+    status = stream(run, command, log, tell, seconds)
+    if status != 0 and not told:  # it did not end, or something broke
+        told = log.read_text().splitlines()[-200:]
+    return status, told
+
+
 def rig(run: Run, has_kafka: bool) -> None:
     """Traffic whose truth is known, and what our commands say of it: all clusters for 30 minutes, or two for 2."""
     title = "rig"
@@ -266,22 +282,12 @@ def rig(run: Run, has_kafka: bool) -> None:
     if run.is_quick:  # the search for a smaller story plays many; others' time is not its own
         options.append("--no-shrink")
 
-    def play(name: str, seconds: float) -> tuple[int | None, list[str]]:
-        told: list[str] = []
-
-        def tell(line: str) -> None:
-            if line.startswith(("DIFFERENCE", "DEFECT", "seed")):
-                told.append(line)
-
-        command = [sys.executable, "-m", "tests.rig", *options]
-        return stream(run, command, run.out / f"{name}.log", tell, seconds), told
-
-    status, told = play("rig", QUICK_RIG_SECONDS if run.is_quick else math.inf)
+    status, told = play(run, options, "rig", QUICK_RIG_SECONDS if run.is_quick else math.inf)
     if status and run.is_quick:  # real clients and clocks, on a machine that others use: once more, both are shown
         for line in told:
             say(f"rig, at first: {line}")
         began = time.monotonic()
-        status, told = play("rig-again", QUICK_RIG_SECONDS)
+        status, told = play(run, options, "rig-again", QUICK_RIG_SECONDS)
         run.deadline += time.monotonic() - began
     for line in told:
         print(f"FAILED {title}: {line}", flush=True)

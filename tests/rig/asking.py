@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
     from tests.rig.judges.trends import Trends, Watch
 
 BIN = Path(sys.executable).parent
-TIMEOUT_S = 900
+TIMEOUT_S = 300
+"""Of a command; the longest, a snapshot beside the traffic, needs 100 on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,7 @@ class Desk:
             "GROUPKEEPER_JOURNAL": str(folder / "journal.jsonl"),
             "XDG_CONFIG_HOME": str(folder),
             "NO_COLOR": "1",
+            "PYTHONFAULTHANDLER": "1",  # see `_stacks`
         }
 
     def next_deed(self, cluster: str, deeds: Sequence[str], rng: random.Random) -> str:
@@ -123,11 +128,19 @@ class Desk:
         """The text of a command's output, of which it is said to which cluster it goes."""
         line = [str(BIN / command), *words]
         asked = now()
-        ended = subprocess.run(
-            line, capture_output=True, text=True, timeout=TIMEOUT_S, env=self.environment,
-            input=stdin, stdin=subprocess.DEVNULL if stdin is None else None,
-        )  # fmt: skip
-        return Answer(cluster, asked, now(), ended.stdout, ended.returncode, ended.stderr, {"line": line[1:]})
+        with subprocess.Popen(
+            line, text=True, env=self.environment, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            try:
+                output, errors = process.communicate(stdin, TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                stacks = _stacks(process)
+                raise AssertionError(f"{' '.join(line)} did not end in {TIMEOUT_S} s\n{stacks}") from None
+            except BaseException:
+                process.kill()
+                raise
+        return Answer(cluster, asked, now(), output, process.returncode, errors, {"line": line[1:]})
 
     def ask(self, cluster: str, *words: str) -> Answer:
         """The JSON of a command of `groupkeeper`."""
@@ -142,3 +155,16 @@ class Desk:
                 f"{answer.content[:300]!r} {answer.errors[:2000]!r}"
             ) from None
         return Answer(cluster, answer.asked, answer.answered, content, answer.status, answer.errors, answer.about)
+
+
+def _stacks(process: subprocess.Popen[str]) -> str:
+    """Where a command's threads are, and those of the Java that it started. It ends with that."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    log = Path(tempfile.gettempdir()) / f"groupkeeper-spark-{process.pid}.log"
+    for child in children.read_text().split() if children.exists() else ():
+        if "java" in Path(f"/proc/{child}/cmdline").read_text():
+            os.kill(int(child), signal.SIGQUIT)
+            time.sleep(2)
+    process.send_signal(signal.SIGABRT)
+    _, errors = process.communicate(timeout=30)
+    return f"{errors[-6_000:]}\n{log.read_text()[-30_000:] if log.exists() else 'Java was not started'}"
