@@ -25,8 +25,8 @@ NO_WAYS: Ways = MappingProxyType({})
 
 
 def way_to(cluster: str, ways: Ways) -> Way:
-    """The way to a cluster. One that isn't known is a context of this name."""
-    return ways.get(cluster) or Way(("--context", cluster))
+    """The way to a cluster. Of one that isn't known the reader fills the address in."""
+    return ways.get(cluster) or Way(("--bootstrap-server", "HOST:PORT"))
 
 
 def way_of_servers(servers: str, config: str = "", more: Iterable[str] = ()) -> Way:

@@ -178,5 +178,6 @@ def test_a_watch_runs(place: Place) -> None:
     assert (options.groups, options.bootstrap_server) == (['it\'s "it"'], place.servers)
 
 
-def test_a_command_without_a_known_cluster_is_of_the_context() -> None:
-    assert shell.command(shell.way_to("prod", {}), ["undo"], ["-id"])[2:] == ("--context", "prod", "--", "-id")
+def test_a_command_without_a_known_cluster_leaves_the_address_to_the_reader() -> None:
+    words = shell.command(shell.way_to("prod", {}), ["undo"], ["-id"])
+    assert words[2:] == ("--bootstrap-server", "HOST:PORT", "--", "-id")

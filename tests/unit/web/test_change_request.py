@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupkeeper.shell import way_to
+from groupkeeper.shell import Way
 from groupkeeper.web.changes.change_request import BadForm, Deed, change_request_of, swept_of
 from groupkeeper.web.changes.desk import sweep_command
 
@@ -55,7 +55,7 @@ def test_a_whole_topic_makes_its_partitions_needless() -> None:
 
 def test_a_sweep_of_some_groups_names_them() -> None:
     """What a page leaves out by a pattern or a role the command must not take."""
-    options, way = swept_of({"idle": ["30d"]}).options, way_to("prod", {})
+    options, way = swept_of({"idle": ["30d"]}).options, Way(("--context", "prod"))
     assert sweep_command(way, options, ("a", "b*")) == (
         "groupkeeper", "plan", "sweep", "--idle", "30d", "--context", "prod", "a", "b[*]",
     )  # fmt: skip

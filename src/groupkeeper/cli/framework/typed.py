@@ -6,9 +6,10 @@ import os
 import shlex
 import sys
 from argparse import Namespace
+from contextlib import suppress
 
 from groupkeeper.cli.framework.clusters import Cluster
-from groupkeeper.cli.framework.context_files import ContextProblem, masked, path_of, read
+from groupkeeper.cli.framework.context_files import ContextProblem, masked, names, path_of, read
 from groupkeeper.shell import Way, way_of_servers
 
 _CLUSTER = ("--bootstrap-server", "--context", "--command-config")
@@ -40,6 +41,15 @@ def way_of(options: Namespace, cluster: Cluster) -> Way:
     return Way(
         ("--context", cluster.context, *own, *more), cluster.bootstrap_server, config or _config_of(cluster.context)
     )
+
+
+def ways_of_contexts() -> dict[str, Way]:
+    """The ways to all clusters that are saved as contexts; files that cannot be read are left out."""
+    found = {}
+    for name in names():
+        with suppress(ContextProblem):
+            found[name] = Way(("--context", name), read(name).bootstrap_server, _config_of(name))
+    return found
 
 
 def _config_of(context: str) -> str:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from argparse import SUPPRESS, ArgumentTypeError, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.framework.render import BOLD, GREEN, RED, WIDTH, YELLOW, room_for, shortened, width
 from groupkeeper.cli.framework.terminal import columns_of, has_colour, is_terminal
-from groupkeeper.cli.framework.typed import way_of
+from groupkeeper.cli.framework.typed import way_of, ways_of_contexts
 from groupkeeper.cli.pipeline.family import (
     add_checkpoints,
     add_clusters,
@@ -35,7 +35,9 @@ from groupkeeper.cli.pipeline.privacy import add_privacy
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
-    from groupkeeper.pipeline.jobs.watch import Problem
+    from groupkeeper.cli.pipeline.watch import Screen
+    from groupkeeper.pipeline.jobs.watch import Problem, Summary
+    from groupkeeper.pipeline.kafka.planning import Plan
     from groupkeeper.pipeline.report.model import Group, Report, Rewind, Stale
     from groupkeeper.shell import Ways
 
@@ -90,6 +92,7 @@ def _run(options: Namespace) -> int:
     from groupkeeper.pipeline.errors import SourceError
 
     problems: Sequence[Problem] = ()
+    names: dict[int, str] = {}
     check_checkpoints(options)
     if options.checkpoints and not (options.servers or options.contexts):
         options.refuse("argument --checkpoint: tables are brought up to date only where a cluster is named")
@@ -101,14 +104,20 @@ def _run(options: Namespace) -> int:
         if options.servers or options.contexts:
             from groupkeeper.cli.pipeline.watch import Screen
 
-            problems = do_job(options, "report", snapshot_work(options), Screen()).problems
+            work = snapshot_work(options)
+
+            def named(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
+                names.update({each.cluster: each.name for each in found.ranges})
+                return work(screen, source, found, spark)
+
+            problems = do_job(options, "report", named, Screen()).problems
         report: Report = reading.read_report(
             options.tables,
             hours=options.last,
             top=options.top,
             journals=options.journals,
             note=lambda said: complain(f"note: {said}\n"),
-            ways=_ways(options),
+            ways=_ways(options, names),
         )
         save(target, [page.page(report)])
     except (SourceError, Unsaved) as error:
@@ -125,12 +134,16 @@ def _run(options: Namespace) -> int:
     return _FAILED if problems else 0
 
 
-def _ways(options: Namespace) -> Ways:
-    """To the clusters that the options name, for the commands in the report."""
-    clusters = {name or servers: Cluster(servers, {}) for name, servers in options.servers}
+def _ways(options: Namespace, names: Mapping[int, str]) -> Ways:
+    """To the clusters that are saved as contexts, and those that the options name, for the commands in the report.
+    `names`: what those are called, by their numbers.
+    """
+    named = [(name, Cluster(servers, {})) for name, servers in options.servers]
     if options.contexts:
-        clusters |= {name: Cluster(servers, {}, context=name) for name, servers, _ in of_contexts(options)}
-    return {name: way_of(options, cluster) for name, cluster in clusters.items()}
+        named += [(name, Cluster(servers, {}, context=name)) for name, servers, _ in of_contexts(options)]
+    return ways_of_contexts() | {
+        names.get(number, name or ""): way_of(options, cluster) for number, (name, cluster) in enumerate(named)
+    }
 
 
 def _target(options: Namespace) -> str:

@@ -41,7 +41,7 @@ class Refresh(NamedTuple):
 class Finding(NamedTuple):
     """Something to act on. `kind`: one of impact.KINDS. `group_id` "": of no group. `place`: a topic's partition.
     `value` in `unit`, which begins with ms where it is a time; None: not known. `time`: since when, or when. `command`
-    helps with it; HOST:PORT and the context are for the reader to fill in.
+    helps with it; HOST:PORT is for the reader to fill in.
     """
 
     kind: str

@@ -58,7 +58,7 @@ def read_report(
     """The report of the tables in `directory` (a path or URI), for the `hours` before the latest time in them.
     `journals`: files of groupkeeper's journal, and folders of such, for what the tables do not know of rewinds;
     `note` is called with what cannot be read of them. `ways` are those to the clusters, for commands; a cluster without
-    one is a context of its name.
+    one has HOST:PORT there.
 
     Raises SourceError when there are no tables, or they cannot be read.
     """

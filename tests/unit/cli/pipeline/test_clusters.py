@@ -6,14 +6,17 @@ import asyncio
 import gc
 import json
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 
 from groupkeeper.cli.framework.commands import parser
+from groupkeeper.cli.framework.context_files import Context, write
 from groupkeeper.cli.pipeline.family import _planned, source_of
 from groupkeeper.cli.pipeline.report import _ways
 from groupkeeper.cli.pipeline.watch import Screen
 from groupkeeper.pipeline.kafka.options import parse_options
+from groupkeeper.shell import Way
 from groupkeeper.testing.background import BackgroundBroker
 
 
@@ -32,7 +35,19 @@ def test_commands_in_the_report_reach_the_clusters_as_they_were_named() -> None:
     words = ["pipeline", "report", "--tables", "t", "--bootstrap-server", "east=h:1", "--property", "client.id=me"]
     options = parser(words).parse_args(words)
     options.words = words
-    assert _ways(options)["east"].options == ("--bootstrap-server", "h:1", "--property", "client.id=me")
+    assert _ways(options, {})["east"].options == ("--bootstrap-server", "h:1", "--property", "client.id=me")
+
+
+def test_a_cluster_that_is_called_by_its_id_and_one_of_a_context_are_reached_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    write(Context("west", "w:1", None, {}))
+    words = ["pipeline", "report", "--tables", "t", "--bootstrap-server", "h:1"]
+    options = parser(words).parse_args(words)
+    options.words = words
+    ways = _ways(options, {0: "iIZoc6suTz"})
+    assert ways == {"iIZoc6suTz": Way(("--bootstrap-server", "h:1"), "h:1"), "west": Way(("--context", "west"), "w:1")}
 
 
 def test_asking_clusters_leaves_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,6 +14,7 @@ from groupkeeper.pipeline.report.model import Group, Stale
 from groupkeeper.pipeline.tables import RATES
 from groupkeeper.shell import way_of_servers
 
+WHERE = "--bootstrap-server HOST:PORT"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR_MS = 3_600_000
 EARLIER = NOW - timedelta(hours=9)
@@ -137,7 +138,7 @@ def test_transactions_are_told_when_they_hold_up_groups_or_hang() -> None:
 def test_a_stalled_group_gets_the_plan_that_skips_its_record() -> None:
     groups = [a_group("a", "stopped", members=0), a_group("b", "stalled", lag_ms=HOUR_MS), a_group("c", "ok")]
     stalled, stopped = impact.waiting(groups, [a_verdict("b", 7, "stalled", HOUR_MS)])
-    assert shlex.join(stalled.command) == "groupkeeper plan reset --topic orders:7 --shift-by 1 --context c b"
+    assert shlex.join(stalled.command) == f"groupkeeper plan reset --topic orders:7 --shift-by 1 {WHERE} b"
     assert stopped.note.endswith("; start its consumers")
     for kind, advice in (("simple", "look at the program"), ("spark", "look whether it runs")):
         group = a_group("a", "stopped", members=0)._replace(group_type=kind)
@@ -156,7 +157,7 @@ def test_a_group_waits_as_its_partition_that_has_its_status() -> None:
     ]
     (found,) = impact.waiting([a_group("b", "stalled", lag_ms=9 * HOUR_MS)._replace(since=EARLIER)], rows)
     assert (found.place, found.value, found.time) == ("orders-2", 2 * HOUR_MS, NOW)
-    assert shlex.join(found.command) == "groupkeeper plan reset --topic orders:2 --shift-by 1 --context c b"
+    assert shlex.join(found.command) == f"groupkeeper plan reset --topic orders:2 --shift-by 1 {WHERE} b"
 
 
 def a_verdict(group: str, partition: int, status: str, lag_ms: int, since: datetime = NOW) -> dict[str, Any]:
@@ -176,4 +177,4 @@ def test_commands_reach_the_cluster_that_was_named_whatever_the_group_is_called(
     (found,) = impact.waiting([a_group("-g", "stopped")], [], ways)
     assert shlex.join(found.command) == f"groupkeeper groups members {reached} -- -g"
     (found,) = impact.waiting([a_group("g's", "stopped")], [])
-    assert shlex.join(found.command) == """groupkeeper groups members --context c 'g'"'"'s'"""
+    assert shlex.join(found.command) == """groupkeeper groups members --bootstrap-server HOST:PORT 'g'"'"'s'"""

@@ -127,7 +127,7 @@ def test_what_to_act_on_stands_first_and_the_rest_is_folded() -> None:
     assert [f"bad-{number}<" in shown for number in range(8)] == 3 * [True] + 5 * [False]
     assert [f"bad-{number}<" in folded for number in range(8)] == 3 * [False] + 5 * [True]
     assert shown.count("1 h stopped<") == shown.count("nobody commits · since 2026-03-01 11:00:00<") == 3
-    assert shown.count("<code>groupkeeper groups members --context c bad-") == 3
+    assert shown.count("<code>groupkeeper groups members --bootstrap-server HOST:PORT bad-") == 3
     assert "<summary>5 more</summary>" in folded
     assert "fine<" not in head
     assert 'class="act' not in page(a_report([a_group("fine", status="ok")]))
