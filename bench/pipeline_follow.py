@@ -215,7 +215,7 @@ def main() -> None:
         try:
             addresses = [each for broker in brokers if broker.stdout for each in json.loads(broker.stdout.readline())]
             words = [sys.executable, str(HERE), "follow", f"{directory}/tables", *addresses, DEAD]
-            subprocess.run(words, check=True, env=environment)
+            subprocess.run(words, check=True, env=environment | {"MIMALLOC_ALLOW_THP": "0"})  # as the command has it
         finally:
             for broker in brokers:
                 broker.terminate()
