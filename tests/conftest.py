@@ -14,11 +14,16 @@ from zlib import adler32
 
 import pytest
 from _pytest.fixtures import FixtureDef
+from hypothesis import settings
 
 _SPILT = ("Traceback (most recent call last)", "never retrieved", "never awaited", "destroyed but it is pending")
 """What no command may write, and asyncio not log."""
 
 TIME_LIMIT_S = 60.0  # as pyproject.toml says for tests without one of their own
+
+
+settings.register_profile("groupkeeper", deadline=None)  # on a busy machine any example may take its time
+settings.load_profile("groupkeeper")
 
 
 def pytest_xdist_auto_num_workers() -> int:

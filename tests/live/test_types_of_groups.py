@@ -110,7 +110,7 @@ def test_share_and_streams_groups_are_judged_as_others(snapshot: ClusterSnapshot
 def test_the_command_for_lost_records_of_a_share_group_is_no_plan() -> None:
     lost = [Finding("queue", Measure.LOST, Verdict.BROKEN, 1, 0)]
     key = Key("r", "prod", "queue")
-    assert helpful(key, lost, {}, GroupType.SHARE) == "groupkeeper groups describe --context prod queue"
+    assert helpful(key, lost, {}, GroupType.SHARE) == "groupkeeper groups describe --bootstrap-server HOST:PORT queue"
     assert helpful(key, lost, {}, GroupType.STREAMS).startswith("groupkeeper plan reset ")
 
 

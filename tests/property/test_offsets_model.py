@@ -284,6 +284,6 @@ class OffsetsModel(RuleBasedStateMachine):
 
 
 OffsetsModel.TestCase.settings = settings(
-    max_examples=200, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=200, stateful_step_count=30, suppress_health_check=list(HealthCheck)
 )
 test_offsets_model = OffsetsModel.TestCase

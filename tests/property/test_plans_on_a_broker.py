@@ -175,7 +175,7 @@ class Stage:
         return await make_reset(self.admin, Request(self.groups, topics, scenario, policies))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=40, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(worlds, scenarios, selections, policies, moves)
 def test_plans(
     servers: str,

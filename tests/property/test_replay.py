@@ -49,7 +49,7 @@ def _sorted(value: object) -> object:
     return tuple(sorted(map(_sorted, value), key=repr)) if isinstance(value, tuple) else value
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(1, 12),
     length=st.floats(0, 1),

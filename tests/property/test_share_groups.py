@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.memory_shell import MemoryShell, Observer, replayed
 from tests.simulation.classic.check_coordinator import frozen
@@ -117,7 +117,6 @@ def without_soft(coordinator: Coordinator) -> Iterator[object]:
         yield frozen(copy)
 
 
-@settings(deadline=None)
 @given(operations=OPERATIONS)
 def test_the_log_gives_the_live_groups(operations: list[tuple[object, ...]]) -> None:  # GS-02 … GS-20
     clients = Clients()
@@ -128,7 +127,6 @@ def test_the_log_gives_the_live_groups(operations: list[tuple[object, ...]]) -> 
     assert list(without_soft(replayed(shell.log, shell.settings))) == list(without_soft(shell.coordinator))
 
 
-@settings(deadline=None)
 @given(operations=OPERATIONS)
 def test_everything_initialized_is_read_in_the_end(operations: list[tuple[object, ...]]) -> None:  # GS-03 … GS-06
     clients = Clients()

@@ -271,7 +271,7 @@ def _offsets(acquired: list[Acquired]) -> list[int]:
 
 
 @pytest.mark.timeout(300)
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 def test_no_record_is_lost_or_given_to_two(seed: int) -> None:
     random = Random(seed)

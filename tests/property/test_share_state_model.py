@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.coordinator.share_state_driver import Store
 
@@ -54,7 +54,6 @@ _OPERATIONS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(
     limit=st.integers(0, 3), partitions=st.lists(st.integers(0, 2), min_size=40, max_size=40), operations=_OPERATIONS
 )

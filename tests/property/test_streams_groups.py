@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.memory_shell import MemoryShell, Observer, replayed
 from tests.simulation.classic.check_coordinator import frozen
@@ -151,7 +151,6 @@ def without_soft(coordinator: Coordinator) -> Iterator[object]:
         yield frozen(copy)
 
 
-@settings(deadline=None)
 @given(operations=OPERATIONS)
 @example(operations=[("join", "a"), ("join", "b"), ("advance", 31_000), ("topics", 3), ("join", "a")])
 def test_the_log_gives_the_live_groups(operations: list[tuple[object, ...]]) -> None:
@@ -165,7 +164,6 @@ def test_the_log_gives_the_live_groups(operations: list[tuple[object, ...]]) -> 
     assert list(without_soft(replayed(shell.log, shell.settings))) == list(without_soft(shell.coordinator))
 
 
-@settings(deadline=None)
 @given(operations=OPERATIONS)
 def test_all_tasks_run_in_the_end(operations: list[tuple[object, ...]]) -> None:
     clients = Clients()

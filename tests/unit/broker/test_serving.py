@@ -144,7 +144,7 @@ async def test_a_client_that_does_not_read_is_not_served(wire: Wire) -> None:
 
 
 async def test_a_throttled_client_is_not_served_before_its_time(wire: Wire) -> None:
-    wire.connection.mute(0.05)
+    wire.connection.mute(0.5)
     wire.feed(commit(1), commit(2))
     await asyncio.sleep(0.01)
     assert wire.socket.replied == [1]

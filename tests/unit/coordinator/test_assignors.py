@@ -66,7 +66,7 @@ def _check_complete(spec: GroupSpec, targets: Mapping[str, TargetAssignment]) ->
 
 @pytest.mark.parametrize("name", ["uniform", "range"])
 @given(spec=groups())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_partition_has_one_subscribed_reader(name: str, spec: GroupSpec) -> None:
     targets = ASSIGNORS[name](spec)
     _check_complete(spec, targets)
@@ -74,7 +74,7 @@ def test_every_partition_has_one_subscribed_reader(name: str, spec: GroupSpec) -
 
 
 @given(spec=groups())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_uniform_is_balanced(spec: GroupSpec) -> None:
     # GN-22
     targets = ASSIGNORS["uniform"](spec)
@@ -88,7 +88,7 @@ def test_uniform_is_balanced(spec: GroupSpec) -> None:
 
 
 @given(spec=groups())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_uniform_leaves_a_balanced_group_alone(spec: GroupSpec) -> None:
     # GN-22: assigning again moves nothing.
     targets = ASSIGNORS["uniform"](spec)
@@ -96,7 +96,7 @@ def test_uniform_leaves_a_balanced_group_alone(spec: GroupSpec) -> None:
 
 
 @given(spec=groups(), data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_uniform_moves_no_more_than_it_must(spec: GroupSpec, data: st.DataObject) -> None:
     # GN-22: when a member of a homogeneous group leaves, the others keep everything.
     if not spec.is_homogeneous or len(spec.members) == 1:

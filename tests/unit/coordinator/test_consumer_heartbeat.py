@@ -524,7 +524,7 @@ def test_types_of_groups_replace_each_other_when_empty() -> None:
 
 
 @given(st.data())
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=60)
 def test_no_partition_is_read_by_two_and_all_are_read_in_the_end(data: st.DataObject) -> None:
     # GN-12, GN-13, GR-03: from the members' view, over restarts, lost answers, and changes of topics.
     cluster = Cluster({"t": 3, "u": 2})

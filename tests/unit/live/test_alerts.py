@@ -13,7 +13,9 @@ from groupkeeper.live.alerts import Alerts, Notice, duration
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
 from groupkeeper.live.rules import read_rules, rules_of
 from groupkeeper.operations.problems import Problem
+from groupkeeper.shell import Way
 
+WAYS = {"prod": Way(("--context", "prod"))}
 GOLDENS = Path(__file__).parent / "goldens"
 MINUTE_MS = 60_000
 
@@ -54,12 +56,12 @@ def test_the_manual() -> None:
             continue
         lines.append(line)
         if line == "> restart":
-            each = {name: Alerts(rules, alerts.state()) for name, alerts in each.items()}
+            each = {name: Alerts(rules, alerts.state(), WAYS) for name, alerts in each.items()}
         elif line.startswith("> "):
             match = re.fullmatch(r"> ([\d.]+)m (?:@(\d) )?(.*)", line)
             assert match, line
             now_ms = int(float(match[1]) * MINUTE_MS)
-            alerts = each.setdefault(match[2] or "", Alerts(rules))  # @2 is another program
+            alerts = each.setdefault(match[2] or "", Alerts(rules, ways=WAYS))  # @2 is another program
             lines += map(told, alerts.take(snapshot_of(match[3], now_ms), now_ms))
     text = "\n".join(lines) + "\n"
     if "WRITE_GOLDENS" in os.environ:

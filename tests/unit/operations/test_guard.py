@@ -180,7 +180,7 @@ plans = st.dictionaries(places, st.builds(Change, commits, commits), max_size=4)
 ends = st.tuples(st.integers(0, 6), st.integers(6, 12))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(plans, st.dictionaries(places, commits, max_size=4), st.lists(ends, min_size=4, max_size=4))
 def test_a_stale_plan_is_never_ready(
     changes: dict[TopicPartition, Change],

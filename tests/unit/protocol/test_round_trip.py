@@ -32,7 +32,7 @@ FUTURE_TAG = 77
 def test_round_trip(name: str) -> None:  # GW-02
     message, cls = MESSAGES[name], CLASSES[name]
 
-    @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=12, suppress_health_check=list(HealthCheck), database=None)
     @given(st.sampled_from(range(cls.MIN_VERSION, cls.MAX_VERSION + 1)), st.data())
     def check(version: int, source: st.DataObject) -> None:
         value = source.draw(strategies.values(message, version))
