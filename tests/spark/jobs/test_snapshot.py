@@ -16,7 +16,7 @@ from groupkeeper.broker.authorizer import RuleAuthorizer
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs import refresh
+from groupkeeper.pipeline.jobs import history, refresh
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
@@ -71,6 +71,7 @@ def test_what_is_carried_is_made_again_of_the_history(
 ) -> None:
     """Where it is lost, and by a rebuild; why an offset was removed is told right in between."""
     monkeypatch.setattr(refresh, "LITTLE", most)
+    monkeypatch.setattr(history, "LITTLE", most)
     tables = tmp_path / "tables"
     added = ("group_events", "rates", "rewinds")
 

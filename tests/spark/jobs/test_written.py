@@ -11,13 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from groupkeeper.pipeline.jobs import history
 from groupkeeper.pipeline.jobs.history import Aside, append
 from groupkeeper.pipeline.kafka import written
+from groupkeeper.pipeline.kafka.retention import Retention
 from groupkeeper.pipeline.kafka.written import Counts, Written, write
 from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.pipeline.transforms.history import commits, is_from
+
+RETENTIONS = {"east": Retention(1_000, 10_000), "west": Retention(2**31 * 60_000, 1)}
 
 
 def row(rng: random.Random, offset: int) -> dict[str, object]:
@@ -121,6 +125,23 @@ def test_rows_of_a_ledger_that_is_gone_are_not_taken_for_the_past(spark: SparkSe
             assert sum(map(len, (output.ledger.files(table.name) for table in (COMMITS, GROUP_RECORDS)))) > 0
         for entry in (tmp_path / "_groupkeeper" / "ledger").iterdir():
             entry.unlink()
+
+
+def test_why_offsets_went_is_the_same_in_this_process_and_by_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.Table.from_batches(batches(7, 1_500))
+    found = []
+    for most in (history.LITTLE, 0):
+        monkeypatch.setattr(history, "LITTLE", most)
+        with open_output(spark, str(tmp_path / str(most))) as output:
+            for first in (0, 700):
+                directory, path = output.folder_aside(DECODED)
+                append(output, Aside(directory, write(rows.slice(first, 800).to_batches(), path)), RETENTIONS)
+            told = output.read(COMMITS).orderBy("cluster", "log_partition", "log_offset").toArrow()
+        found.append(told.cast(COMMITS.arrow).to_pylist())
+    assert found[0] == found[1]
+    assert {each["removed_by"] for each in found[0]} == {None, "deleted", "expired", "unknown"}
 
 
 def test_nothing_is_nothing(tmp_path: Path) -> None:

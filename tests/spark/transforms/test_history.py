@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.spark.transforms.causes import with_causes
 from tests.spark.transforms.traces import DAY, HOUR, MINUTE, Trace, at, log_offsets, ms, rewinds_of, seconds_of
 
 from groupkeeper.pipeline.kafka.retention import Retention, Retentions
@@ -16,7 +17,6 @@ from groupkeeper.pipeline.transforms.latest import current_offsets
 from groupkeeper.pipeline.transforms.moves import moves
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.pipeline.transforms.rates import rates
-from groupkeeper.pipeline.transforms.tombstones import with_causes
 
 WEEK = 7 * DAY
 

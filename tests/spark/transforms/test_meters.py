@@ -10,12 +10,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 from tests.differential.wire import Pool
 from tests.spark.kafka.test_source import PATIENCE_S, ask, commit, consume, decoded, new_topic, produce
+from tests.spark.transforms.causes import with_causes
 
 from groupkeeper.client.admin.types import TopicPartition as Place
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.history import commits, group_records
 from groupkeeper.pipeline.transforms.rates import rates
-from groupkeeper.pipeline.transforms.tombstones import with_causes
 from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

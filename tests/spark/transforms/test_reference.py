@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.transforms import reference
+from tests.spark.transforms.causes import with_causes
 from tests.spark.transforms.histories import BEGIN, DAY, MINUTE, TOPICS, History, random_history
 from tests.spark.transforms.traces import by_sql, frame, rewinds_of
 
@@ -30,7 +31,6 @@ from groupkeeper.pipeline.transforms.latest import current_offsets
 from groupkeeper.pipeline.transforms.moves import moves
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.pipeline.transforms.rates import rates
-from groupkeeper.pipeline.transforms.tombstones import with_causes
 
 COUNT = int(os.environ.get("PIPELINE_HISTORIES", "150"))
 SEED = int(os.environ.get("PIPELINE_SEED", "1"))

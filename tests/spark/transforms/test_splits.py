@@ -19,6 +19,7 @@ from tests.spark.transforms.traces import DAY, Trace, there
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.steps import OPEN, STEPS, Given
 from groupkeeper.pipeline.kafka.options import parse_options
+from groupkeeper.pipeline.present.sql import of_rows
 from groupkeeper.pipeline.tables import (
     COMMITS,
     CURRENT_OFFSETS,
@@ -30,10 +31,11 @@ from groupkeeper.pipeline.tables import (
     REWINDS,
     Table,
 )
-from groupkeeper.pipeline.tables.state import CARRIED, NEW_MOVES, PACES
+from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS, LAST_RECORDS, NEW_MOVES, PACES
 from groupkeeper.pipeline.transforms.history import is_before, is_from
 from groupkeeper.pipeline.transforms.paces import paces
-from groupkeeper.pipeline.transforms.tombstones import with_causes
+from groupkeeper.pipeline.transforms.query import of_frames
+from groupkeeper.pipeline.transforms.tombstones import CAUSES_OF
 
 pytestmark = pytest.mark.long
 
@@ -102,7 +104,7 @@ class Refreshed:
     def refresh(self, made_to: Cut, read_to: Cut) -> None:
         for table, whole in ((COMMITS, self._fleet.commits), (GROUP_RECORDS, self._fleet.group_records)):
             self._new[table.name] = whole.where(is_from(made_to) & is_before(read_to))
-        self._append_causes(made_to)
+        self._append_causes()
         given = Given(
             Clusters(parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"}), {}, {}),
             {},
@@ -122,14 +124,16 @@ class Refreshed:
         carried = {table.name: self._now[table.name] for table in CARRIED}
         self._then = carried | {name: rows for name, rows in now.items() if name != REWINDS.name}
 
-    def _append_causes(self, made_to: Cut) -> None:
+    def _append_causes(self) -> None:
         """As the history's writer tells why offsets went: of what is carried, and of what is new."""
-        from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
-
-        past = self.then(LAST_COMMITS).unionByName(self.new(COMMITS))
-        records = self.then(LAST_RECORDS).unionByName(self.new(GROUP_RECORDS))
-        told = with_causes(past, records).where(is_from(made_to) & F.col("is_tombstone"))
-        self.causes.append(told.select("cluster", "log_offset", "removed_by").localCheckpoint())
+        given = {
+            "commits": self.new(COMMITS), "group_records": self.new(GROUP_RECORDS),
+            "last_commits": self.then(LAST_COMMITS), "last_records": self.then(LAST_RECORDS),
+        }  # fmt: skip
+        told: DataFrame | pa.RecordBatchReader = of_frames(CAUSES_OF, self._spark, given)
+        if self.is_little:
+            told = of_rows(CAUSES_OF, {name: rows.toArrow() for name, rows in given.items()})
+        self.causes.append(self._frame(told).select("cluster", "log_offset", "removed_by"))
 
     def _empty(self, table: Table) -> DataFrame:
         return self._spark.createDataFrame([], table.ddl)

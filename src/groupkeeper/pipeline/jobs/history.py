@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -14,16 +15,27 @@ from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.kafka.written import Counts, Written
-from groupkeeper.pipeline.present.sql import Rows, of_rows
+from groupkeeper.pipeline.present.sql import Rows, of_rows, together
 from groupkeeper.pipeline.report.words import counted
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.storage.output import Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, Table
 from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
-from groupkeeper.pipeline.transforms.history import GROUP_RECORDS_OF, IS_COMMIT, commits, group_records, is_from
-from groupkeeper.pipeline.transforms.tombstones import with_causes
+from groupkeeper.pipeline.transforms.history import (
+    COMMITS_OF,
+    GROUP_RECORDS_OF,
+    IS_COMMIT,
+    commits,
+    group_records,
+    is_from,
+)
+from groupkeeper.pipeline.transforms.query import of_frames
+from groupkeeper.pipeline.transforms.tombstones import CAUSES_OF, kept_for
 
-__all__ = ["Appended", "Aside", "append", "written_by"]
+__all__ = ["LITTLE", "Appended", "Aside", "append", "written_by"]
+
+LITTLE = 1_000_000
+"""Up to so many rows of history are taken by this process, more by Spark."""
 
 
 class Appended(NamedTuple):
@@ -85,7 +97,7 @@ def append(
         if new.counts.commits or not output.ledger.files(COMMITS.name):
             staged += [new.commits] if new.commits.files else []
             if new.counts.tombstones:
-                staged.append(output.stage(_tombstones(output, new, known, retentions), COMMITS))
+                staged.append(output.stage(_tombstones(output, new, retentions), COMMITS))
             staged += [] if staged else [_empty(output, COMMITS)]
         if new.counts.others:
             others = group_records(new.rest) if new.near is None else of_rows(GROUP_RECORDS_OF, {"decoded": new.near})
@@ -140,18 +152,32 @@ def _of_frame(output: Output, decoded: DataFrame, known: NextOffsets) -> _New:
     return _New(kept, whole.where(f"is_tombstone OR NOT ({IS_COMMIT})"), counts, ends, [staged])
 
 
-def _tombstones(output: Output, new: _New, known: NextOffsets, retentions: Retentions) -> DataFrame:
-    """The new tombstones; why offsets were removed follows from what was there before."""
-    gone = commits(new.rest)
-    groups = gone.select("cluster", "group_id").distinct()
-    past, records = (
-        output.with_carried(table, carried).join(groups, ["cluster", "group_id"], "left_semi")
-        for table, carried in ((COMMITS, LAST_COMMITS), (GROUP_RECORDS, LAST_RECORDS))
-    )
-    past = past.select(*COMMITS.names).unionByName(output.frame(new.commits)).unionByName(gone)
-    records = records.select(*GROUP_RECORDS.names).unionByName(group_records(new.rest))
-    found = with_causes(past, records, retentions).where("is_tombstone")
-    return found.where(is_from(known)).select(*COMMITS.names)
+def _tombstones(output: Output, new: _New, retentions: Retentions) -> DataFrame | pa.RecordBatchReader:
+    """The new tombstones; why offsets were removed follows from what was there before. In this process where that is
+    little.
+    """
+    kept = kept_for(retentions)
+    if new.near is not None and new.counts.commits <= LITTLE:
+        past = {
+            "last_commits": output.few_with_carried(COMMITS, LAST_COMMITS, LITTLE),
+            "last_records": output.few_with_carried(GROUP_RECORDS, LAST_RECORDS, LITTLE),
+        }
+        known = {name: rows for name, rows in past.items() if rows is not None}
+        if len(known) == len(past):
+            gone = of_rows(COMMITS_OF, {"decoded": new.near}).read_all()
+            records = of_rows(GROUP_RECORDS_OF, {"decoded": new.near}).read_all()
+            return of_rows(CAUSES_OF, {
+                "commits": together(output.rows(new.commits), gone), "group_records": records, "kept_for": kept, **known
+            })  # fmt: skip
+    frames = {
+        "commits": output.frame(new.commits).unionByName(commits(new.rest)),
+        "group_records": group_records(new.rest),
+        "last_commits": output.with_carried(COMMITS, LAST_COMMITS),
+        "last_records": output.with_carried(GROUP_RECORDS, LAST_RECORDS),
+    }
+    if len(kept):
+        frames["kept_for"] = output.spark.createDataFrame(kept)
+    return of_frames(CAUSES_OF, output.spark, frames).select(*COMMITS.names)
 
 
 def _counted(decoded: DataFrame) -> tuple[Counts, NextOffsets]:

@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
+from groupkeeper.pipeline.jobs.history import LITTLE
 from groupkeeper.pipeline.jobs.steps import STEPS, Given, Step
 from groupkeeper.pipeline.jobs.watch import Problem, Run
 from groupkeeper.pipeline.kafka.instants import Instant, Instants
@@ -37,8 +38,6 @@ _HISTORY = (COMMITS, GROUP_RECORDS)
 _ADDED = tuple(step.table for step in STEPS if step.adds)
 _KEPT = (*CARRIED, *(step.table for step in STEPS if step.table.is_carried))
 """Tables that the next refresh starts from."""
-LITTLE = 1_000_000
-"""Up to so many new rows of history are taken by this process, more by Spark."""
 
 _BETWEEN = """
 SELECT history.* FROM history

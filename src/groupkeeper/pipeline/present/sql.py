@@ -127,6 +127,9 @@ class _DuckDB:
     def ms_between(self, earlier: str, later: str) -> str:
         return f"ms_between({earlier}, {later})"
 
+    def later(self, time: str, ms: str) -> str:
+        return f"later({time}, {ms})"
+
 
 def _form_of(kind: pa.DataType) -> Any:
     """A type, as DuckDB expects JSON to be."""

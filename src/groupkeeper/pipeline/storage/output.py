@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.present.sql import Rows, copied, made, of_rows, plain
+from groupkeeper.pipeline.present.sql import Rows, copied, made, of_rows, plain, together
 from groupkeeper.pipeline.storage.files import Files, LocalFiles, files_of, local_path
 from groupkeeper.pipeline.storage.formats import open_lake
 from groupkeeper.pipeline.storage.lake import Place
@@ -193,6 +193,12 @@ class Output:
         if self.ledger.made_to is None:
             return self.read(table)
         return self.read(carried).unionByName(self.fresh(table))
+
+    def few_with_carried(self, table: Table, carried: Table, most: int) -> Rows | None:
+        """The same in this process, perhaps with some rows that the carried ones are of; None as of `few_rows`."""
+        is_all = self.ledger.made_to is None
+        fresh = self.few_rows(table, most, is_all=is_all)
+        return fresh if fresh is None or is_all else together(self.rows_of(carried), fresh)
 
     def open_rows(self, table: Table) -> DataFrame:
         """The rows that the next refresh replaces."""

@@ -12,9 +12,8 @@ from groupkeeper.pipeline.decode.commits import COMMIT_TYPES
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.tables.log import GROUP_RECORD, REJECTED
 from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
-from groupkeeper.pipeline.transforms.times import time_of
 
-__all__ = ["GROUP_RECORDS_OF", "IS_COMMIT", "commits", "group_records", "is_before", "is_from"]
+__all__ = ["COMMITS_OF", "GROUP_RECORDS_OF", "IS_COMMIT", "commits", "group_records", "is_before", "is_from"]
 
 _Offsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic."""
@@ -23,17 +22,25 @@ IS_COMMIT = f"coalesce(record_type IN {COMMIT_TYPES}, false) AND problem IS NULL
 """Of decoded records: whether a row is an offset commit or its deletion; never null."""
 
 
+def _commits(words: Words) -> str:
+    made = {
+        "log_time": words.time_of("log_timestamp_ms"),
+        "commit_time": words.time_of("commit_timestamp_ms"),
+        "expire_time": words.time_of("expire_timestamp_ms"),
+        "removed_by": "CASE WHEN is_tombstone THEN 'unknown' END",
+        "is_transactional": "producer_id IS NOT NULL",
+    }
+    columns = ", ".join(f"{made.get(name, name)} AS {name}" for name in COMMITS.names)
+    return f"SELECT {columns} FROM {words.of('decoded')} WHERE {IS_COMMIT}"
+
+
+COMMITS_OF = Query(COMMITS, _commits, {"decoded": DECODED})
+"""Every offset commit and tombstone. `removed_by` is unknown here: telling it needs the group's history."""
+
+
 def commits(decoded: DataFrame) -> DataFrame:
-    """Every offset commit and tombstone. `removed_by` is unknown here: telling it needs the group's history."""
-    return (
-        decoded.where(IS_COMMIT)
-        .withColumn("log_time", time_of(F.col("log_timestamp_ms")))
-        .withColumn("commit_time", time_of(F.col("commit_timestamp_ms")))
-        .withColumn("expire_time", time_of(F.col("expire_timestamp_ms")))
-        .withColumn("removed_by", F.when(F.col("is_tombstone"), F.lit("unknown")))
-        .withColumn("is_transactional", F.col("producer_id").isNotNull())
-        .select(*COMMITS.names)
-    )
+    """The same by Spark."""
+    return of_frames(COMMITS_OF, decoded.sparkSession, {"decoded": decoded})
 
 
 def _group_records(words: Words) -> str:

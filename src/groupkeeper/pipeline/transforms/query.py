@@ -73,6 +73,9 @@ class Words(Protocol):
     def ms_between(self, earlier: str, later: str) -> str:
         """How much later, in milliseconds."""
 
+    def later(self, time: str, ms: str) -> str:
+        """A time that is later by so many milliseconds, and has whole ones."""
+
 
 class Query(NamedTuple):
     """`text` gives a SELECT whose relations are those that are `given`, by their names in it; their columns are those
@@ -141,6 +144,9 @@ class _Spark:
 
     def ms_between(self, earlier: str, later: str) -> str:
         return f"(unix_millis({later}) - unix_millis({earlier}))"
+
+    def later(self, time: str, ms: str) -> str:
+        return f"timestamp_millis(unix_millis({time}) + {ms})"
 
 
 _SPARK = _Spark()

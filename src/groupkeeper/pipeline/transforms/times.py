@@ -7,22 +7,12 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables.schema import LAST_MS
 
-__all__ = ["after", "before", "ms_between", "time_of"]
+__all__ = ["ms_between", "time_of"]
 
 
 def time_of(milliseconds: Column) -> Column:
     """Milliseconds since the epoch as tables.schema.TIME."""
     return F.when(milliseconds.between(0, LAST_MS), F.timestamp_millis(milliseconds))
-
-
-def after(time: Column, milliseconds: Column | int) -> Column:
-    """A time that is later by so much."""
-    return F.timestamp_millis(F.unix_millis(time) + milliseconds)
-
-
-def before(time: Column, milliseconds: Column | int) -> Column:
-    """A time that is earlier by so much."""
-    return F.timestamp_millis(F.unix_millis(time) - milliseconds)
 
 
 def ms_between(earlier: Column, later: Column) -> Column:

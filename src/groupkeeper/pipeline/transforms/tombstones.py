@@ -2,86 +2,122 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
+import pyarrow as pa
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from groupkeeper.pipeline.kafka.retention import DEFAULT, Retentions
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
+from groupkeeper.pipeline.tables.schema import Column, Table
+from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
+from groupkeeper.pipeline.transforms.query import Query, Words
 
-from groupkeeper.pipeline.kafka.retention import Retentions
-from groupkeeper.pipeline.tables import COMMITS
-from groupkeeper.pipeline.transforms.settings import by_cluster
-from groupkeeper.pipeline.transforms.times import after, time_of
-
-__all__ = ["with_causes"]
+__all__ = ["CAUSES_OF", "kept_for"]
 
 _SLACK_MS = 60_000
 """What a check itself may take, and what the clocks of two coordinators may differ by."""
-_GROUP = ("cluster", "group_id")
+_GROUP = "cluster, group_id"
+_NAMES = ", ".join(COMMITS.names)
+_JUDGED = ", ".join(name for name in COMMITS.names if name != "removed_by")
+
+_KEPT = Table(
+    "kept_for",
+    "cluster whose brokers said so",
+    ("cluster",),
+    (
+        Column("cluster", pa.string(), "name of the cluster"),
+        Column("retention_ms", pa.int64(), "how long offsets are kept"),
+        Column("check_ms", pa.int64(), "how often is looked for those that expired"),
+    ),
+)
 
 
-def with_causes(
-    commits: DataFrame, group_records: DataFrame, retentions: Retentions = MappingProxyType({})
-) -> DataFrame:
-    """tables.COMMITS with `removed_by` of its tombstones.
-
-    An offset can't have expired before its time, nor while members of a classic group may read it: it was deleted. When
-    it went within two checks after it could expire (its age, or that of the group's emptiness, is reached, and
-    the group has changed for the last time), it expired. Later, and where the log no longer has the commit, it is
-    unknown.
-    """
-    gone = _with_commit(commits).where("is_tombstone")
-    timeline = gone.unionByName(_changes(group_records), allowMissingColumns=True)
-    before = Window.partitionBy(*_GROUP).orderBy("log_offset").rowsBetween(Window.unboundedPreceding, -1)
-    judged = (
-        timeline.withColumn("roster", F.last("roster", ignorenulls=True).over(before))
-        .withColumn("changed", F.last("changed", ignorenulls=True).over(before))
-        .where("is_tombstone")
-        .withColumn("removed_by", _cause(retentions))
-    )
-    return commits.where("NOT is_tombstone").select(*COMMITS.names).unionByName(judged.select(*COMMITS.names))
+def kept_for(retentions: Retentions) -> pa.Table:
+    """The settings as rows that CAUSES_OF takes; clusters that are not named have DEFAULT."""
+    rows = [(name, own.retention_ms, own.check_interval_ms) for name, own in sorted(retentions.items())]
+    return pa.Table.from_pylist([dict(zip(_KEPT.names, each, strict=True)) for each in rows], _KEPT.arrow)
 
 
-def _with_commit(commits: DataFrame) -> DataFrame:
-    """The offsets of groups that lost any, with what had been committed before as `last`."""
-    touched = commits.where("is_tombstone").select(*_GROUP).distinct()
-    by_key = Window.partitionBy(*_GROUP, "topic", "partition").orderBy("log_offset")
-    last = F.lag(F.struct("is_tombstone", "commit_time", "expire_time")).over(by_key)
-    return commits.join(touched, list(_GROUP), "left_semi").select(*COMMITS.names, last.alias("last"))
+def _timeline(words: Words) -> str:
+    """New tombstones, with what had been committed before (`last`), among the changes of their groups."""
+    last = words.row({"is_tombstone": "is_tombstone", "commit_time": "commit_time", "expire_time": "expire_time"})
+    roster = words.row({
+        "is_empty": f"{words.size('members')} = 0",
+        "has_protocol": "protocol_type != ''",
+        "since": words.time_of("state_timestamp_ms"),
+        "topics": words.mapped("members", lambda one: f"{one}.subscribed_topics"),
+    })  # fmt: skip
+    absent = ", ".join(f"NULL AS {name}" for name in COMMITS.names if name not in ("cluster", "group_id", "log_offset"))
+    names = ", ".join(name for name in COMMITS.names if name not in ("cluster", "group_id", "log_offset"))
+    return f"""
+touched AS (SELECT DISTINCT {_GROUP} FROM {words.of("commits")} WHERE is_tombstone),
+whole AS (
+    SELECT {_NAMES}, true AS is_new FROM {words.of("commits")}
+    UNION ALL SELECT {_NAMES}, false AS is_new FROM {words.of("last_commits")}
+),
+steps AS (
+    SELECT whole.*, lag({last}) OVER (PARTITION BY {_GROUP}, topic, partition ORDER BY log_offset) AS last
+    FROM whole JOIN touched USING ({_GROUP})
+),
+records AS (
+    SELECT {_GROUP}, log_offset, log_time, record_name, protocol_type, state_timestamp_ms, members
+    FROM {words.of("group_records")} WHERE group_id IS NOT NULL
+    UNION ALL
+    SELECT {_GROUP}, log_offset, log_time, record_name, protocol_type, state_timestamp_ms, members
+    FROM {words.of("last_records")} WHERE group_id IS NOT NULL
+),
+timeline AS (
+    SELECT {_GROUP}, log_offset, {names}, last, NULL AS changed, NULL AS roster
+    FROM steps WHERE is_new AND is_tombstone
+    UNION ALL
+    SELECT {_GROUP}, log_offset, {absent}, NULL AS last, log_time AS changed,
+        CASE WHEN record_name = 'GroupMetadata' THEN {roster} END AS roster
+    FROM records JOIN touched USING ({_GROUP})
+)"""
 
 
-def _changes(group_records: DataFrame) -> DataFrame:
-    """When groups changed, and what classic ones were then."""
-    roster = F.struct(
-        (F.array_size("members") == 0).alias("is_empty"),
-        (F.col("protocol_type") != "").alias("has_protocol"),
-        time_of(F.col("state_timestamp_ms")).alias("since"),
-        F.flatten(F.transform("members", lambda member: F.coalesce(member["subscribed_topics"], F.array()))).alias(
-            "topics"
-        ),
-        F.exists("members", lambda member: member["subscribed_topics"].isNull()).alias("may_read_all"),
-    )
-    return group_records.where("group_id IS NOT NULL").select(
-        *_GROUP,
-        "log_offset",
-        F.lit(False).alias("is_tombstone"),
-        F.col("log_time").alias("changed"),
-        F.when(F.col("record_name") == "GroupMetadata", roster).alias("roster"),
-    )
+def _causes(words: Words) -> str:
+    before = f"PARTITION BY {_GROUP} ORDER BY log_offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+    readers = words.kept("roster.topics", lambda own: f"coalesce({words.has(own, 'topic')}, true)")
+    return f"""
+WITH {_timeline(words)},
+known AS (
+    SELECT {_NAMES}, last, {words.last_known("roster", before)} AS roster,
+        {words.last_known("changed", before)} AS changed
+    FROM timeline
+),
+aged AS (
+    SELECT known.*, coalesce(check_ms, {DEFAULT.check_interval_ms}) * 2 + {_SLACK_MS} AS patience_ms,
+        -- Nothing expires that is read, or of which the members don't say that they do not read it.
+        {words.size(readers)} > 0 AND roster.has_protocol AS is_kept,
+        coalesce(retention_ms, {DEFAULT.retention_ms}) AS retention_ms,
+        CASE WHEN roster.is_empty AND roster.has_protocol THEN coalesce(roster.since, last.commit_time)
+            ELSE last.commit_time END AS base_time
+    FROM known LEFT JOIN {words.of("kept_for")} AS kept_for USING (cluster)
+    WHERE is_tombstone
+),
+due AS (SELECT *, coalesce(last.expire_time, {words.later("base_time", "retention_ms")}) AS due_time FROM aged),
+ready AS (SELECT *, greatest(due_time, changed) AS ready_time FROM due)
+SELECT {_JUDGED},
+    CASE
+    WHEN last IS NULL OR last.is_tombstone THEN 'unknown'
+    WHEN log_time < due_time OR is_kept THEN 'deleted'
+    WHEN log_time <= {words.later("ready_time", "patience_ms")} THEN 'expired'
+    ELSE 'unknown' END AS removed_by
+FROM ready
+"""
 
 
-def _cause(retentions: Retentions) -> Column:
-    retention_ms = by_cluster(retentions, lambda own: own.retention_ms)
-    patience_ms = by_cluster(retentions, lambda own: 2 * own.check_interval_ms + _SLACK_MS)
-    is_empty = F.col("roster.is_empty") & F.col("roster.has_protocol")
-    base = F.when(is_empty, F.coalesce("roster.since", "last.commit_time")).otherwise(F.col("last.commit_time"))
-    due = F.coalesce(F.col("last.expire_time"), after(base, retention_ms))
-    # Nothing expires that is read, or of which the members don't say that they do not read it.
-    is_read = F.array_contains("roster.topics", F.col("topic")) | F.col("roster.may_read_all")
-    is_kept = is_read & F.col("roster.has_protocol")
-    ready = F.greatest(due, F.col("changed"))
-    return (
-        F.when(F.col("last").isNull() | F.col("last.is_tombstone"), "unknown")
-        .when((F.col("log_time") < due) | is_kept, "deleted")
-        .when(F.col("log_time") <= after(ready, patience_ms), "expired")
-        .otherwise("unknown")
-    )
+CAUSES_OF = Query(
+    COMMITS,
+    _causes,
+    {
+        "commits": COMMITS, "last_commits": LAST_COMMITS, "group_records": GROUP_RECORDS, "last_records": LAST_RECORDS,
+        "kept_for": _KEPT,
+    },
+)  # fmt: skip
+"""The tombstones of `commits`, with `removed_by`, by what came before: the earlier ones of these, and of
+`group_records`, and the carried ones.
+
+An offset can't have expired before its time, nor while members of a classic group may read it: it was deleted. When it
+went within two checks after it could expire (its age, or that of the group's emptiness, is reached, and the group has
+changed for the last time), it expired. Later, and where the log no longer has the commit, it is unknown.
+"""
