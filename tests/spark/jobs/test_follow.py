@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -107,3 +109,16 @@ def test_one_run_at_a_time(spark: SparkSession, servers: str, tmp_path: Path) ->
     script = Second(servers, tmp_path, [1])
     follow(spark, options, str(tmp_path), script.stop, script, interval_s=0.2, refresh_s=0.2)
     assert refused == [f"{tmp_path}: another run writes to it: wait for its end, or choose another"]
+
+
+def test_a_cluster_that_is_away_keeps_no_other_from_its_first_tables(
+    spark: SparkSession, servers: str, tmp_path: Path
+) -> None:
+    """However long it is tried to be reached: 30 s by default."""
+    clusters = {"here": {"kafka.bootstrap.servers": servers}, "away": {"kafka.bootstrap.servers": "127.0.0.1:1"}}
+    script = Script(servers, tmp_path, [5])
+    began = time.monotonic()
+    follow(spark, {"clusters": json.dumps(clusters)}, str(tmp_path), script.stop, script, interval_s=0.2)
+    assert time.monotonic() - began < 25
+    statuses = {row["cluster"] for row in pq.read_table(tmp_path / "status").to_pylist()}
+    assert statuses == {"here"}

@@ -288,7 +288,7 @@ def _follow(options: Namespace) -> int:
         screen.say("following; Ctrl-C ends it")
         summary: Summary = import_job("follow").follow(
             spark, source, options.tables, stop, screen,
-            interval_s=options.interval, refresh_s=options.refresh, found=found, **keeping(options),
+            interval_s=options.interval, refresh_s=options.refresh, **keeping(options),
             checkpoints=options.checkpoints, owners=options.owners, journals=options.journals,
         )  # fmt: skip
         return summary
@@ -405,19 +405,25 @@ def of_contexts(options: Namespace) -> list[tuple[str, str, dict[str, str]]]:
 
 
 def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
-    """What there is to read, before Spark takes its time. Raises SourceError when no cluster can be read."""
-    screen.doing("asking the clusters")
+    """What there is to read, before Spark takes its time; nothing for a job without an end, which asks the clusters
+    itself. Raises SourceError when no cluster can be read.
+    """
     from groupkeeper.pipeline.kafka.options import parse_options
+    from groupkeeper.pipeline.kafka.planning import Plan
     from groupkeeper.pipeline.report.words import counted
 
-    found = asyncio.run(_planned(parse_options(source), screen))
+    parsed = parse_options(source)
+    if not has_end:
+        return Plan([], {}, {})
+    screen.doing("asking the clusters")
+    found = asyncio.run(_planned(parsed, screen))
     for name in dict.fromkeys(each.name for each in found.ranges):
         own = [each for each in found.ranges if each.name == name]
         screen.say(
             f"cluster {name}: {counted(len(own), 'partition')}, "
             f"{counted(sum(each.size for each in own), 'record')} at most"
         )
-    if not found.ranges and has_end:
+    if not found.ranges:
         from groupkeeper.pipeline.errors import SourceError
 
         *others, last = found.failed.values()

@@ -60,7 +60,6 @@ def follow(
     *,
     interval_s: float = 5,
     refresh_s: float = 30,
-    found: Plan | None = None,
     lake: LakeChoice | None = None,
     keep_days: int | None = None,
     checkpoints: Sequence[Checkpoint] = (),
@@ -82,7 +81,6 @@ def follow(
         if output.is_here:
             output.files.remove(_CHECKPOINTS)  # of an earlier version
         try:
-            following.begin(found)
             due_at = 0.0
             while not stop.is_set():
                 following.look_after()
@@ -171,13 +169,18 @@ class _Following:
         self._late: dict[int, Mapping[int, int]] = {}
         """Clusters that were not read in time, and to where they should have been."""
         self._counting = threading.Lock()  # each query appends in a thread of its own
+        self._begun = time.monotonic()
         self.made: _Basis | None = None
         """Of what all tables were made last."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is a cluster of which what there was at the begin has been read, or none can be read."""
+        """Whether there is a cluster of which what there was at the begin has been read, or none can be read. For those
+        that have not answered yet there is some patience at the begin.
+        """
         if self._asking and not self._queries:
+            return False
+        if self._asking.keys() - self._logged.keys() and time.monotonic() < self._begun + self.patience_s:
             return False
         return not self._queries or any(self._is_caught_up(number) for number in self._queries)
 
@@ -247,15 +250,10 @@ class _Following:
         query = self._queries.get(number)
         return query is not None and _has_read(query, self._readings[number], ends)
 
-    def begin(self, found: Plan | None) -> None:
-        """Start all queries, from the given plan of the clusters, or from a new one."""
-        found = found or asyncio.run(plan(self.options))
-        titles = [each.title for each in self.options.clusters]
-        failed = {titles.index(title): str(error) for title, error in found.failed.items()}
-        self._start(_Answer(found, failed, ask_retentions(named(self.options, found.ranges), found.ranges)))
-
     def look_after(self) -> None:
-        """Start again what has ended, after a pause that grows. Clusters are queried in the background."""
+        """Start what is not read, and again, after a pause that grows, what has ended. Clusters are queried in the
+        background, so that none waits for another.
+        """
         for number, query in list(self._queries.items()):
             if not query.isActive:
                 del self._queries[number]
