@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import io
 import os
 import sys
@@ -129,7 +130,8 @@ def dismiss(interrupt: KeyboardInterrupt) -> None:
     sys.unraisablehook = lambda _: None
     try:
         with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
-            interrupt.__traceback__ = None
+            interrupt.__traceback__ = interrupt.__context__ = interrupt.__cause__ = None
+            gc.collect()
     finally:
         sys.unraisablehook = hook
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from groupkeeper.cli.framework.output import dismiss
+
 FULL = Path("/dev/full")
 TOOLS = {
     "groupkeeper": "main",
@@ -84,7 +86,7 @@ def test_letters_that_the_output_lacks() -> None:
 
 
 PAIRS = """
-from groupkeeper.cli.framework.output import complain_and_say, flush
+from groupkeeper.cli.framework.output import dismiss, complain_and_say, flush
 def pairs():
     yield "note 1\\n", "row 1\\n"
     yield "note 2\\n", "row 2\\n"
@@ -108,7 +110,7 @@ def test_notes_and_rows_for_different_places() -> None:
 
 HALF_MADE = """
 import sys
-from groupkeeper.cli.framework.output import written
+from groupkeeper.cli.framework.output import dismiss, written
 
 
 class Half:
@@ -132,3 +134,27 @@ sys.exit(written(run, unencodable="strict"))
 def test_what_an_interrupt_left_half_made_goes_silently() -> None:
     ended = subprocess.run([sys.executable, "-c", HALF_MADE], capture_output=True, text=True, timeout=30)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+def test_what_an_interrupt_left_half_made_is_not_told(recwarn: pytest.WarningsRecorder) -> None:
+    """Also where another failure, whose frames have it, was on its way."""
+
+    async def never() -> None: ...
+
+    def fails() -> None:
+        left = never()
+        raise RuntimeError(str(left))
+
+    def interrupted() -> None:
+        try:
+            fails()
+        except RuntimeError:
+            raise KeyboardInterrupt  # noqa: B904
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        interrupted()
+    interrupt = caught.value
+    del caught
+    dismiss(interrupt)
+    assert interrupt.__context__ is None
+    assert [str(each.message) for each in recwarn] == []
