@@ -12,13 +12,15 @@ import groupkeeper.web
 from groupkeeper.cli.framework.commands import parse
 from groupkeeper.live.alerts import Key, helpful
 from groupkeeper.live.limits import Finding, Measure, Verdict
+from groupkeeper.shell import Way
 
 RULES = (Path(groupkeeper.web.__file__).parent / "files/prometheus-rules.yaml").read_text()
-TEXTS = {helpful(Key("r", "prod", "g"), [Finding("g", each, Verdict.BROKEN, 1, 0)], {}) for each in Measure}
+WAYS = {"prod": Way(("--context", "prod"))}
+TEXTS = {helpful(Key("r", "prod", "g"), [Finding("g", each, Verdict.BROKEN, 1, 0)], WAYS) for each in Measure}
 ANNOTATION = re.compile(r'^          (\w+): "(.*)"$', re.MULTILINE)
 
 
-@pytest.mark.parametrize("text", sorted({*TEXTS, helpful(Key("r", "prod", ""), [], {})}))
+@pytest.mark.parametrize("text", sorted({*TEXTS, helpful(Key("r", "prod", ""), [], WAYS)}))
 def test_a_command_that_helps_is_one(text: str) -> None:
     program, *words = shlex.split(text)
     assert program == "groupkeeper"

@@ -1,14 +1,20 @@
 """Cleaning while the broker runs: groups are the same before and after, and after a restart."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from time import thread_time
+from time import perf_counter, sleep, thread_time
 
 import pytest
 from tests.broker.conftest import Start, Wire
 
 from groupkeeper.broker import Broker
+from groupkeeper.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from groupkeeper.protocol.messages.describe_groups_response import DescribeGroupsResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
@@ -120,6 +126,38 @@ async def test_commits_go_on_while_the_cleaner_works(start: Start, connect: Conn
     await broker.stop()
     again = await start(directory=tmp_path / "logs", properties=QUICK)
     assert await answers(await connect(again), ["g"]) == before
+
+
+async def test_a_slow_disk_keeps_nobody_waiting(
+    start: Start, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the cleaner and DeleteRecords bring to the disk takes a second each time."""
+    broker = await start(properties=QUICK | {"log.cleaner.enable": "false"})
+    wire = await connect(broker)
+    broker.groups.ensure_topic()
+    await wire.create("t", 1)
+    for offset in range(60):
+        await commit(wire, "g", "t", 0, offset)
+    await wire.produce("t", write_batch([Record(b"k", b"v")]))
+    slow = []
+
+    def fsync(descriptor: int) -> None:
+        slow.append(descriptor)
+        sleep(1)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    gone = DeleteRecordsRequest([DeleteRecordsTopic("t", [DeleteRecordsPartition(0, 1)])])
+    busy = [
+        asyncio.ensure_future(each)
+        for each in (broker.cleaner.compact(broker.now_ms()), broker.cleaner.sync(), wire.call(gone, 2))
+    ]
+    longest, began = 0.0, perf_counter()
+    while not all(each.done() for each in busy):
+        await asyncio.sleep(0.005)
+        longest, began = max(longest, perf_counter() - began), perf_counter()
+    assert len(slow) > 5
+    assert longest < 0.8
+    assert [type(each.exception()) for each in busy] == [type(None)] * 3
 
 
 async def test_retention(start: Start, connect: Connect, tmp_path: Path) -> None:

@@ -101,7 +101,8 @@ class TestProduce:
 
     async def test_timestamps_from_the_future_are_refused_one_by_one(self, wire: "Wire") -> None:
         await wire.create("t")
-        records = [Record(b"k", b"v", timestamp=stamp) for stamp in (NOW, NOW + 4_000_000, NOW + 5_000_000)]
+        now = int(time.time() * 1000)
+        records = [Record(b"k", b"v", timestamp=stamp) for stamp in (now, now + 4_000_000, now + 5_000_000)]
         answer = await wire.produce("t", write_batch(records))
         assert answer.error_code == errors.InvalidTimestamp.code
         assert [one.batch_index for one in answer.record_errors] == [1, 2]

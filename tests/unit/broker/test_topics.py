@@ -1,5 +1,6 @@
 """The topic registry: what survives a restart, and what is refused."""
 
+import asyncio
 import os
 import shutil
 import threading
@@ -148,7 +149,7 @@ def test_log_start_offsets_survive_a_restart(open_topics: OpenTopics) -> None:
     for _ in range(3):
         log.append(BATCH, 0)
     log.advance_start(2)
-    topics.write_start_offsets()
+    asyncio.run(topics.write_start_offsets())
     again = open_topics().partition("a", 1)
     assert again is not None
     assert (again.log_start_offset, again.log_end_offset) == (2, 3)
@@ -167,8 +168,8 @@ def test_a_topic_of_a_deleted_ones_name_begins_at_its_own_start(
             log.roll()
         log.sync()
         log.advance_start(2)
-    topics.write_start_offsets()
-    topics.write_recovery_points()
+    asyncio.run(topics.write_start_offsets())
+    asyncio.run(topics.write_recovery_points())
     topics.delete("a")
     if is_cut_short:
         topics = open_topics()

@@ -43,7 +43,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             except KafkaError as error:
                 parts.append(DeleteRecordsPartitionResult(part.partition_index, -1, error.code))
         topics.append(DeleteRecordsTopicResult(wanted.name, parts))
-    broker.topics.write_start_offsets()
+    await broker.topics.write_start_offsets()
     return DeleteRecordsResponse(topics=topics)
 
 

@@ -115,7 +115,7 @@ class LogCleaner:
                 _log.warning("%r: cannot remove old segments: %s", log, error)
         if total:
             with _logged("the log start offsets"):  # else they follow from the remaining segments
-                self._broker.topics.write_start_offsets()
+                await self._broker.topics.write_start_offsets()
         return total
 
     async def _remove_retired(self, now_ms: int) -> None:
@@ -131,13 +131,15 @@ class LogCleaner:
     # ------------------------------------------------------------------ power failures
 
     async def sync(self) -> None:
-        """Brings closed segments to the disk, and notes how far each log is there."""
+        """Brings closed segments to the disk, and notes where each log begins and how far it is there."""
         async for log in self._logs():
             if log.recovery_point < log.segments[-1].base_offset:
                 with _logged(f"the closed segments of {log!r}"):
                     await asyncio.to_thread(log.sync)
+        with _logged("the log start offsets"):
+            await self._broker.topics.write_start_offsets()
         with _logged("the recovery points"):
-            self._broker.topics.write_recovery_points()
+            await self._broker.topics.write_recovery_points()
 
     # ------------------------------------------------------------------ compaction
 
@@ -171,7 +173,7 @@ class LogCleaner:
         if end_offset is None or self._broker.topics.partition(log.topic, log.index) is not log:
             return False
         with _logged("the offsets up to which logs are compacted"):
-            self._cleaned.replace({**self._cleaned.offsets, (log.topic, log.index): end_offset})
+            await self._cleaned.replace_aside({**self._cleaned.offsets, (log.topic, log.index): end_offset})
         return True
 
     async def _compact_log(self, log: PartitionLog, dirty: Dirty, now_ms: int) -> int | None:

@@ -377,15 +377,19 @@ class Topics:
         for topic in self._topic_by_name.values():
             yield from topic.partitions
 
-    def write_start_offsets(self) -> None:
+    async def write_start_offsets(self) -> None:
         """Writes the log start offsets that may differ from the first segment's. Raises OSError."""
-        offsets = {(log.topic, log.index): log.log_start_offset for log in self._logs() if log.log_start_offset > 0}
-        self._start_offsets.replace(offsets)
+        await self._start_offsets.replace_aside(self._starts())
 
-    def write_recovery_points(self) -> None:
+    async def write_recovery_points(self) -> None:
         """Writes the recovery point of each log. Raises OSError."""
-        offsets = {(log.topic, log.index): log.recovery_point for log in self._logs() if log.recovery_point > 0}
-        self._recovery_points.replace(offsets)
+        await self._recovery_points.replace_aside(self._points())
+
+    def _starts(self) -> dict[tuple[str, int], int]:
+        return {(log.topic, log.index): log.log_start_offset for log in self._logs() if log.log_start_offset > 0}
+
+    def _points(self) -> dict[tuple[str, int], int]:
+        return {(log.topic, log.index): log.recovery_point for log in self._logs() if log.recovery_point > 0}
 
     def close(self) -> None:
         """Closes every log and the registry, once what was deleted is removed."""
@@ -403,6 +407,7 @@ class Topics:
         try:
             for log in self._logs():
                 log.sync()
-            self.write_recovery_points()
+            self._start_offsets.replace(self._starts())
+            self._recovery_points.replace(self._points())
         except OSError as error:
             _log.warning("the next start reads closed segments: %s", error)

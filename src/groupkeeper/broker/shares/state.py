@@ -47,7 +47,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
     async def start(self) -> None:
         await super().start()
         config = self._broker.config
-        self.every(config.share_coordinator_state_topic_prune_interval_ms, self._prune)
+        self.every(config.share_coordinator_state_topic_prune_interval_ms, lambda shard: shard.prune())
         self.every(
             config.share_coordinator_cold_partition_snapshot_interval_ms,
             lambda shard: shard.snapshot_cold(self._broker.now_ms()),
@@ -63,10 +63,6 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
         }
         size = segment_size(config.share_coordinator_state_topic_segment_bytes)
         return config.share_coordinator_state_topic_num_partitions, settings | size
-
-    def _prune(self, shard: ShareStateShard) -> None:
-        if shard.prune():
-            self._topics.write_start_offsets()
 
     def unload(self) -> None:
         super().unload()

@@ -86,11 +86,9 @@ class ShareStateShard(HostedShard["ShareStateRecord"]):
         with suppress(KafkaError):  # said by `settle`; the next time tries again
             self.settle(self.coordinator.snapshot_cold(now_ms), now_ms)
 
-    def prune(self) -> bool:
-        """Drops records that snapshots made redundant; returns whether there were any."""
+    def prune(self) -> None:
+        """Drops records that snapshots made redundant."""
         offset = self.coordinator.redundant_offset
-        if offset <= self.log.log_start_offset:
-            return False
-        self.log.advance_start(offset)
-        self._meters.last_pruned[self.log.topic, self.log.index] = offset
-        return True
+        if offset > self.log.log_start_offset:
+            self.log.advance_start(offset)
+            self._meters.last_pruned[self.log.topic, self.log.index] = offset

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from logging import getLogger
 
 from groupkeeper.broker.storage.directory import replace_file
@@ -28,6 +30,9 @@ class OffsetCheckpoint:
         """A file that is absent holds nothing; so does a damaged one, which is logged. Raises OSError."""
         self._path = path
         self.offsets: Offsets = {}
+        self._writing = threading.Lock()
+        self._asked = self._written = 0
+        """Numbers of the last content that was asked for, and of the one in the file."""
         try:
             self.offsets = _read(path)
         except FileNotFoundError:
@@ -37,11 +42,22 @@ class OffsetCheckpoint:
 
     def replace(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Writes the file in one step, unless it holds just these. Raises OSError; then it is as it was."""
-        if offsets == self.offsets:
-            return
-        lines = [f"{topic} {index} {offset}" for (topic, index), offset in offsets.items()]
-        replace_file(self._path, "\n".join([_VERSION, str(len(lines)), *lines]) + "\n")
-        self.offsets = dict(offsets)
+        self._asked += 1
+        self._write(self._asked, dict(offsets))
+
+    async def replace_aside(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """The same in a thread: no request has to wait for the disk. Of several the last one that was called stays."""
+        self._asked += 1
+        await asyncio.to_thread(self._write, self._asked, dict(offsets))
+
+    def _write(self, number: int, offsets: Offsets) -> None:
+        with self._writing:
+            if number < self._written:
+                return
+            if offsets != self.offsets:
+                lines = [f"{topic} {index} {offset}" for (topic, index), offset in offsets.items()]
+                replace_file(self._path, "\n".join([_VERSION, str(len(lines)), *lines]) + "\n")
+            self.offsets, self._written = offsets, number
 
     def forget(self, topic: str, partitions: Iterable[int] | None = None) -> None:
         """Drops some partitions of a topic, or all. Raises OSError."""
