@@ -43,7 +43,7 @@ LONG_TESTS = (
     "tests/conformance/client/test_old_brokers.py", "tests/conformance/client/test_record_times.py",
     "tests/conformance/package/test_release.py",
 )  # fmt: skip
-QUICK_RIG_SECONDS = 720  # it needs 390
+QUICK_RIG_SECONDS = 1020  # it needs 390
 FULL_SECONDS = 3 * 3600
 
 # --- Apache Kafka's own tests: the classes about groups, their offsets, the tools on them and the consumer client.

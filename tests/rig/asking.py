@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tests.rig.judges.trends import Trends, Watch
 
 BIN = Path(sys.executable).parent
-TIMEOUT_S = 300
-"""Of a command; the longest, a snapshot beside the traffic, needs 100 on a busy machine."""
+TIMEOUT_S = 600
+"""Of a command; the longest, a snapshot beside the traffic, needs 100 where nothing else works."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.jobs.test_snapshot import places
-from tests.spark.kafka.test_source import commit, new_topic, produce
+from tests.spark.kafka.test_source import ask, commit, new_topic, produce
 
 from groupkeeper.cli.main import main
 from groupkeeper.pipeline.jobs.snapshot import snapshot
@@ -72,6 +72,10 @@ def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, spark: Spar
     rows = pq.read_table(again / "current_offsets").to_pylist()
     now = {row["partition"]: row["committed_offset"] for row in rows if row["group_id"] == "asked-1"}
     assert now == {0: 10, 1: 20}
+    ask(servers, lambda admin: admin.delete_topics([topic]))
+    done = run(*words[:5], "--save", str(saved), "--bootstrap-server", f"c={servers}", "--tables", str(tables))
+    assert done.returncode == 1
+    assert f"error: asked-1 {topic}-1: This server does not host this topic-partition (" in done.stderr
 
 
 def test_scan_time_writes_the_first_offsets(servers: str, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ LISTED_TYPES = (*TYPES, GroupType.SHARE, GroupType.STREAMS)
 
 _TOPIC = re.compile(r"[^:]+(:[0-9]+(,[0-9]+)*)?")
 _MAX_PARTITION = 2**31 - 1
-_CHECKPOINT = re.compile(r"(?:([^:=/]+):)?([^:=/]+)=(.+)", re.DOTALL)
+_CHECKPOINT = re.compile(r"(?:([^:=/]+):)?([^:=/]*)=(.+)", re.DOTALL)
 
 
 class PlanFile(NamedTuple):
@@ -264,7 +264,7 @@ def checkpoint(text: str) -> Checkpoint:
 
 
 def checkpoint_of_cluster(text: str) -> Checkpoint:
-    """``[[CLUSTER:]NAME=]PATH``"""
+    """``[[CLUSTER:][NAME]=]PATH``"""
     return _checkpoint(text)
 
 
@@ -273,7 +273,7 @@ def _checkpoint(text: str) -> Checkpoint:
     cluster, name, path = found.groups() if found else (None, None, text)
     if not path.strip() or text.startswith("="):
         raise ArgumentTypeError(f"{text!r}: expected the folder that a query has as checkpointLocation")
-    return Checkpoint(cluster, name, path)
+    return Checkpoint(cluster, name or None, path)
 
 
 def number(text: str) -> int:

@@ -134,7 +134,7 @@ def _directory(text: str) -> str:
 def add_checkpoints(parser: ArgumentParser) -> None:
     """The argument that names checkpoints of queries."""
     parser.add_argument(
-        "--checkpoint", action="append", metavar="[[CLUSTER:]NAME=]PATH", dest="checkpoints", default=[],
+        "--checkpoint", action="append", metavar="[[CLUSTER:][NAME]=]PATH", dest="checkpoints", default=[],
         type=values.checkpoint_of_cluster,
         help="the checkpointLocation of a query of Structured Streaming, which is shown among the groups of a cluster "
         "as NAME, else as its folder; any path that Spark reads, or a glob; repeat for several",
@@ -225,7 +225,8 @@ def check_checkpoints(options: Namespace) -> None:
     names = [name for name, _ in options.servers] + list(options.contexts)
     for each in options.checkpoints:
         if each.cluster is None and len(names) > 1:
-            options.refuse(f"argument --checkpoint: say which cluster it reads, as CLUSTER:NAME={each.path}")
+            example = f"{names[0]}:{each.name or ''}={each.path}"
+            options.refuse(f"argument --checkpoint: say which cluster it reads, for example {example}")
         elif each.cluster is not None and each.cluster not in names:
             options.refuse(f"argument --checkpoint: no cluster is called {each.cluster}: name it by NAME=HOST:PORT")
 

@@ -106,7 +106,7 @@ def find_queries(
         cluster = cluster_for(each, options)
         if cluster is None:
             known = ", ".join(one.title for one in options.clusters)
-            text = f"checkpoint {each.path}: name its cluster, as CLUSTER:NAME={each.path}; there are {known}"
+            text = f"checkpoint {each.path}: name its cluster, as CLUSTER:NAME=PATH or CLUSTER:=PATH; there are {known}"
             problems.append(Problem(None, text))
         elif cluster.name is not None and cluster.name in instants:
             by_cluster.setdefault(cluster.name, []).append(each)

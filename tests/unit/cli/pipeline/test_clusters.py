@@ -12,6 +12,8 @@ import pytest
 
 from groupkeeper.cli.framework.commands import parser
 from groupkeeper.cli.framework.context_files import Context, write
+from groupkeeper.cli.framework.values import Checkpoint
+from groupkeeper.cli.main import main
 from groupkeeper.cli.pipeline.family import _planned, source_of
 from groupkeeper.cli.pipeline.report import _ways
 from groupkeeper.cli.pipeline.watch import Screen
@@ -57,3 +59,15 @@ def test_asking_clusters_leaves_nothing_behind(caplog: pytest.LogCaptureFixture)
         asyncio.run(_planned(options, Screen()))
     gc.collect()
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+
+
+@pytest.mark.parametrize("given", ["chk/*", "name=chk"])
+def test_the_cluster_of_a_checkpoint_is_asked_for_where_there_are_two(
+    given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["pipeline", "snapshot", "--tables", "t", "--bootstrap-server", "east=h:1", "--bootstrap-server", "w=h:2"]
+    with pytest.raises(SystemExit):
+        main([*words, "--checkpoint", given])
+    _, _, example = capsys.readouterr().err.strip().rpartition(" ")
+    found = parser(words).parse_args([*words, "--checkpoint", example]).checkpoints
+    assert found == [Checkpoint("east", None if given == "chk/*" else "name", given.removeprefix("name="))]
