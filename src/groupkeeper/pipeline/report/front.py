@@ -84,9 +84,9 @@ def _item(report: Report, each: Finding, link: Callable[[str, str], str]) -> str
 
 
 def _has_begun(each: Finding, report: Report) -> bool:
-    """Whether its time is another one than that of the measurement."""
-    return each.time is not None and each.time != report.measured_time and each.kind in ("waiting", "storm", "held",
-                                                                                         "losing")  # fmt: skip
+    """Whether its time is another one than that of the measurement, of which time that is left is."""
+    is_of_now = each.time is None or each.time == report.measured_time or each.unit == "ms left"
+    return not is_of_now and each.kind in ("waiting", "storm", "held", "losing")
 
 
 def figure(each: Finding) -> str:

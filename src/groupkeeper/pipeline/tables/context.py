@@ -28,7 +28,7 @@ TOPICS = Table(
         Column("log_bytes", pa.int64(), "size of its logs, of each the largest replica; null: it could not be queried"),
         Column("disk_bytes", pa.int64(), "size of all replicas; null as above"),
         Column("groups", pa.int32(), "groups that have a committed offset of it"),
-        Column("measured_time", TIME, "the instant"),
+        Column("measured_time", TIME, "the instant; of several in one minute the first"),
         Column(
             "measures",
             pa.list_(pa.struct([("time", TIME), ("log_end_offset", pa.int64()), ("log_bytes", pa.int64())])),

@@ -20,6 +20,7 @@ from groupkeeper.pipeline.report.model import (
     Cluster,
     Details,
     Event,
+    Finding,
     Group,
     LagLine,
     Member,
@@ -131,6 +132,13 @@ def test_what_to_act_on_stands_first_and_the_rest_is_folded() -> None:
     assert "<summary>5 more</summary>" in folded
     assert "fine<" not in head
     assert 'class="act' not in page(a_report([a_group("fine", status="ok")]))
+
+
+def test_what_is_left_is_not_said_to_have_begun() -> None:
+    """Its time is that of its cluster's measurement, which differs from the others' by a moment."""
+    found = Finding("losing", "c", "g", "t-0", 3_600_000, "ms left", NOW - timedelta(milliseconds=32), "soon gone", ())
+    text = page(a_report([a_group("g", status="stopped")], findings=(found,)))
+    assert "soon gone<" in text
 
 
 def test_bins_at_the_edges_of_the_window_are_rates_of_what_they_cover() -> None:
