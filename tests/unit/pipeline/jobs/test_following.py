@@ -137,6 +137,8 @@ def test_a_cluster_that_never_answers_is_asked_aside() -> None:
         asking = found._asking[1]
         found.look_after()
         assert not asking.done()
+        assert not found.is_ready  # there is some patience at the begin
+        found._begun -= found.patience_s
         assert found.is_ready
     asking.result(30)
 
