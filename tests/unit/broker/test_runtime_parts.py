@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -59,10 +59,11 @@ class ManualLoop(asyncio.SelectorEventLoop):
 class Timers:
     """A timer table and what expired in it."""
 
-    def __init__(self, on_expired: Callable[[TimerKey], None] | None = None) -> None:
+    def __init__(self) -> None:
         self.loop = ManualLoop()
         self.expired: list[TimerKey] = []
-        self.table = TimerTable(self.loop, on_expired or self.expired.append)
+        self.on_expired: Callable[[TimerKey], None] = self.expired.append
+        self.table = TimerTable(self.loop, lambda timer: self.on_expired(timer))
 
     def advance(self, seconds: float) -> list[TimerKey]:
         """What expires until then."""
@@ -72,8 +73,10 @@ class Timers:
 
 
 @pytest.fixture
-def timers() -> Timers:
-    return Timers()
+def timers() -> Iterator[Timers]:
+    timers = Timers()
+    yield timers
+    timers.loop.close()
 
 
 def test_timers_expire_once_in_order(timers: Timers) -> None:
@@ -121,27 +124,27 @@ def test_keys_of_other_types_are_other_timers(timers: Timers) -> None:
     assert timers.advance(1) == [A]
 
 
-def test_expiring_may_disarm_and_arm() -> None:
+def test_expiring_may_disarm_and_arm(timers: Timers) -> None:
     def expire(timer: TimerKey) -> None:
         timers.expired.append(timer)
         timers.table.disarm(B)
         if len(timers.expired) == 1:
             timers.table.arm(A, 1_000)
 
-    timers = Timers(expire)
+    timers.on_expired = expire
     timers.table.arm(A, 1_000)
     timers.table.arm(B, 1_000)
     assert timers.advance(1) == [A]
     assert timers.advance(1) == [A]
 
 
-def test_one_that_fails_costs_no_other_and_comes_again() -> None:
+def test_one_that_fails_costs_no_other_and_comes_again(timers: Timers) -> None:
     def expire(timer: TimerKey) -> None:
         timers.expired.append(timer)
         if timer == A and timers.expired.count(A) < 3:
             raise ValueError("a bug")
 
-    timers = Timers(expire)
+    timers.on_expired = expire
     failures: list[object] = []
     timers.loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
     timers.table.arm(A, 1_000)

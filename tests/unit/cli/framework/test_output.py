@@ -1,5 +1,6 @@
 """Output that cannot be written or encoded: one line and an exit status, never a traceback."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -86,7 +87,7 @@ def test_letters_that_the_output_lacks() -> None:
 
 
 PAIRS = """
-from groupkeeper.cli.framework.output import dismiss, complain_and_say, flush
+from groupkeeper.cli.framework.output import complain_and_say, flush
 def pairs():
     yield "note 1\\n", "row 1\\n"
     yield "note 2\\n", "row 2\\n"
@@ -110,7 +111,7 @@ def test_notes_and_rows_for_different_places() -> None:
 
 HALF_MADE = """
 import sys
-from groupkeeper.cli.framework.output import dismiss, written
+from groupkeeper.cli.framework.output import written
 
 
 class Half:
@@ -138,6 +139,8 @@ def test_what_an_interrupt_left_half_made_goes_silently() -> None:
 
 def test_what_an_interrupt_left_half_made_is_not_told(recwarn: pytest.WarningsRecorder) -> None:
     """Also where another failure, whose frames have it, was on its way."""
+    gc.collect()  # what tests before this one left
+    recwarn.clear()
 
     async def never() -> None: ...
 
