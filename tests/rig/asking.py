@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.rig.judges.trends import Trends, Watch
 
 BIN = Path(sys.executable).parent
-TIMEOUT_S = 600
+TIMEOUT_S = 480
 """Of a command; the longest, a snapshot beside the traffic, needs 100 where nothing else works."""
 
 
