@@ -130,9 +130,11 @@ class Refreshed:
             "commits": self.new(COMMITS), "group_records": self.new(GROUP_RECORDS),
             "last_commits": self.then(LAST_COMMITS), "last_records": self.then(LAST_RECORDS),
         }  # fmt: skip
-        told: DataFrame | pa.RecordBatchReader = of_frames(CAUSES_OF, self._spark, given)
+        told: DataFrame | pa.RecordBatchReader
         if self.is_little:
             told = of_rows(CAUSES_OF, {name: rows.toArrow() for name, rows in given.items()})
+        else:
+            told = of_frames(CAUSES_OF, self._spark, given)
         self.causes.append(self._frame(told).select("cluster", "log_offset", "removed_by"))
 
     def _empty(self, table: Table) -> DataFrame:

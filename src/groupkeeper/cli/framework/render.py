@@ -381,14 +381,19 @@ def remark_text(remark: str) -> str:
 
 def problem_text(problem: Problem, *, has_colour: bool = False) -> str:
     """A line of standard error."""
+    error = f"\x1b[{RED}merror:\x1b[0m" if has_colour else "error:"
+    return f"{error} {explained(problem)}\n"
+
+
+def explained(problem: Problem) -> str:
+    """What did not work, of what, and the error's name."""
     # Kafka's own texts often name the group already, and so does that it does not exist.
     named = (f"Group {problem.group} ", f"there is no group {problem.group}")
     place = "" if problem.message.startswith(named) else _place(problem)
-    error = f"\x1b[{RED}merror:\x1b[0m" if has_colour else "error:"
     acl = f"; missing ACL: {problem.acl}" if problem.acl else ""
     text = printable(problem.message.removesuffix(".") + acl)
     cluster = "" if problem.cluster is None else f"cluster {problem.cluster}: "
-    return f"{error} {printable(cluster + (f'{place}: ' if place else ''))}{text} ({problem.error})\n"
+    return f"{printable(cluster + (f'{place}: ' if place else ''))}{text} ({problem.error})"
 
 
 def _place(problem: Problem) -> str:

@@ -9,7 +9,7 @@ from argparse import Namespace
 from contextlib import suppress
 
 from groupkeeper.cli.framework.clusters import Cluster
-from groupkeeper.cli.framework.context_files import ContextProblem, masked, names, path_of, read
+from groupkeeper.cli.framework.context_files import Context, ContextProblem, masked, names, path_of, read
 from groupkeeper.shell import Way, way_of_servers
 
 _CLUSTER = ("--bootstrap-server", "--context", "--command-config")
@@ -38,9 +38,10 @@ def way_of(options: Namespace, cluster: Cluster) -> Way:
     if cluster.context is None:
         return way_of_servers(cluster.bootstrap_server, config, more)
     own = ("--command-config", config) if config else ()
-    return Way(
-        ("--context", cluster.context, *own, *more), cluster.bootstrap_server, config or _config_of(cluster.context)
-    )
+    if not config:
+        with suppress(ContextProblem):
+            config = _config_of(read(cluster.context))
+    return Way(("--context", cluster.context, *own, *more), cluster.bootstrap_server, config)
 
 
 def ways_of_contexts() -> dict[str, Way]:
@@ -48,17 +49,14 @@ def ways_of_contexts() -> dict[str, Way]:
     found = {}
     for name in names():
         with suppress(ContextProblem):
-            found[name] = Way(("--context", name), read(name).bootstrap_server, _config_of(name))
+            there = read(name)
+            found[name] = Way(("--context", name), there.bootstrap_server, _config_of(there))
     return found
 
 
-def _config_of(context: str) -> str:
+def _config_of(context: Context) -> str:
     """The file with the properties of a context, for tools that know no contexts; "" where it has none."""
-    try:
-        there = read(context)
-    except ContextProblem:
-        return ""
-    return str(path_of(context)) if there.properties else there.command_config or ""
+    return str(path_of(context.name)) if context.properties else context.command_config or ""
 
 
 def as_typed(options: Namespace, name: str) -> list[str]:

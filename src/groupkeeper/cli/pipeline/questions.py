@@ -101,7 +101,7 @@ def _is_wanted(group: str, patterns: list[str]) -> bool:
 
 def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summary, screen: Screen) -> None:
     """Raises SourceError for a file that cannot be written."""
-    from groupkeeper.cli.framework.render import problem_text
+    from groupkeeper.cli.framework.render import explained
     from groupkeeper.operations.plans import document
     from groupkeeper.operations.plans.telling import trouble_problem
     from groupkeeper.pipeline.errors import SourceError
@@ -124,8 +124,7 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
         if options.save:
             made = asyncio.run(_made(source, then, options))
             for trouble in made.troubles:
-                told = problem_text(trouble_problem(trouble)).removeprefix("error: ").rstrip()
-                summary.problems.append(Problem(None, told))
+                summary.problems.append(Problem(None, explained(trouble_problem(trouble))))
                 screen.problem(summary.problems[-1])
             _write(options.save, "".join(document.write(made.plan)))
             where = ["--context", *options.contexts] if options.contexts else []

@@ -93,15 +93,15 @@ def append(
     with output.lock:
         known = output.ledger.next_offsets
         new = _of_tasks(output, decoded, known) if isinstance(decoded, Aside) else _of_frame(output, decoded, known)
+        others = _group_records(new)
         staged: list[Staged] = []
         if new.counts.commits or not output.ledger.files(COMMITS.name):
             staged += [new.commits] if new.commits.files else []
             if new.counts.tombstones:
-                staged.append(output.stage(_tombstones(output, new, retentions), COMMITS))
+                staged.append(output.stage(_tombstones(output, new, others, retentions), COMMITS))
             staged += [] if staged else [_empty(output, COMMITS)]
         if new.counts.others:
-            others = group_records(new.rest) if new.near is None else of_rows(GROUP_RECORDS_OF, {"decoded": new.near})
-            staged.append(output.stage(others, GROUP_RECORDS))
+            staged.append(output.stage(others.to_reader() if isinstance(others, pa.Table) else others, GROUP_RECORDS))
         elif not output.ledger.files(GROUP_RECORDS.name):
             staged.append(_empty(output, GROUP_RECORDS))
         _check_count(output, staged, new.counts)
@@ -152,9 +152,20 @@ def _of_frame(output: Output, decoded: DataFrame, known: NextOffsets) -> _New:
     return _New(kept, whole.where(f"is_tombstone OR NOT ({IS_COMMIT})"), counts, ends, [staged])
 
 
-def _tombstones(output: Output, new: _New, retentions: Retentions) -> DataFrame | pa.RecordBatchReader:
-    """The new tombstones; why offsets were removed follows from what was there before. In this process where that is
-    little.
+def _group_records(new: _New) -> DataFrame | pa.Table:
+    """The new rows of tables.GROUP_RECORDS, in this process where they are near."""
+    if new.near is None:
+        return group_records(new.rest)
+    if not new.counts.others:
+        return GROUP_RECORDS.arrow.empty_table()
+    return of_rows(GROUP_RECORDS_OF, {"decoded": new.near}).read_all()
+
+
+def _tombstones(
+    output: Output, new: _New, others: DataFrame | pa.Table, retentions: Retentions
+) -> DataFrame | pa.RecordBatchReader:
+    """The new tombstones; why offsets were removed follows from what was there before, and from the `others` that came
+    with them. In this process where that is little.
     """
     kept = kept_for(retentions)
     if new.near is not None and new.counts.commits <= LITTLE:
@@ -165,9 +176,8 @@ def _tombstones(output: Output, new: _New, retentions: Retentions) -> DataFrame 
         known = {name: rows for name, rows in past.items() if rows is not None}
         if len(known) == len(past):
             gone = of_rows(COMMITS_OF, {"decoded": new.near}).read_all()
-            records = of_rows(GROUP_RECORDS_OF, {"decoded": new.near}).read_all()
             return of_rows(CAUSES_OF, {
-                "commits": together(output.rows(new.commits), gone), "group_records": records, "kept_for": kept, **known
+                "commits": together(output.rows(new.commits), gone), "group_records": others, "kept_for": kept, **known
             })  # fmt: skip
     frames = {
         "commits": output.frame(new.commits).unionByName(commits(new.rest)),

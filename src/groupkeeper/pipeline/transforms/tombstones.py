@@ -16,6 +16,8 @@ _SLACK_MS = 60_000
 """What a check itself may take, and what the clocks of two coordinators may differ by."""
 _GROUP = "cluster, group_id"
 _NAMES = ", ".join(COMMITS.names)
+_PLACE = "cluster, group_id, log_offset"
+_OTHERS = [name for name in COMMITS.names if name not in ("cluster", "group_id", "log_offset")]
 _JUDGED = ", ".join(name for name in COMMITS.names if name != "removed_by")
 
 _KEPT = Table(
@@ -45,8 +47,8 @@ def _timeline(words: Words) -> str:
         "since": words.time_of("state_timestamp_ms"),
         "topics": words.mapped("members", lambda one: f"{one}.subscribed_topics"),
     })  # fmt: skip
-    absent = ", ".join(f"NULL AS {name}" for name in COMMITS.names if name not in ("cluster", "group_id", "log_offset"))
-    names = ", ".join(name for name in COMMITS.names if name not in ("cluster", "group_id", "log_offset"))
+    absent = ", ".join(f"NULL AS {name}" for name in _OTHERS)
+    change = f"{_PLACE}, log_time, record_name, protocol_type, state_timestamp_ms, members"
     return f"""
 touched AS (SELECT DISTINCT {_GROUP} FROM {words.of("commits")} WHERE is_tombstone),
 whole AS (
@@ -58,17 +60,14 @@ steps AS (
     FROM whole JOIN touched USING ({_GROUP})
 ),
 records AS (
-    SELECT {_GROUP}, log_offset, log_time, record_name, protocol_type, state_timestamp_ms, members
-    FROM {words.of("group_records")} WHERE group_id IS NOT NULL
-    UNION ALL
-    SELECT {_GROUP}, log_offset, log_time, record_name, protocol_type, state_timestamp_ms, members
-    FROM {words.of("last_records")} WHERE group_id IS NOT NULL
+    SELECT {change} FROM {words.of("group_records")} WHERE group_id IS NOT NULL
+    UNION ALL SELECT {change} FROM {words.of("last_records")} WHERE group_id IS NOT NULL
 ),
 timeline AS (
-    SELECT {_GROUP}, log_offset, {names}, last, NULL AS changed, NULL AS roster
+    SELECT {_PLACE}, {", ".join(_OTHERS)}, last, NULL AS changed, NULL AS roster
     FROM steps WHERE is_new AND is_tombstone
     UNION ALL
-    SELECT {_GROUP}, log_offset, {absent}, NULL AS last, log_time AS changed,
+    SELECT {_PLACE}, {absent}, NULL AS last, log_time AS changed,
         CASE WHEN record_name = 'GroupMetadata' THEN {roster} END AS roster
     FROM records JOIN touched USING ({_GROUP})
 )"""
