@@ -424,4 +424,4 @@ def spoilt(truth: Truth, answer: Answer, rng: random.Random) -> Iterable[Answer]
 
 
 RESTING = ("lag", "commits", "current_offsets", "rewinds", "rates", "group_events", "groups", "stale", "status",
-           "freshness")  # fmt: skip
+           "freshness", "share_offsets")  # fmt: skip

@@ -93,6 +93,8 @@ def _statuses_in_the_log(truth: Truth, answer: Answer, lag: Row, committed: list
         return {"ok"}
     if lag["lag_ms"] is None:
         return {"unknown"} if lag["problem"] else {"a reason why the age is unknown"}
+    if lag["committed_lag_ms"] == 0 and lag["last_stable_offset"] == lag["log_end_offset"]:
+        return {"ok"}  # what is left was aborted
     key: Key = _key(lag)
     at_ms = ns_of(lag["measured_time"]) // MS
     commits = [one for one in truth.commits[key] if one.offset >= 0 and one.began < answer.asked]

@@ -11,7 +11,7 @@ from tests.spark.transforms.traces import Trace, at, seconds_of
 
 from groupkeeper.pipeline.present.edges import edges
 from groupkeeper.pipeline.present.sql import empty
-from groupkeeper.pipeline.tables import EDGES, MEMBERS, TOPICS, Table
+from groupkeeper.pipeline.tables import EDGES, FRESHNESS, MEMBERS, TOPICS, Table
 from groupkeeper.pipeline.transforms.spans import spans
 
 Found = dict[tuple[str, str, str | None], tuple[float | None, float | None]]
@@ -31,9 +31,15 @@ MEMBERS_NOW = rows(
 )
 TOPICS_NOW = rows(
     TOPICS,
-    {"topic": "by id", "topic_id": "id-1", "measured_time": at(99)},
-    {"topic": "t", "measured_time": at(100)},
+    {"topic": "by id", "topic_id": "id-1", "measured_time": at(40)},
+    {"topic": "t", "measured_time": at(40)},
     {"topic": "other", "topic_id": "id-1", "measured_time": at(98), "cluster": "d"},
+)
+FRESHNESS_NOW = rows(
+    FRESHNESS,
+    {"log_partition": 0, "measured_time": at(100)},
+    {"log_partition": 1},
+    {"log_partition": 0, "measured_time": at(200), "cluster": "d"},
 )
 
 
@@ -62,7 +68,8 @@ def made(spark: SparkSession, cuts: Sequence[Sequence[Trace]]) -> Found:
             commits.commit_rows += trace.commit_rows
             records.group_rows += trace.group_rows
         own = records.group_records(spark) if records.group_rows else None
-        known = edges(spans(commits.commits(spark), own).toArrow(), MEMBERS_NOW, TOPICS_NOW, known).read_all()
+        new = spans(commits.commits(spark), own).toArrow()
+        known = edges(new, MEMBERS_NOW, TOPICS_NOW, FRESHNESS_NOW, known).read_all()
     return {
         (row["group_id"], row["topic"], row["client_id"]): (seconds_of(row["first_time"]), seconds_of(row["last_time"]))
         for row in known.to_pylist()

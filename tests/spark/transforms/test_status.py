@@ -73,6 +73,12 @@ def slow_topics(cases: Cases) -> None:
     ):
         cases.reads(name, last, HOUR, per_commit=1)
         cases.asked(now, 5, end, waits_s, last, wanted)
+    for name, stable, wanted in (
+        ("slow topic, aborted records only", 9, ("ok", None)),
+        ("slow topic, records of an open transaction", 5, ("stopped", last)),
+    ):
+        cases.reads(name, last, HOUR, per_commit=1)
+        cases.asked(now, 5, 9, 3 * HOUR, last, wanted, committed_lag_ms=0, last_stable_offset=stable)
 
 
 def commit_intervals(cases: Cases) -> None:

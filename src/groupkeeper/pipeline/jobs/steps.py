@@ -295,7 +295,8 @@ def _groups(tables: Sources, given: Given) -> pa.RecordBatchReader:
 
 def _edges(tables: Sources, _: Given) -> pa.RecordBatchReader:
     seen = _rows(_asked(tables, SPANS_OF, new=(COMMITS, GROUP_RECORDS)))
-    return edges(seen, tables.rows_now(MEMBERS), tables.rows_now(TOPICS), tables.rows_then(EDGES))
+    now = tables.rows_now
+    return edges(seen, now(MEMBERS), now(TOPICS), now(FRESHNESS), tables.rows_then(EDGES))
 
 
 def _owners(tables: Sources, given: Given) -> pa.RecordBatchReader:

@@ -26,7 +26,7 @@ there AS (
     FROM assigned LEFT JOIN ids ON ids.cluster = assigned.cluster AND ids.topic_id = own.topic_id
 ),
 instants AS (
-    SELECT cluster, max(measured_time) AS time FROM topics GROUP BY cluster
+    SELECT cluster, max(measured_time) AS time FROM freshness GROUP BY cluster
 ),
 seen AS (
     SELECT * FROM known
@@ -42,9 +42,10 @@ GROUP BY cluster, group_id, topic, client_id
 """
 
 
-def edges(new: Rows, members: Rows, topics: Rows, known: Rows) -> pa.RecordBatchReader:
+def edges(new: Rows, members: Rows, topics: Rows, freshness: Rows, known: Rows) -> pa.RecordBatchReader:
     """Of those that the `new` history shows (transforms.spans) and those that were `known`, both rows of tables.EDGES.
-    Current members (tables.MEMBERS) are seen at the instant in tables.TOPICS, which also gives the names of topics by
-    id.
+    Current members (tables.MEMBERS) are seen at the instant in tables.FRESHNESS; tables.TOPICS gives the names of
+    topics by id.
     """
-    return made(EDGES, _EDGES, {"new": new, "members": members, "topics": topics, "known": known})
+    given = {"new": new, "members": members, "topics": topics, "freshness": freshness, "known": known}
+    return made(EDGES, _EDGES, given)

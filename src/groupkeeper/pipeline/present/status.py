@@ -64,6 +64,7 @@ asked AS (
             ELSE least(greatest(coalesce(commits_in, 0), $patience_ms), $most_patience_ms) END AS commit_patience,
         CASE WHEN is_empty THEN $empty_patience_ms
             ELSE least(greatest(commit_patience, moves_in), $most_patience_ms) END AS move_patience,
+        coalesce(committed_lag_ms = 0 AND last_stable_offset = log_end_offset, false) AS is_aborted,
         ms_between(commit_time, measured_time) AS since_commit,
         least(lag_ms, since_commit) AS quiet_ms,
         least(lag_ms, ms_between(coalesce(moved_time, first_time, commit_time), measured_time)) AS stuck_ms
@@ -83,7 +84,7 @@ verdicts AS (
             AND coalesce(members > 0 OR since_commit < $look_back_ms, false) THEN 'losing'
         WHEN lag = 0 THEN 'ok'
         WHEN lag_ms IS NULL THEN 'unknown'
-        WHEN lag_ms = 0 THEN 'ok'
+        WHEN lag_ms = 0 OR is_aborted THEN 'ok'
         WHEN quiet_ms >= commit_patience THEN 'stopped'
         WHEN stuck_ms >= move_patience THEN 'stalled'
         WHEN committed_offset < had_been THEN 'rewound'
@@ -106,6 +107,7 @@ judged AS (
         WHEN lag = 0 THEN 'nothing to read'
         WHEN lag_ms IS NULL THEN concat_ws(': ', 'there are records to read, of unknown age', problem)
         WHEN lag_ms = 0 THEN 'no record waits: what is left is new, or markers only'
+        WHEN is_aborted THEN 'no record waits: what is left was aborted'
         WHEN status = 'stopped' THEN waits || ', and nothing was committed for ' || shown(quiet_ms) || no_members
         WHEN status = 'stalled' THEN waits || ', and commits are of the same offset for ' || shown(stuck_ms)
         WHEN status = 'rewound' THEN 'it had been at offset ' || had_been || ', and is at ' || committed_offset
@@ -154,6 +156,8 @@ def status(
     losing: records were deleted before it read them · stopped: a record waits, and nothing was committed for as long ·
     stalled: commits come, but of the same offset · rewound: behind where it had been, and on the way · lagging: the
     oldest record to read is old, and progress is made · unstable, of the group as a whole: it rebalances too often.
+    Aborted records are no records to read: a consumer of committed ones need not commit an offset behind them. Those of
+    an open transaction are, as it may be committed.
 
     Times of commits are the coordinator's, a record's is its producer's or broker's, the measurement's is this
     machine's: they are compared as they are, so that a clock which is off by a minute moves the limits by a minute.

@@ -13,6 +13,7 @@ from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.lag_lines import Key, Window
 from groupkeeper.pipeline.report.model import STATUSES, Details, Event, Group, LagLine, Member, Partition
 from groupkeeper.pipeline.report.opened import Opened
+from groupkeeper.pipeline.report.shares import Share, partitions
 from groupkeeper.pipeline.tables import GROUP_EVENTS, LAG, MEMBERS, RATES, STATUS
 
 __all__ = ["read_details"]
@@ -38,17 +39,21 @@ _COUNTED = {"offset_expirations": "offsets expired", "offset_deletions": "offset
 
 
 def read_details(
-    opened: Opened, groups: Sequence[Group], lines: Mapping[Key, LagLine], window: Window | None
+    opened: Opened,
+    groups: Sequence[Group],
+    shares: Mapping[Key, Share],
+    lines: Mapping[Key, LagLine],
+    window: Window | None,
 ) -> dict[Key, Details]:
     """Of all groups."""
-    partitions = _partitions(opened)
+    places_of = _partitions(opened) | {key: partitions(own) for key, own in shares.items()}
     members = _members(opened)
     events = _events(opened, window)
     begin, minutes, commits = _commits(opened, window)
     found, left = {}, _MOST_IN_ALL
     for group in groups:
         key = (group.cluster, group.group_id)
-        places, people = partitions.pop(key, []), members.get(key, [])
+        places, people = places_of.pop(key, []), members.get(key, [])
         most = min(_MOST_PARTITIONS, left)
         left -= min(most, len(places))
         happened = _folded(events.get(key, []))

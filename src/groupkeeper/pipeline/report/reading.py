@@ -19,6 +19,7 @@ from groupkeeper.pipeline.report.details import read_details
 from groupkeeper.pipeline.report.lag_lines import Key, Window, lag_lines, measured_lines
 from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Finding, Group, Report, Rewind, Stale
 from groupkeeper.pipeline.report.opened import Opened
+from groupkeeper.pipeline.report.shares import Share, read_shares, sums, verdict
 from groupkeeper.pipeline.tables import (
     COMMITS,
     GROUPS,
@@ -42,6 +43,9 @@ _BIN_MINUTES = (1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1440)
 _COUNTED = ("offset_commits", "completed_rebalances", "offset_expirations", "offset_deletions")
 _TRENDS = ("cluster", "group_id", "topic", "partition", "lag", "lag_ms", "produced_per_s", "consumed_per_s", "trend",
            "catch_up_ms", "retention_margin_ms", "measured_time")  # fmt: skip
+
+_IS_READABLE = (pc.field("lag") > 0) & (pc.field("committed_lag_ms").is_null() | (pc.field("committed_lag_ms") > 0))
+"""Not where what is left was aborted, or is of an open transaction, which is told as such."""
 
 _Number = TypeVar("_Number", int, float)
 
@@ -91,24 +95,25 @@ class _Reader:
         window = self._window(latest, hours)
         rebalances = self._rebalances(window)
         rates = self._rates(window)
-        groups = self._groups(lags, rebalances, measured)
+        shares = read_shares(self._opened)
+        groups = self._groups(lags, shares, rebalances, measured)
         rewinds = self._rewinds(window)
         stale = self._stale()
         shown = _shown(stale, {(each.cluster, each.group_id) for each in groups if each.status == "losing"})
         lines = {} if window is None else measured_lines(self._opened, groups, window)
-        chosen = [each for each in groups if each.lag][:top]
+        chosen = [each for each in groups if each.lag and (each.cluster, each.group_id) in lags][:top]
         return Report(
             self._directory, latest, window.since if window else None, window.until if window else None, hours, top,
             _clusters(groups, rates, rewinds, shown), groups, _activity(rates, window),
             () if window is None else lag_lines(self._opened, chosen, window, lines),
             rewinds, shown, self._opened.missing, self._opened.refresh,
-            self._findings(groups, stale, shown, rebalances), read_details(self._opened, groups, lines, window),
+            self._findings(groups, stale, shown, rebalances), read_details(self._opened, groups, shares, lines, window),
         )  # fmt: skip
 
     def _findings(
         self, groups: Sequence[Group], stale: Sequence[Stale], shown: Sequence[Stale], rebalances: Any
     ) -> tuple[Finding, ...]:
-        lags = self._opened.table(LAG, _TRENDS, pc.field("lag") > 0).to_pylist()
+        lags = self._opened.table(LAG, _TRENDS, _IS_READABLE).to_pylist()
         judged = self._opened.table(STATUS, wanted=pc.field("topic").is_valid()).to_pylist()
         retention = self._opened.table(LOG_OFFSETS, ["cluster", "topic", "retention_ms"]).to_pylist()
         gone = [each for each in stale if each.reason == "below_log_start"]
@@ -162,23 +167,29 @@ class _Reader:
         return self._opened.table(RATES, columns, wanted)
 
     def _groups(
-        self, lags: Mapping[Key, Mapping[str, Any]], rates: Any, measured: Mapping[str, datetime]
+        self,
+        lags: Mapping[Key, Mapping[str, Any]],
+        shares: Mapping[Key, Share],
+        rates: Any,
+        measured: Mapping[str, datetime],
     ) -> tuple[Group, ...]:
         summed = rates.group_by(["cluster", "group_id"]).aggregate([("completed_rebalances", "sum")]).to_pylist()
         rebalances = {(row["cluster"], row["group_id"]): row["completed_rebalances_sum"] for row in summed}
         judged = self._opened.table(STATUS, wanted=pc.field("topic").is_null()).to_pylist()
         verdicts = {(row["cluster"], row["group_id"]): row for row in judged}
+        verdicts |= {key: verdict(own) for key, own in shares.items()}
+        lags = {**lags, **{key: sums(own) for key, own in shares.items()}}
         known = {(row["cluster"], row["group_id"]): row for row in self._opened.table(GROUPS).to_pylist()}
         found = []
         for key in dict.fromkeys([*known, *verdicts, *lags]):
-            group, verdict, lag = known.get(key, {}), verdicts.get(key, {}), lags.get(key, {})
+            group, judgement, lag = known.get(key, {}), verdicts.get(key, {}), lags.get(key, {})
             partitions = max(group.get("partitions") or 0, lag.get("cluster_count") or 0)
-            status, rule = _verdict(verdict, group.get("group_type"), partitions)
+            status, rule = _verdict(judgement, group.get("group_type"), partitions)
             found.append(
                 Group(
                     key[0] or "", key[1] or "", group.get("group_type") or "", group.get("group_state") or "",
                     group.get("members") or 0, partitions, status if status in STATUSES else "unknown",
-                    rule, verdict.get("since_time"),
+                    rule, judgement.get("since_time"),
                     lag.get("lag_sum"), lag.get("lag_ms_max"), partitions - (lag.get("lag_count") or 0),
                     group.get("last_commit_time"), rebalances.get(key) or 0,
                     measured.get(key[0]) if key in lags else None,
@@ -241,7 +252,7 @@ def _verdict(row: Mapping[str, Any], group_type: str | None, partitions: int) ->
     if partitions:
         return "unknown", ""
     if group_type == "share":
-        return "unknown", "what a share group has read is not in the offsets topic"
+        return "unknown", "what it has read is not known"
     return "ok", "no committed offsets"
 
 

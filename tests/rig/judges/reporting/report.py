@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 import json
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -97,6 +97,13 @@ def _figures(tables: Mapping[str, list[Row]], since: datetime) -> dict[str, Any]
         if row["topic"] is None and (row["cluster"], row["group_id"]) in groups:
             own = groups[row["cluster"], row["group_id"]]
             own |= {name: row[name] for name in ("status", "rule", "lag", "lag_ms")}
+    shares: dict[tuple[str, str], list[int | None]] = defaultdict(list)
+    for row in tables["share_offsets"]:
+        shares[row["cluster"], row["group_id"]].append(row["lag"])
+    for key, lags in shares.items():
+        if key in groups:
+            known = [lag for lag in lags if lag is not None]
+            groups[key] |= {"lag": sum(known) if known else None, "partitions": len(lags)}
     clusters: dict[str, dict[str, Any]] = {}
     for name in {cluster for cluster, _ in groups}:
         own_groups = [one for (cluster, _), one in groups.items() if cluster == name]

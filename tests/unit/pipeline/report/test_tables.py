@@ -87,6 +87,47 @@ def test_a_group_that_loses_records_is_in_front_and_not_among_the_stale_ones(tmp
     }  # fmt: skip
 
 
+def test_share_groups_have_what_their_state_says(tmp_path: Path) -> None:
+    rows = fleet(3)
+    place = {"cluster": "east", "topic": "jobs", "done_ahead": 0, "rejected": 0, "to_redeliver": 0}
+    rows["share_offsets"] = [
+        {**place, "group_id": "busy", "partition": 0, "start_offset": 5, "log_end_offset": 9, "lag": 4, "rejected": 1},
+        {**place, "group_id": "busy", "partition": 1, "log_end_offset": 7},
+        {**place, "group_id": "done", "partition": 0, "start_offset": 9, "log_end_offset": 9, "lag": 0},
+    ]
+    rows["groups"] += [
+        {"cluster": "east", "group_id": name, "group_type": "share", "group_state": "Stable", "members": 1,
+         "partitions": 0}
+        for name in ("busy", "done", "new")
+    ]  # fmt: skip
+    report = read_report(str(write(tmp_path / "t", rows)), hours=24, top=10)
+    found = {each.group_id: each for each in report.groups}
+    assert [(each.status, each.lag, each.partitions, each.unknown) for each in map(found.get, ("busy", "done", "new"))
+            if each is not None] == [("unknown", 4, 2, 1), ("ok", 0, 1, 0), ("unknown", None, 0, 0)]  # fmt: skip
+    assert found["busy"].rule == (
+        "4 records to read, which wait for a time that is not measured for share groups; 1 record rejected, or "
+        "delivered too often; no member has read 1 partition"
+    )
+    places = report.details["east", "busy"].partitions
+    assert [(each.partition, each.committed_offset, each.lag, each.problem) for each in places] == [
+        (0, 5, 4, ""), (1, None, None, "no member has read it")
+    ]  # fmt: skip
+    assert all(each.group_id not in found or each.group_id not in ("busy", "done") for each in report.lag_lines)
+
+
+def test_what_was_aborted_or_is_in_a_transaction_is_not_going_to_be_lost(tmp_path: Path) -> None:
+    rows = fleet(20)
+    soon = {"retention_margin_ms": 1000, "trend": "steady", "produced_per_s": 0.0, "consumed_per_s": 0.0}
+    waiting = [row for row in rows["lag"] if row["lag"]]
+    for number, row in enumerate(waiting):
+        row.update(soon, committed_lag_ms=(None, 5, 0)[number % 3])
+    found = read_report(str(write(tmp_path / "t", rows)), hours=24, top=10).findings
+    told = {(each.group_id, each.place) for each in found if each.kind == "losing" and each.unit == "ms left"}
+    assert told
+    assert told <= {(row["group_id"], f"{row['topic']}-{row['partition']}")
+                    for row in waiting if row["committed_lag_ms"] != 0}  # fmt: skip
+
+
 def test_json_has_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tables = str(write(tmp_path / "t", fleet(10)))
     file = tmp_path / "page.html"

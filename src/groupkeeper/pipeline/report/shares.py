@@ -1,0 +1,67 @@
+"""Share groups in the report: how far they are is in tables.SHARE_OFFSETS, not in tables.LAG."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from groupkeeper.pipeline.report import words
+from groupkeeper.pipeline.report.lag_lines import Key
+from groupkeeper.pipeline.report.model import Partition
+from groupkeeper.pipeline.report.opened import Opened
+from groupkeeper.pipeline.tables import SHARE_OFFSETS
+
+__all__ = ["Share", "partitions", "read_shares", "sums", "verdict"]
+
+Share = Sequence[Mapping[str, Any]]
+"""The rows of a share group."""
+_COLUMNS = (
+    "cluster", "group_id", "topic", "partition", "start_offset", "log_end_offset", "lag", "rejected", "to_redeliver",
+    "write_time",
+)  # fmt: skip
+
+
+def read_shares(opened: Opened) -> dict[Key, Share]:
+    """By the group."""
+    found: dict[Key, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in opened.table(SHARE_OFFSETS, _COLUMNS).to_pylist():
+        found[row["cluster"], row["group_id"]].append(row)
+    return dict(found)
+
+
+def sums(share: Share) -> dict[str, Any]:
+    """As tables.LAG is summed up for other groups; how long records wait is not measured."""
+    known = [row["lag"] for row in share if row["lag"] is not None]
+    return {"lag_sum": sum(known) if known else None, "lag_count": len(known), "cluster_count": len(share)}
+
+
+def verdict(share: Share) -> dict[str, Any]:
+    """`status` and `rule` as in tables.STATUS."""
+    if all(row["lag"] == 0 for row in share):
+        return {"status": "ok", "rule": "nothing to read"}
+    return {"status": "unknown", "rule": "; ".join(_parts(share))}
+
+
+def _parts(share: Share) -> Iterator[str]:
+    if left := sum(row["lag"] or 0 for row in share):
+        yield f"{words.counted(left, 'record')} to read, which wait for a time that is not measured for share groups"
+    if again := sum(row["to_redeliver"] or 0 for row in share):
+        yield f"{again:,} of them will be delivered again"
+    if rejected := sum(row["rejected"] or 0 for row in share):
+        yield f"{words.counted(rejected, 'record')} rejected, or delivered too often"
+    if unread := sum(row["lag"] is None for row in share):
+        yield f"no member has read {words.counted(unread, 'partition')}"
+
+
+def partitions(share: Share) -> list[Partition]:
+    """For its section, those with the most to read first."""
+    found = [
+        Partition(
+            row["topic"] or "", row["partition"] or 0, "ok" if row["lag"] == 0 else "unknown", row["start_offset"],
+            row["log_end_offset"], row["lag"], None, None, None, None, None, row["write_time"],
+            "no member has read it" if row["lag"] is None else "",
+        )
+        for row in share
+    ]  # fmt: skip
+    return sorted(found, key=lambda each: (-(each.lag or 0), each.topic, each.partition))
