@@ -74,7 +74,9 @@ stands there, when it ends beyond the log, if that is still the log of the time 
 they are: a clock that is off by a minute makes ages wrong by a minute. An age is never below 0.
 
 **Status**, at the time of the measurement. How long the oldest record to read has waited decides, together with how
-long the group has not committed or not moved on, whichever is shorter:
+long the group has not committed or not moved on, whichever is shorter. Aborted records do not count: a consumer of
+committed records need not commit an offset behind them. Those of an open transaction do, where nothing before them
+waits.
 
 | status | rule |
 |---|---|

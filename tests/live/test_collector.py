@@ -19,7 +19,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.live import collector as live_collector
 from groupkeeper.live.history import BOUNDS, History
-from groupkeeper.live.model import ClusterSnapshot, GroupView, Scope
+from groupkeeper.live.model import ClusterSnapshot, GroupView, Scope, WaitSum
 from groupkeeper.live.polling import Wanted
 from groupkeeper.operations import lag
 from groupkeeper.operations.selection import Choice, Names
@@ -72,7 +72,7 @@ async def test_lag_is_counted_and_timed_by_the_records(servers: str) -> None:
     billing, audit, search = (snapshot.groups[name] for name in ("billing", "audit", "search"))
     assert age_ms(billing, snapshot, ORDERS[3]) == 0
     assert age_ms(search, snapshot, ORDERS[0]) == 0
-    assert audit.wait == (0, 0, 0, None)
+    assert audit.wait == WaitSum(0)
     assert billing.wait.margin_ms == ORDERS[3] + 10 * HOUR_MS - snapshot.measured_ms
     assert search.wait.margin_ms == ORDERS[0] + 10 * HOUR_MS - snapshot.measured_ms
     assert [(name, topic.lag.lag) for name, topic in billing.topics.items()] == [("orders", 5), ("payments", 0)]
@@ -85,8 +85,8 @@ async def test_without_reading_records_times_lie_between_looks(servers: str) -> 
     async with Admin(servers) as admin:
         await commit(admin, "poller", "payments", 0)
         watching = collector(servers, Wanted(reads_records=False))
-        assert (await watching.poll()).groups["search"].wait == (None, 0, 1, None)
-        assert (await watching.poll()).groups["poller"].wait == (0, 0, 0, None)
+        assert (await watching.poll()).groups["search"].wait == WaitSum(None, unknown=1)
+        assert (await watching.poll()).groups["poller"].wait == WaitSum(0)
         began = time.time_ns() // 1_000_000
         send(producer_of(servers), "payments", [began - 7 * HOUR_MS])  # the record's own time is not looked at
         snapshot = await watching.poll()
@@ -132,7 +132,7 @@ async def test_a_topic_whose_records_may_not_be_read_has_its_lag_all_the_same(
     authorizer.allow(Operation.DESCRIBE, ResourceType.TOPIC, "orders")
     snapshot = await found(servers)
     search = snapshot.groups["search"]
-    assert (search.lag.lag, search.wait) == (8, (None, 0, 1, None))
+    assert (search.lag.lag, search.wait) == (8, WaitSum(None, unknown=1))
     assert [str(problem.acl) for problem in search.problems] == [
         "READ on topic orders",
         "DESCRIBE_CONFIGS on topic orders",

@@ -16,13 +16,15 @@ class Wait(NamedTuple):
     ``lag_ms``: by the record's own time, never negative; 0: no record waits; None: not known. ``is_estimated``: it is
     interpolated between the log ends of earlier polls. ``margin_ms``: until the topic's ``retention.ms`` lets the
     record be removed, negative when it is overdue; None: nothing waits, or the topic has no time retention, or
-    (``is_margin_known`` False) it isn't known.
+    (``is_margin_known`` False) it isn't known. ``readable_ms``: as ``lag_ms``, of the oldest record that was not
+    aborted; None: that record is the oldest.
     """
 
     lag_ms: int | None
     is_estimated: bool = False
     margin_ms: int | None = None
     is_margin_known: bool = True
+    readable_ms: int | None = None
 
 
 class WaitSum(NamedTuple):
@@ -30,12 +32,14 @@ class WaitSum(NamedTuple):
 
     ``lag_ms``: a lower bound if some waits are unknown; None: all are unknown, or nothing waits in the partitions with
     known waits. ``estimated`` and ``unknown`` count partitions; those without a commit have no lag, and aren't counted.
+    ``readable_ms``: as ``lag_ms``, of records that were not aborted; None: it is ``lag_ms``.
     """
 
     lag_ms: int | None
     estimated: int = 0
     unknown: int = 0
     margin_ms: int | None = None
+    readable_ms: int | None = None
 
 
 class TopicView(NamedTuple):

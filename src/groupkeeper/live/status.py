@@ -43,13 +43,15 @@ def judge_status(group: GroupView, now_ms: int) -> Judged:
 def _status(group: GroupView, still_ms: int | None) -> Status:
     lag, wait = group.lag, group.wait
     is_left = group.members == 0 and still_ms is not None and still_ms >= _LEFT_MS
-    if (lag.lost or (wait.margin_ms is not None and wait.margin_ms < 0)) and not is_left:
+    waits_ms = wait.lag_ms if wait.readable_ms is None else wait.readable_ms
+    is_overdue = wait.margin_ms is not None and wait.margin_ms < 0 and waits_ms != 0
+    if (lag.lost or is_overdue) and not is_left:
         return Status.LOSING
-    if lag.lag and wait.lag_ms:
-        stood_ms = min(wait.lag_ms, still_ms or 0)
+    if lag.lag and waits_ms:
+        stood_ms = min(waits_ms, still_ms or 0)
         if stood_ms >= (_EMPTY_PATIENCE_MS if group.members == 0 else _PATIENCE_MS):
             return Status.STOPPED
-        if wait.lag_ms >= _LAGGING_MS:
+        if waits_ms >= _LAGGING_MS:
             return Status.LAGGING
     if (group.problems and lag.lag is None) or lag.is_least or (lag.lag and (wait.unknown or wait.lag_ms is None)):
         return Status.UNKNOWN

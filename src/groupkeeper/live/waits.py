@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Failure, FirstRecord, Position, TopicPartition
+from groupkeeper.client.admin.types import Failure, FirstRecord, OffsetSpec, Position, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.live.ends import EndsSeen
 from groupkeeper.live.model import Wait, WaitSum
@@ -20,6 +20,9 @@ from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed
 _READ_TOGETHER = 200
 _TRY_AGAIN_MS = 300_000
 """The interval between attempts to read refused topics, and between requests for settings."""
+
+_ABORTED_MS = 60_000
+"""A group whose next record has waited for less is judged well in any case: whether it was aborted is not asked."""
 
 NOTHING_WAITS = Wait(0)
 _UNKNOWN = Wait(None, is_margin_known=False)
@@ -36,6 +39,10 @@ class Waits:
         self._reads_records = reads_records
         self._ends = EndsSeen()
         self._records: dict[Position, FirstRecord] = {}
+        self._readable: dict[Position, FirstRecord] = {}
+        """Of those in transactions: the first that was committed."""
+        self._aborted_to: dict[Position, int] = {}
+        """From there to this end of the log all records were aborted."""
         self._read_ms: dict[TopicPartition, int] = {}
         self._refused: dict[str, tuple[int, Failure]] = {}  # by topic: since when
         self._retention = _Retention()
@@ -54,7 +61,9 @@ class Waits:
                 if position is not None:
                     wanted[position] = None
         self._ends.keep(places)
-        self._records = {position: found for position, found in self._records.items() if position in wanted}
+        for known in (self._records, self._readable, self._aborted_to):
+            for position in known.keys() - wanted.keys():
+                del known[position]
         self._read_ms = {place: ms for place, ms in self._read_ms.items() if place in places}
         topics = {position.topic for position in wanted}
         self._refused = {
@@ -70,6 +79,7 @@ class Waits:
                 with contextlib.suppress(ClientError, KafkaError):
                     if self._reads_records:
                         await self._read(admin, wanted, at_ms)
+                        await self._read_committed(admin, rows_by_group, at_ms)
 
     async def _read(self, admin: Admin, wanted: Iterable[Position], at_ms: int) -> None:
         missing = [each for each in wanted if each not in self._records and each.topic not in self._refused]
@@ -83,6 +93,35 @@ class Waits:
             for position, failure in read.failed.items():
                 if isinstance(failure, TopicAuthorizationFailed):
                     self._refused[position.topic] = (at_ms, failure)
+
+    async def _read_committed(self, admin: Admin, rows_by_group: Rows, at_ms: int) -> None:
+        """What a consumer of committed records has to read where the next record is of a transaction."""
+        ends: dict[Position, int] = {}
+        for row in _each(rows_by_group):
+            position, end = next_position(row), row.log_end_offset
+            record = None if position is None else self._records.get(position)
+            if position is None or end is None or record is None or position in self._readable:
+                continue
+            is_old = record.timestamp >= 0 and at_ms - record.timestamp >= _ABORTED_MS
+            if record.is_transactional and record.offset < end and is_old and self._aborted_to.get(position) != end:
+                ends[position] = end
+        if not ends:
+            return
+        read = await admin.first_records(ends, read_committed=True)
+        self._readable |= {position: record for position, record in read.done.items() if record is not None}
+        none = [position for position, record in read.done.items() if record is None]
+        latest = {TopicPartition(position.topic, position.partition): OffsetSpec.latest() for position in none}
+        stable = (await admin.list_offsets(latest, read_committed=True)).done if latest else {}
+        for position in none:
+            listed = stable.get(TopicPartition(position.topic, position.partition))
+            if listed is not None and listed.offset >= ends[position]:  # else a transaction is open
+                self._aborted_to[position] = ends[position]
+
+    def _readable_ms(self, position: Position, end: int, at_ms: int) -> int | None:
+        if self._aborted_to.get(position) == end:
+            return 0
+        record = self._readable.get(position)
+        return None if record is None or record.timestamp < 0 else max(0, at_ms - record.timestamp)
 
     def of(self, row: PartitionLag, at_ms: int) -> Wait:
         """The wait of a partition, as far as it is known by now."""
@@ -102,9 +141,10 @@ class Waits:
             is_estimated = True
         if written_ms is None:
             return _UNKNOWN
+        readable_ms = self._readable_ms(position, row.log_end_offset, at_ms)
         kept_ms = self._retention.of(row.topic)
         margin_ms = None if kept_ms is None or kept_ms == KEPT else written_ms + kept_ms - at_ms
-        return Wait(max(0, at_ms - written_ms), is_estimated, margin_ms, kept_ms is not None)
+        return Wait(max(0, at_ms - written_ms), is_estimated, margin_ms, kept_ms is not None, readable_ms)
 
     def refusals(self, topics: Iterable[str]) -> Iterator[tuple[str, Deed, Failure]]:
         """The topics with records or settings that may not be read, with the failure."""
@@ -125,6 +165,7 @@ def next_position(row: PartitionLag) -> Position | None:
 def longest(rows: Iterable[PartitionLag], waits: Iterable[Wait]) -> WaitSum:
     """The waits of several rows together."""
     known: int | None = None
+    readable: int | None = None
     margin: int | None = None
     estimated = unknown = 0
     for row, wait in zip(rows, waits, strict=True):
@@ -132,10 +173,12 @@ def longest(rows: Iterable[PartitionLag], waits: Iterable[Wait]) -> WaitSum:
             unknown += row.committed is not None or row.failure is not None
             continue
         known = wait.lag_ms if known is None else max(known, wait.lag_ms)
+        readable = max(readable or 0, wait.lag_ms if wait.readable_ms is None else wait.readable_ms)
         estimated += wait.is_estimated
         if wait.margin_ms is not None:
             margin = wait.margin_ms if margin is None else min(margin, wait.margin_ms)
-    return WaitSum(None if not known and unknown else known, estimated, unknown, margin)
+    lag_ms = None if not known and unknown else known
+    return WaitSum(lag_ms, estimated, unknown, margin, None if readable == known else readable)
 
 
 def _each(rows_by_group: Rows) -> Iterable[PartitionLag]:

@@ -93,7 +93,7 @@ def _statuses_in_the_log(truth: Truth, answer: Answer, lag: Row, committed: list
         return {"ok"}
     if lag["lag_ms"] is None:
         return {"unknown"} if lag["problem"] else {"a reason why the age is unknown"}
-    if lag["committed_lag_ms"] == 0 and lag["last_stable_offset"] == lag["log_end_offset"]:
+    if (waits_ms := _waits_ms(lag)) == 0:
         return {"ok"}  # what is left was aborted
     key: Key = _key(lag)
     at_ms = ns_of(lag["measured_time"]) // MS
@@ -104,7 +104,7 @@ def _statuses_in_the_log(truth: Truth, answer: Answer, lag: Row, committed: list
     moves = [later for one, later in pairwise(commits) if later.offset != one.offset] or commits[:1]
     since_move = _since(at_ms, moves[-1])
     patience = _patience(truth, answer, key[:2])
-    quiet, stuck = (Between(min(lag["lag_ms"], one.low), min(lag["lag_ms"], one.high)) for one in
+    quiet, stuck = (Between(min(waits_ms, one.low), min(waits_ms, one.high)) for one in
                     (since_commit, since_move))  # fmt: skip
     surely_not = {name for name, one in (("stopped", quiet), ("stalled", stuck)) if one.high < patience.low}
     if quiet.low >= patience.high:
@@ -125,7 +125,14 @@ def _on_the_way(lag: Row, offsets: list[int]) -> str:
     had_been = max((one for one, later in pairwise(offsets) if later < one <= lag["log_end_offset"]), default=0)
     if lag["committed_offset"] < had_been:
         return "rewound"
-    return "lagging" if lag["lag_ms"] >= LAGGING_MS else "ok"
+    return "lagging" if _waits_ms(lag) >= LAGGING_MS else "ok"
+
+
+def _waits_ms(lag: Row) -> int:
+    """How long a record has waited that was not aborted; those of an open transaction count where there is no other."""
+    committed_ms = lag["committed_lag_ms"]
+    is_stable = lag["last_stable_offset"] == lag["log_end_offset"]
+    return int(lag["lag_ms"] if committed_ms is None or (not committed_ms and not is_stable) else committed_ms)
 
 
 def _patience(truth: Truth, answer: Answer, name: tuple[str, str]) -> Between:

@@ -73,12 +73,15 @@ def slow_topics(cases: Cases) -> None:
     ):
         cases.reads(name, last, HOUR, per_commit=1)
         cases.asked(now, 5, end, waits_s, last, wanted)
-    for name, stable, wanted in (
-        ("slow topic, aborted records only", 9, ("ok", None)),
-        ("slow topic, records of an open transaction", 5, ("stopped", last)),
+    for name, stable, committed_s, wanted in (
+        ("slow topic, aborted records only", 9, 0, ("ok", None)),
+        ("slow topic, one just now behind aborted ones", 9, 20, ("ok", None)),
+        ("slow topic, one for long behind aborted ones", 9, 2 * HOUR, ("lagging", now - 2 * HOUR + 5 * MINUTE)),
+        ("slow topic, one just now, then an open transaction", 7, 20, ("ok", None)),
+        ("slow topic, records of an open transaction", 5, 0, ("stopped", last)),
     ):
         cases.reads(name, last, HOUR, per_commit=1)
-        cases.asked(now, 5, 9, 3 * HOUR, last, wanted, committed_lag_ms=0, last_stable_offset=stable)
+        cases.asked(now, 5, 9, 3 * HOUR, last, wanted, committed_lag_ms=committed_s * 1000, last_stable_offset=stable)
 
 
 def commit_intervals(cases: Cases) -> None:

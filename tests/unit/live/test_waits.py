@@ -6,7 +6,16 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.times_and_transactions import cut, make_topic, producer_of, send, write_in_transactions
+from tests.times_and_transactions import (
+    FIRST_MS,
+    STEP_MS,
+    cut,
+    make_topic,
+    producer_of,
+    send,
+    wait_until_it_ends_at,
+    write_in_transactions,
+)
 from tests.unit.live.views import row
 
 from groupkeeper.client.admin import Admin
@@ -31,6 +40,8 @@ def servers() -> Iterator[str]:
         cut(servers, "cut", 2)
         make_topic(servers, "transactions")
         write_in_transactions(servers, "transactions", lambda _: True, 2)  # five records and a marker, twice
+        make_topic(servers, "aborted")
+        write_in_transactions(servers, "aborted", lambda number: number == 0, 3)
         make_topic(servers, "compacted", **{"cleanup.policy": "compact"})
         yield servers
 
@@ -62,6 +73,38 @@ async def test_markers_are_nothing_to_wait_for(servers: str) -> None:
     assert (await wait_of(servers, row("transactions", 0, 5, 7))).lag_ms != 0
 
 
+async def test_aborted_records_are_not_readable(servers: str) -> None:
+    committed = await wait_of(servers, row("aborted", 0, 0, 18))
+    assert committed.lag_ms == committed.readable_ms == NOW_MS - FIRST_MS
+    behind = await wait_of(servers, row("aborted", 0, 6, 18))  # all after the first five, and its marker
+    assert (behind.lag_ms, behind.readable_ms) == (NOW_MS - FIRST_MS - 5 * STEP_MS, 0)
+
+
+async def test_what_a_producer_may_still_commit_is_to_be_read(servers: str) -> None:
+    make_topic(servers, "open")
+    write_in_transactions(servers, "open", lambda _: False, 1)
+    producer = producer_of(servers, **{"transactional.id": "open"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    send(producer, "open", [FIRST_MS])
+    waits = Waits()
+    async with Admin(servers) as admin:
+        of = row("open", 0, 0, 7)
+        await waits.look(admin, {"g": [of]}, NOW_MS, within_s=10)
+        assert waits.of(of, NOW_MS) == Wait(NOW_MS - FIRST_MS)
+        producer.abort_transaction(30)
+        wait_until_it_ends_at(servers, "open", 8)
+        of = row("open", 0, 0, 8)
+        await waits.look(admin, {"g": [of]}, NOW_MS, within_s=10)
+        assert waits.of(of, NOW_MS) == Wait(NOW_MS - FIRST_MS, readable_ms=0)
+        send(producer_of(servers), "open", [NOW_MS - 5000])
+        of = row("open", 0, 0, 9)
+        await waits.look(admin, {"g": [of]}, NOW_MS, within_s=10)
+        assert waits.of(of, NOW_MS) == Wait(NOW_MS - FIRST_MS, readable_ms=5000)
+        await waits.look(admin, {"g": [row("open", 0, 8, 9)]}, NOW_MS, within_s=10)
+        assert waits.of(row("open", 0, 8, 9), NOW_MS) == Wait(5000)
+
+
 async def test_records_that_are_kept_have_no_margin(servers: str) -> None:
     wait = await wait_of(servers, row("plain", 0, 1, 4))  # retention.ms is -1
     assert (wait.margin_ms, wait.is_margin_known) == (None, True)
@@ -73,4 +116,5 @@ def test_sums_are_at_least_what_is_known() -> None:
     assert longest([lagging, unknown], [Wait(0), Wait(None)]) == WaitSum(None, 0, 1, None)
     assert longest([lagging, row("t", 1, None)], [Wait(0), Wait(None)]) == WaitSum(0, 0, 0, None)
     assert longest([lagging, lagging], [Wait(5, False, 70), Wait(9, False, 60)]) == WaitSum(9, 0, 0, 60)
+    assert longest([lagging, lagging], [Wait(9, readable_ms=0), Wait(5)]) == WaitSum(9, readable_ms=5)
     assert longest([], []) == WaitSum(None)

@@ -64,10 +64,12 @@ asked AS (
             ELSE least(greatest(coalesce(commits_in, 0), $patience_ms), $most_patience_ms) END AS commit_patience,
         CASE WHEN is_empty THEN $empty_patience_ms
             ELSE least(greatest(commit_patience, moves_in), $most_patience_ms) END AS move_patience,
-        coalesce(committed_lag_ms = 0 AND last_stable_offset = log_end_offset, false) AS is_aborted,
+        -- Aborted records do not wait; those of an open transaction do where nothing before them does.
+        CASE WHEN committed_lag_ms > 0 OR last_stable_offset = log_end_offset THEN coalesce(committed_lag_ms, lag_ms)
+            ELSE lag_ms END AS waits_ms,
         ms_between(commit_time, measured_time) AS since_commit,
-        least(lag_ms, since_commit) AS quiet_ms,
-        least(lag_ms, ms_between(coalesce(moved_time, first_time, commit_time), measured_time)) AS stuck_ms
+        least(waits_ms, since_commit) AS quiet_ms,
+        least(waits_ms, ms_between(coalesce(moved_time, first_time, commit_time), measured_time)) AS stuck_ms
     FROM lags
     LEFT JOIN usual USING (cluster, group_id, topic, partition)
     LEFT JOIN gone_back USING (cluster, group_id, topic, partition)
@@ -76,7 +78,7 @@ asked AS (
 
 _VERDICT = """
 verdicts AS (
-    SELECT *, 'the oldest record to read has waited for ' || shown(lag_ms) AS waits,
+    SELECT *, 'the oldest record to read has waited for ' || shown(waits_ms) AS waits,
         CASE WHEN is_empty THEN '; the group has no members' ELSE '' END AS no_members,
         CASE
         WHEN lag IS NULL THEN 'unknown'
@@ -84,11 +86,11 @@ verdicts AS (
             AND coalesce(members > 0 OR since_commit < $look_back_ms, false) THEN 'losing'
         WHEN lag = 0 THEN 'ok'
         WHEN lag_ms IS NULL THEN 'unknown'
-        WHEN lag_ms = 0 OR is_aborted THEN 'ok'
+        WHEN waits_ms = 0 THEN 'ok'
         WHEN quiet_ms >= commit_patience THEN 'stopped'
         WHEN stuck_ms >= move_patience THEN 'stalled'
         WHEN committed_offset < had_been THEN 'rewound'
-        WHEN lag_ms >= $lagging_ms THEN 'lagging'
+        WHEN waits_ms >= $lagging_ms THEN 'lagging'
         ELSE 'ok' END AS status
     FROM asked
 ),
@@ -98,7 +100,7 @@ judged AS (
         WHEN 'stopped' THEN later(measured_time, -quiet_ms)
         WHEN 'stalled' THEN later(measured_time, -stuck_ms)
         WHEN 'rewound' THEN rewind_time
-        WHEN 'lagging' THEN later(measured_time, $lagging_ms - lag_ms) END AS since_time,
+        WHEN 'lagging' THEN later(measured_time, $lagging_ms - waits_ms) END AS since_time,
         CASE
         WHEN lag IS NULL THEN coalesce(problem, 'the partition could not be asked')
         WHEN status = 'losing' THEN format('{:,}', log_start_offset - committed_offset)
@@ -107,7 +109,7 @@ judged AS (
         WHEN lag = 0 THEN 'nothing to read'
         WHEN lag_ms IS NULL THEN concat_ws(': ', 'there are records to read, of unknown age', problem)
         WHEN lag_ms = 0 THEN 'no record waits: what is left is new, or markers only'
-        WHEN is_aborted THEN 'no record waits: what is left was aborted'
+        WHEN waits_ms = 0 THEN 'no record waits: what is left was aborted'
         WHEN status = 'stopped' THEN waits || ', and nothing was committed for ' || shown(quiet_ms) || no_members
         WHEN status = 'stalled' THEN waits || ', and commits are of the same offset for ' || shown(stuck_ms)
         WHEN status = 'rewound' THEN 'it had been at offset ' || had_been || ', and is at ' || committed_offset

@@ -76,7 +76,7 @@ FRESHNESS = Table(
         _CLUSTER,
         Column("log_partition", pa.int32(), "partition of __consumer_offsets"),
         Column("read_to", pa.int64(), "first offset that the tables do not have"),
-        Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end"),
+        Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end; null: not known"),
         Column("log_end_offset", pa.int64(), "its end; null: not known"),
         Column("unread_time", TIME, "when its first record came that the tables lack; null: none"),
         Column("behind_ms", pa.int64(), "how long before measured_time; 0: the tables lack nothing; null: not known"),
