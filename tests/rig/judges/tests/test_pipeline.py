@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.rig.facts import DONE, Committed
-from tests.rig.judges.pipeline import _sequence
+from tests.rig.facts import DONE, Committed, Cut, Produced
+from tests.rig.judges.pipeline import _age, _sequence
+from tests.rig.truth import Log, Truth
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND_NS = 1_000_000_000
@@ -42,3 +43,33 @@ def test_rows_are_matched_with_commits(commits: list[Committed], rows: list[dict
     found = _sequence(commits, rows)
     assert wrong in found
     assert bool(found) == bool(wrong)
+
+
+def _produced(offset: int, time_s: int) -> Produced:
+    return Produced("c", "t", 0, offset, time_s * 1000, 1, "p", offset, None, False, None, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("committed", "lag_ms", "basis", "is_right"),
+    [
+        (3, 30_000, "exact", True),  # it may have been read before the log was cut
+        (3, 10_000, "exact", True),
+        (3, 0, "exact", True),  # or when nothing was left
+        (3, 30_500, "exact", False),
+        (3, 40_000, "exact", False),  # the record before it
+        (3, 5_000, "interpolated", True),  # it may be lost
+        (6, 0, "exact", True),
+        (6, 30_000, "exact", False),
+        (1, 40_000, "exact", True),  # the log began at 2 at least
+        (1, 50_000, "exact", False),
+    ],
+)
+def test_a_log_may_be_cut_while_its_records_are_read(committed: int, lag_ms: int, basis: str, is_right: bool) -> None:
+    log = Log()
+    for offset in range(6):
+        log.add(_produced(offset, 40 + 10 * offset))
+    log.cuts += [Cut("c", "t", 0, 2, 1, 2), Cut("c", "t", 0, 6, 100 * SECOND_NS, 101 * SECOND_NS)]
+    row = {"cluster": "c", "group_id": "g", "topic": "t", "partition": 0, "committed_offset": committed,
+           "lag_ms": lag_ms, "lag_basis": basis, "measured_time": EPOCH + timedelta(seconds=100)}  # fmt: skip
+    texts = list(_age(Truth(logs={("c", "t", 0): log}), row, answered=105 * SECOND_NS))
+    assert (not texts) == is_right, texts
