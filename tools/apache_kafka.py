@@ -251,6 +251,7 @@ class ApacheKafka:
         self._zookeeper: subprocess.Popen[bytes] | None = None
         self.port = port or free_port()
         self._controller_port = free_port()
+        self._cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A", 1)
         self._is_temporary = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="apache-kafka-"))
         self._properties = dict(properties or {})
@@ -319,6 +320,19 @@ class ApacheKafka:
             settings[key] = "1"
         return settings | self._properties
 
+    def another_node(self) -> ApacheKafka:
+        """Node 2 of this cluster, a broker that is no controller; it is started and stopped by itself."""
+        node = ApacheKafka(version=self.version, jvm=self._jvm)
+        node._cluster_id = self._cluster_id
+        node._properties = {
+            **self._properties,
+            "process.roles": "broker",
+            "node.id": "2",
+            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
+            "listeners": f"PLAINTEXT://{node.bootstrap_servers}",
+        }
+        return node
+
     def start(self, timeout: float = START_TIMEOUT_S) -> None:
         """Start and wait until clients are answered. Raises ApacheKafkaUnavailable with the end of the broker's log."""
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -359,8 +373,7 @@ class ApacheKafka:
             self._zookeeper = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
 
     def _format(self, config: Path) -> None:
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A", 1)
-        command = java_command("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config),
+        command = java_command("kafka.tools.StorageTool", "format", "-t", self._cluster_id, "-c", str(config),
                                *self._format_options, version=self.version)  # fmt: skip
         run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if run.returncode:

@@ -44,7 +44,10 @@ def read_queries(
         try:
             folders = find_folders(each.path, spark)
             if each.name is not None and is_pattern(each.path) and len(folders) > 1:
-                raise SourceError(f"{each.path}: {len(folders)} folders match, and all would be called {each.name}")
+                raise SourceError(
+                    f"{each.path}: {len(folders)} folders match, and all would be called {each.name}: without a NAME "
+                    "each is called as its folder"
+                )
         except SourceError as error:
             failed.append(str(error))
             continue

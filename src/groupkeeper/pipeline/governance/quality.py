@@ -193,6 +193,7 @@ def _compared(
     """The checks of gaps of clusters whose logs could be read, and why others could not."""
     found = asyncio.run(plan(options))
     problems = [str(error) for error in found.failed.values()]
+    problems += [f"cluster {name}: {each.unread}" for name, each in found.instants.items() if each.unread is not None]
     options = named(options, found.ranges)
     checks: dict[tuple[str | None, str], Check] = {}
     for ranges in by_cluster(found.ranges):

@@ -25,7 +25,7 @@ from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
-from groupkeeper.pipeline.kafka.instants import Identity, Instants
+from groupkeeper.pipeline.kafka.instants import Identity, Instant, Instants
 from groupkeeper.pipeline.kafka.options import Options, parse_options
 from groupkeeper.pipeline.kafka.planning import Plan, Range, named, plan
 from groupkeeper.pipeline.kafka.retention import Replies, Retention, ask_retentions
@@ -162,6 +162,8 @@ class _Following:
         self._retry_at = dict.fromkeys(range(len(options.clusters)), 0.0)
         self._pauses = dict.fromkeys(self._retry_at, _FIRST_PAUSE_S)
         self._logged: dict[int, str] = {}
+        self._unread: dict[int, str | None] = {}
+        """What was told of partitions that cannot be read."""
         self._folders: dict[str, str] = {}
         """Where tasks of queries write, by cluster."""
         self._asking: dict[int, Future[_Answer]] = {}
@@ -193,7 +195,21 @@ class _Following:
         numbers = list(self._queries)
         found = asyncio.run(plan(_impatient(self._some(numbers))))
         self.failed |= {name: str(error) for name, error in found.failed.items()}
+        for number in numbers:
+            if (instant := found.instants.get(self._readings[number].name)) is not None:
+                self._look_at_partitions(number, instant)
         return found.instants
+
+    def _look_at_partitions(self, number: int, instant: Instant) -> None:
+        """Tell once which cannot be read, and read those again that could not be."""
+        reading = self._readings[number]
+        if instant.unread is not None and self._unread.get(number) != instant.unread:
+            self.run.watch.problem(Problem(reading.name, f"{instant.unread}; trying again"))
+        self._unread[number] = instant.unread
+        there = {partition for partition, offset in instant.stable.items() if offset is not None}
+        if not reading.is_whole and there - {each.partition for each in reading.ranges}:
+            self._queries.pop(number).stop()
+            self._retry_at[number] = 0.0
 
     def queries(self, instants: Instants) -> tuple[Queries, list[Problem]]:
         """The progress of the queries of the given checkpoints."""
@@ -241,7 +257,7 @@ class _Following:
     def _wanted(self, instants: Instants) -> dict[int, Mapping[int, int]]:
         """The ends by cluster and partition of the offsets topic."""
         return {
-            number: instants[name].stable
+            number: {place: offset for place, offset in instants[name].stable.items() if offset is not None}
             for number in self._queries
             if self._is_caught_up(number) and (name := self._readings[number].name) in instants
         }

@@ -43,7 +43,7 @@ def _unread(instant: Instant, read_to: Mapping[int, int]) -> list[Position]:
     return [
         Position(instant.topic, partition, read_to.get(partition, 0))
         for partition in instant.stable
-        if read_to.get(partition, 0) < (instant.end_of(partition) or 0)
+        if instant.stable[partition] is not None and read_to.get(partition, 0) < (instant.end_of(partition) or 0)
     ]
 
 
@@ -58,7 +58,7 @@ async def _ask_all(clusters: Clusters, positions: Mapping[str, list[Position]]) 
 
 def _row(instant: Instant, partition: int, read_to: int, times: _Times) -> dict[str, Any]:
     """Only markers may be left (None): then nothing was committed. What cannot be read may be of any time."""
-    end = instant.end_of(partition)
+    end = None if instant.stable[partition] is None else instant.end_of(partition)
     behind_ms: int | None = 0
     unread_ms = None
     if end is None:
@@ -82,8 +82,9 @@ def _problem(instant: Instant, partition: int, read_to: int, behind_ms: int | No
     """Why the latest commits in a partition are unknown."""
     place = f"{instant.topic}-{partition}"
     since = "latest commits" if behind_ms is None else f"commits of the last {duration(behind_ms)}"
-    if instant.end_of(partition) is None:
+    stable = instant.stable[partition]
+    if instant.end_of(partition) is None or stable is None:
         return f"the {since} are not known: {place} could not be queried"
-    if read_to >= instant.stable[partition]:
+    if read_to >= stable:
         return f"the {since} are not known: an open transaction holds back {place} from offset {read_to} on"
     return f"the {since} are not known: {place} has been read to offset {read_to} only"

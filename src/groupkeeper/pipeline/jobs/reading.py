@@ -20,7 +20,9 @@ _WAY_OUT = "choose another --tables, or another name for the cluster"
 
 
 class Reading(NamedTuple):
-    """A cluster's ranges from where the tables end; `notes` tell what they will never have."""
+    """A cluster's ranges from where the tables end; `notes` tell what they will never have. `is_whole`: of all
+    partitions; others could not be queried.
+    """
 
     name: str
     number: int
@@ -28,6 +30,7 @@ class Reading(NamedTuple):
     notes: tuple[str, ...]
     topic_ids: Mapping[str, str] = MappingProxyType({})
     """Of the topics that are read, where the brokers tell."""
+    is_whole: bool = True
 
     @property
     def size(self) -> int:
@@ -58,10 +61,13 @@ def readings(planned: Plan, known: Known) -> tuple[list[Reading], dict[str, Sour
     for own in by_cluster(planned.ranges):
         name = own[0].name
         try:
-            now = planned.instants[name].identity if name in planned.instants else Identity(None, None)
+            instant = planned.instants.get(name)
+            now = Identity(None, None) if instant is None else instant.identity
             _check_identity(name, now, known.identities.get(name))
             reading = _reading(own, known.next_offsets.get(name, {}))
-            found.append(reading._replace(topic_ids={own[0].topic: now.topic_id} if now.topic_id else {}))
+            ids = {own[0].topic: now.topic_id} if now.topic_id else {}
+            is_whole = instant is None or instant.unread is None
+            found.append(reading._replace(topic_ids=ids, is_whole=is_whole))
         except SourceError as error:
             failed[name] = error
     return found, failed
@@ -101,12 +107,16 @@ def source_options(options: Options, found: Iterable[Reading], *, is_streaming: 
     for each in found:
         cluster = options.clusters[each.number]
         own = {f"kafka.{name}": value for name, value in cluster.properties.items()}
-        own["subscribe"] = ",".join(dict.fromkeys(one.topic for one in each.ranges))
+        starts = _offsets((one, one.start) for one in each.ranges)
+        if each.is_whole:
+            own["subscribe"] = ",".join(starts)
+        else:
+            own["assign"] = json.dumps({topic: list(map(int, numbers)) for topic, numbers in starts.items()})
         if is_streaming and each.topic_ids:
             own["topicIds"] = json.dumps(each.topic_ids)
-        own["startingOffsets"] = _offsets_json((one, one.start) for one in each.ranges)
+        own["startingOffsets"] = json.dumps(starts)
         if not is_streaming:
-            own["endingOffsets"] = _offsets_json((one, one.end) for one in each.ranges)
+            own["endingOffsets"] = json.dumps(_offsets((one, one.end) for one in each.ranges))
         clusters[each.name] = own
     return {
         **_privacy_options(options),
@@ -124,8 +134,9 @@ def _privacy_options(options: Options) -> dict[str, str]:
     return {"privacy": json.dumps(options.privacy.modes), **secret}
 
 
-def _offsets_json(pairs: Iterable[tuple[Range, int]]) -> str:
+def _offsets(pairs: Iterable[tuple[Range, int]]) -> dict[str, dict[str, int]]:
+    """By topic and partition, as options have them."""
     found: dict[str, dict[str, int]] = {}
     for each, offset in pairs:
         found.setdefault(each.topic, {})[str(each.partition)] = offset
-    return json.dumps(found)
+    return found

@@ -135,10 +135,13 @@ class Frames:
 
 
 def _cut(known: Mapping[int, int], instant: Instant | None) -> dict[int, int]:
-    """Up to where the history of a cluster is that of the instant."""
+    """Up to where the history of a cluster is that of the instant. Of a partition that could not be queried nothing is
+    known beyond what has been read.
+    """
     if instant is None:
         return dict(known)
-    return {number: min(offset, instant.stable.get(number, 0)) for number, offset in known.items()}
+    stable = {number: known.get(number, 0) if offset is None else offset for number, offset in instant.stable.items()}
+    return {number: min(offset, stable.get(number, 0)) for number, offset in known.items()}
 
 
 def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = False) -> None:

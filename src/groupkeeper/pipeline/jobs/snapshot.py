@@ -88,6 +88,9 @@ def update_history(output: Output, options: Mapping[str, str], run: Run, found: 
     for name, text in failed.items():
         run.fail(Problem(name, text))
     instants = {name: each for name, each in found.instants.items() if name not in strange}
+    for name, instant in instants.items():
+        if instant.unread is not None:
+            run.fail(Problem(name, instant.unread))
     replies = ask_retentions(parsed, found.ranges)
     for note in [*replies.notes, *(note for each in left for note in each.notes)]:
         run.note(note)

@@ -20,6 +20,9 @@ from groupkeeper.protocol.uuids import uuid_text
 __all__ = ["Identity", "Instant", "Instants", "LogEnds", "Refused", "list_logs", "measure_logs", "refused"]
 
 
+_MOST_NAMED = 5
+
+
 class LogEnds(NamedTuple):
     """A partition as its leader reports it."""
 
@@ -44,20 +47,34 @@ class Identity(NamedTuple):
 
 
 class Instant(NamedTuple):
-    """A cluster at `measured_ms`. `stable` is, by partition of the offsets topic, what can be read of it by
-    then; `logs` has every partition that could be listed, or why one could not be queried.
+    """A cluster at `measured_ms`. `stable` is, by partition of the offsets topic, what can be read of it by then, None:
+    it could not be queried; `logs` has every partition that could be listed, or why one could not be queried.
     """
 
     measured_ms: int
     identity: Identity
     topic: str
-    stable: Mapping[int, int]
+    stable: Mapping[int, int | None]
     logs: Mapping[TopicPartition, LogEnds | Refused]
 
     def end_of(self, partition: int) -> int | None:
         """Where the log of a partition of the offsets topic ends, open transactions included; None: not known."""
         found = self.logs.get(TopicPartition(self.topic, partition))
         return found.log_end_offset if isinstance(found, LogEnds) else None
+
+    @property
+    def unread(self) -> str | None:
+        """Of which partitions of the offsets topic nothing can be read at the moment, and why; None: of all it can."""
+        away = [number for number, offset in self.stable.items() if offset is None]
+        if not away:
+            return None
+        found = self.logs.get(TopicPartition(self.topic, away[0]))
+        why = found.problem if isinstance(found, Refused) else "they could not be queried"
+        some = ", ".join(map(str, away[:_MOST_NAMED])) + (" …" if len(away) > _MOST_NAMED else "")
+        return (
+            f"{len(away)} of {len(self.stable)} partitions of {self.topic} cannot be read ({some}): what was committed "
+            f"there since is not known: {why}"
+        )
 
 
 def refused(failure: Failure) -> Refused:
@@ -95,7 +112,8 @@ async def measure_logs(admin: Admin, begins: Begins) -> tuple[int, dict[TopicPar
     then are before the ends.
     """
     measured_ms = time.time_ns() // 1_000_000
-    latest = dict.fromkeys(begins.topic_ids, OffsetSpec.latest())
+    # For what has no leader others would wait once more.
+    latest = dict.fromkeys(begins.earliest.done, OffsetSpec.latest())
     last, stable = await asyncio.gather(admin.list_offsets(latest), admin.list_offsets(latest, read_committed=True))
     failed = {**begins.earliest.failed, **last.failed, **stable.failed}
     found: dict[TopicPartition, LogEnds | Refused] = {place: refused(failure) for place, failure in failed.items()}

@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Failure, ListedOffset, OffsetSpec, TopicDescription, TopicPartition
+from groupkeeper.client.admin.types import Batch, Failure, ListedOffset, OffsetSpec, TopicDescription, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.kafka.instants import Begins, Identity, Instant, LogEnds, list_logs, measure_logs
+from groupkeeper.pipeline.kafka.instants import Begins, Identity, Instant, list_logs, measure_logs
 from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ClusterOptions, Options, Start
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from groupkeeper.protocol.uuids import uuid_text
@@ -59,6 +59,8 @@ RECORDS_PER_TASK = 1_000_000
 _PARTITIONS_PER_TASK = 2000
 _SLACK = 1.2
 """A partition that is hardly larger than a task's share is not cut."""
+
+_DEFINITE = (UnknownTopicOrPartition, TopicAuthorizationFailed)
 
 _DEFAULT_NAME = "cluster"
 """Of a cluster that has no id (brokers before 0.10.1) and was given no name."""
@@ -158,33 +160,48 @@ async def _plan_cluster(options: Options, number: int, *, measures: bool) -> _Pl
             partitions = await _partitions(admin, cluster)
             _check_named(cluster, partitions)
             begins = await list_logs(admin) if measures else None
-            earliest = await _listed(admin, cluster, dict.fromkeys(partitions, OffsetSpec.earliest()))
-            latest = await _listed(admin, cluster, dict.fromkeys(partitions, OffsetSpec.latest()))
-            log = {key: (earliest[key].offset, latest[key].offset) for key in partitions}
+            there = partitions if begins is None else _there(cluster, partitions, begins.earliest)
+            earliest = await _listed(admin, cluster, dict.fromkeys(there, OffsetSpec.earliest()))
+            latest = await _listed(admin, cluster, dict.fromkeys(there, OffsetSpec.latest()))
+            log = {key: (earliest[key].offset, latest[key].offset) for key in there}
             ends = await _offsets(admin, cluster, cluster.end, log, False)
             # Right after the offsets topic's ends.
-            instant = None if begins is None else await _instant(admin, cluster_id, ends, begins)
+            stable = {key: ends.get(key) for key in partitions}
+            instant = None if begins is None else await _instant(admin, cluster_id, stable, begins)
             starts = await _offsets(admin, cluster, cluster.start, log, options.fails_without_later_record)
     except (ClientError, KafkaError) as error:
         raise SourceError(cluster.failing(error)) from error
     ranges = []
-    for key in partitions:
-        first, last = log[key]
+    for key, (first, last) in log.items():
         found = Range(number, name, key.topic, key.partition, starts[key], ends[key])
         ranges.append(_within_log(found, first, last, options.fails_on_data_loss))
     return _Planned(ranges, instant)
 
 
+def _there(
+    cluster: ClusterOptions, partitions: Sequence[TopicPartition], listed: Batch[TopicPartition, ListedOffset]
+) -> list[TopicPartition]:
+    """Those that can be read. One that has no leader keeps nobody from the others; raises SourceError where there is
+    none but such, or one must not be read.
+    """
+    found = [key for key in partitions if key not in listed.failed]
+    for key in partitions:
+        failure = listed.failed.get(key)
+        if failure is not None and (not found or isinstance(failure, _DEFINITE)):
+            raise SourceError(f"cluster {cluster.title}, partition {key}: {_why(failure)}")
+    return found
+
+
 async def _instant(
-    admin: Admin, cluster_id: str | None, stable: Mapping[TopicPartition, int], begins: Begins
+    admin: Admin, cluster_id: str | None, stable: Mapping[TopicPartition, int | None], begins: Begins
 ) -> Instant | None:
     """None when there is no partition of an offsets topic."""
     measured_ms, logs = await measure_logs(admin, begins)
     place = next(iter(stable), None)
     if place is None:
         return None
-    own = logs.get(place)
-    identity = Identity(cluster_id, own.topic_id if isinstance(own, LogEnds) else None)
+    topic_id = begins.topic_ids.get(place)
+    identity = Identity(cluster_id, None if topic_id is None else uuid_text(topic_id))
     offsets = {each.partition: offset for each, offset in stable.items()}
     return Instant(measured_ms, identity, place.topic, offsets, logs)
 
