@@ -173,7 +173,7 @@ def own_tests(run: Run) -> None:
         return
     say("own tests: real clients, Apache's tools, kill -9; in full mode differential and Spark (pytest)")
     command = [sys.executable, "-m", "pytest", "tests/conformance", "-m", "", "-q"]
-    quick = [*(f"--ignore={name}" for name in LONG_TESTS), "-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder"]
+    quick = [*(f"--ignore={name}" for name in LONG_TESTS), "-n", "3", "--dist", "loadgroup", "--no-loadscope-reorder"]
     command += quick if run.is_quick else FULL_TESTS
     verdicts = pytest_verdicts(run, command, "own")
     if verdicts is None:
