@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import pytest
 from tests.copies import FIRST_MS, Item, Writer, cut, end_of, items, make_topic, write
@@ -31,15 +32,19 @@ STAMPED = {"message.timestamp.type": "LogAppendTime"}
 class Logs:
     """A topic of both clusters; ``found``: where places of the source are, by their offsets."""
 
-    def __init__(self, here: str, there: str, **config: str) -> None:
+    def __init__(self, here: str, there: str, source: Mapping[str, str] = MappingProxyType({}), **config: str) -> None:
         self.topic = f"t{time.time_ns()}"
         self.here, self.there = here, there
-        make_topic(here, self.topic)
+        make_topic(here, self.topic, **source)
         make_topic(there, self.topic, **config)
         self.rng = random.Random(1)
 
     def fill(self, records: list[Item], **properties: str) -> None:
         write(self.here, self.topic, records, **properties)
+
+    def fill_with_copies(self, records: list[Item]) -> None:
+        """The source has the copies, with times of their own, and the target what they are copies of."""
+        Writer(self.here, self.topic).write(records, keeps_times=False)
 
     def others(self, count: int, first: int = 1_000_000) -> None:
         """Records of the target that are no copies."""
@@ -111,6 +116,50 @@ def test_copies_behind_others(clusters: tuple[str, str], config: dict[str, str])
     found = logs.found(logs.places())
     logs.judge(found)
     assert is_all_exact(found), found
+
+
+@pytest.mark.parametrize("source", [{}, STAMPED], ids=["CreateTime", "LogAppendTime"])
+@pytest.mark.parametrize("lost", [0, 1_000])
+@pytest.mark.parametrize("others", [0, OTHERS])
+def test_back_to_what_they_are_copies_of(
+    clusters: tuple[str, str], source: dict[str, str], lost: int, others: int
+) -> None:
+    """All records of the target are older than those of the source."""
+    logs, records = Logs(*clusters, source), items(RECORDS)
+    logs.fill_with_copies(records[lost:])
+    logs.others(others)
+    logs.copy(records, keeps_times=True)
+    found = logs.found(logs.places())
+    logs.judge(found)
+    assert is_all_exact(found), found
+
+
+@pytest.mark.parametrize("keeps_times", [True, False])
+@pytest.mark.parametrize("more", [0, 40])
+def test_the_same_log_with_its_end_once_more(clusters: tuple[str, str], keeps_times: bool, more: int) -> None:
+    """A copier that began again: who has read all goes to the end; what others read again is said."""
+    logs, records = Logs(*clusters), items(RECORDS)
+    logs.fill(records)
+    logs.copy(records + records[-800:], keeps_times=keeps_times)
+    logs.others(more)
+    found = logs.found(logs.places())
+    logs.judge(found)
+    for at, one in found.items():
+        wanted = (at, max(0, at - RECORDS + 800)) if at < RECORDS or more else (RECORDS + 800, 0)
+        assert (one.offset, one.replays) == wanted, (at, one)
+
+
+@pytest.mark.parametrize("source", [{}, STAMPED], ids=["CreateTime", "LogAppendTime"])
+def test_back_to_records_that_come_again(clusters: tuple[str, str], source: dict[str, str]) -> None:
+    """What the records hold does not tell the place, nor do their times: it is said what may be skipped."""
+    logs = Logs(*clusters, source)
+    beats = [Item(number, b"%d" % (number % 50), b"alive", FIRST_MS + number) for number in range(RECORDS)]
+    logs.fill_with_copies(beats)
+    logs.copy(beats[:200] + beats, keeps_times=True)
+    here, there = log_of(logs.here, logs.topic), log_of(logs.there, logs.topic)
+    for at, one in logs.found(logs.places()).items():
+        judged = here.judged(at, there, one.offset)
+        assert judged.skipped <= (one.skips or 0), (at, one, judged)
 
 
 @pytest.mark.parametrize("config", [{}, STAMPED], ids=["CreateTime", "LogAppendTime"])

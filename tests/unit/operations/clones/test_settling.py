@@ -231,10 +231,16 @@ def test_the_same_logs_but_for_the_times(kinds: int, certainty: str | None, targ
     assert restamped(Log(ours, 6_000), Log(others, 5_000), 3_000) is None
 
 
-def test_copies_are_not_older() -> None:
+@pytest.mark.parametrize(
+    ("shifts", "is_found"),
+    [((5, 5), True), ((-5, -5), True), ((5, -5), False)],  # the source has the copies, or the target
+)
+def test_copies_are_not_older(shifts: tuple[int, int], is_found: bool) -> None:
     ours = [kept(at, 10**6 + at, f"{at}") for at in range(600)]
-    theirs = [each._replace(timestamp=each.timestamp - 5) for each in ours]
-    assert restamped(Log(ours, 600), Log(theirs, 600), 300) is None
+    theirs = [each._replace(timestamp=each.timestamp + shifts[each.offset % 2]) for each in ours]
+    found = restamped(Log(ours, 600), Log(theirs, 600), 300)
+    assert (found is not None) == is_found
+    assert found is None or (found.offset, found.certainty) == (300, "identity")
 
 
 def restamped(source: Log, target: Log, offset: int) -> Found | None:

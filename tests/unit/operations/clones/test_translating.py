@@ -213,7 +213,7 @@ def test_what_is_said_of_logs_with_the_same_records() -> None:
     assert [(one.offset, one.skips, one.replays) for one in found] == [
         (0, 0, 0), (0, 0, 1), (0, 0, 2), (3, 0, 0), (3, 0, 1), (5, 0, 0), (6, 0, 0),
     ]  # fmt: skip
-    assert found[3].why.endswith(": exact")
+    assert found[3].why.endswith("the only one of its time")
     assert found[4].why.endswith("up to 1 records are read again, as they have the same time or a later one")
     assert found[6].why == "all is read: the end of the log; exact"
 

@@ -63,6 +63,12 @@ class _Stretch(NamedTuple):
     has_times: bool
 
 
+def are_equal(here: Trace, there: Trace) -> bool:
+    """Whether both have the same records at the same offsets, with the same times."""
+    pairs = [[(one.offset, one.digest, one.timestamp) for one in trace.records] for trace in (here, there)]
+    return pairs[0] == pairs[1]
+
+
 def match(source: Trace, committed: int, target: Trace, *, has_other_times: bool = False) -> Match | None:
     """Where in the target the group would go on, None: what is there doesn't tell. ``has_other_times``: the copies got
     the times when they were made.
@@ -161,7 +167,7 @@ def _by_copies(stretch: _Stretch) -> Match | None:
 
 def _can_be_copies(stretch: _Stretch, found: Match, records: Sequence[Kept], *, are_later: bool) -> bool:
     """Whether these can be copies that got the time of copying: enough different records, or all that there are, and
-    none of them older (``are_later``) than what they are copies of.
+    those of one log are older than those of the other, if either has their times (``are_later``).
     """
     ours, at, _, target, _ = stretch
     place = sum(one.offset < found.offset for one in target.records)
@@ -171,7 +177,13 @@ def _can_be_copies(stretch: _Stretch, found: Match, records: Sequence[Kept], *, 
     ]
     same = [(one, other) for one, other in pairs if one.digest == other.digest]
     is_enough = len({one.digest for one, _ in same}) >= min(ENOUGH, len(records))
-    return is_enough and (not are_later or all(one.timestamp <= other.timestamp for one, other in same))
+    return is_enough and (not are_later or have_one_order(same))
+
+
+def have_one_order(pairs: Sequence[tuple[Kept, Kept]]) -> bool:
+    """Whether none of one log is older than what it is a copy of: the group may stand in the copies, or go to them."""
+    times = [(one.timestamp, other.timestamp) for one, other in pairs]
+    return all(one <= other for one, other in times) or all(one >= other for one, other in times)
 
 
 def _common(some: Sequence[Hashable], others: Sequence[Hashable]) -> int:

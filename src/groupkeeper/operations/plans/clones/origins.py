@@ -20,6 +20,11 @@ class Search(NamedTuple):
     guess: int | None
     steps: int = 0
 
+    def bounds(self, margin: int) -> tuple[int, int]:
+        """What to look at: the guess with its neighbours, at the end all that the place can be in."""
+        low, high = (self.low, self.high) if self.guess is None else (self.guess, self.guess)
+        return low - margin, high + margin
+
 
 _LINEAR = 4
 """So many times the next place to look at is that where copies without holes would have it."""

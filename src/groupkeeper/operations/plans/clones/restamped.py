@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from groupkeeper.operations.plans.clones.matching import ENOUGH, Trace
+from groupkeeper.operations.plans.clones.matching import ENOUGH, Trace, have_one_order
 
 
 class Stretch(NamedTuple):
@@ -17,11 +17,13 @@ class Stretch(NamedTuple):
 
     @property
     def is_same(self) -> bool:
-        """Whether the records are, but for their times; copies are not older than what they are copies of."""
+        """Whether the records are, but for their times; copies are not older than what they are copies of, whichever
+        log has them.
+        """
         here, there = self.here.records, self.there.records
         if [(one.offset, one.digest) for one in here] != [(one.offset, one.digest) for one in there]:
             return False
-        return all(one.timestamp <= other.timestamp for one, other in zip(here, there, strict=True))
+        return have_one_order(list(zip(here, there, strict=True)))
 
     @property
     def has_other_times(self) -> bool:

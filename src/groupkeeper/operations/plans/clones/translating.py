@@ -64,7 +64,9 @@ class Facts(NamedTuple):
     ``leaves_out`` records of aborted transactions before it, as consumers of committed records do. ``is_append_time``:
     the target stamps records when they arrive. ``counterpart``: what a lookup in the source by the time of the target's
     record finds, where that isn't the time looked for. ``last``: the same for the target's last record, where no record
-    there is late enough; None: that is unknown. ``ours`` and ``theirs``: what lies there in source and target.
+    there is late enough; None: that is unknown. ``keeps_times``: that record has the time of one of the source's, or
+    of its arrival; else copies may have other times, and none tells what is there. ``ours`` and ``theirs``: what lies
+    there in source and target.
     """
 
     committed: int
@@ -77,6 +79,7 @@ class Facts(NamedTuple):
     is_append_time: bool = False
     counterpart: ListedOffset = NOTHING_THERE
     last: ListedOffset | None = None
+    keeps_times: bool = True
     leaves_out: bool = False
     ours: Part | None = None
     theirs: Part | None = None
@@ -156,13 +159,15 @@ def _at_the_next(facts: Facts) -> Found:
         replays = _still_to_come(facts)
         why = f"no record from {text} on is there yet: the end of the log{_if_any(replays, '; when they come, {}')}"
         end, skips = facts.target.latest, 0
-        if facts.last is not None and facts.last.offset >= record.offset:  # its last record is one that is to be read
+        has_later = facts.last is not None and facts.last.offset >= record.offset  # its last one is to be read
+        if has_later or not facts.keeps_times:
             skips = min(end - facts.target.oldest, facts.source.latest - record.offset)
-            why += f"; it has later records with earlier times: up to {skips} are skipped"
+            what = "it has later records with earlier times" if has_later else "but its records have other times"
+            why += _if_any(skips, f"; {what}: up to {skips} are skipped")
         return Found(end, why + _lost(facts), skips + _lost_there(facts, end), replays)
     if there.timestamp == here.timestamp:
         replays = _count(facts.ours, here.offset, record.offset).most + _surplus(facts)
-        how = f"{_again(replays)}, as they have the same time or a later one" if replays else "exact"
+        how = f"{_again(replays)}, as they have the same time or a later one" if replays else "the only one of its time"
         why = f"the record of {text}: {how}{_lost(facts)}{_aborted(facts)}"
         return Found(there.offset, why, _lost_there(facts, there.offset), replays, there.leader_epoch)
     back = facts.counterpart
@@ -277,5 +282,5 @@ def _again(replays: int) -> str:
     return f"up to {replays} records are read again"
 
 
-def _if_any(replays: int, text: str) -> str:
-    return text.format(_again(replays)) if replays else ""
+def _if_any(count: int, text: str) -> str:
+    return text.format(_again(count)) if count else ""
