@@ -13,6 +13,7 @@ from groupkeeper.client.errors import (
     ClientClosed,
     ClientError,
     ConnectionFailed,
+    IllegalArgument,
     UnexpectedAnswer,
     UnresolvableName,
 )
@@ -63,6 +64,8 @@ class Cluster:
         """The deadline of a call that starts now; None: the default timeout."""
         if self._is_closed:
             raise ClientClosed(f"{name}: the client was closed")
+        if isinstance(timeout_ms, str):
+            raise IllegalArgument(f"timeout_ms is a number of milliseconds, not {timeout_ms!r}")
         return Deadline(name, self.settings.default_api_timeout_ms if timeout_ms is None else timeout_ms)
 
     def backoff(self) -> Backoff:

@@ -65,8 +65,9 @@ def test_nothing_is_changed_without_its_name(run: Any, servers: str, words: list
     status, report = run(*words, "--context", "prod")
     assert (status, report["executed"], [one["message"] for one in report["problems"]]) == (1, False, [REFUSED])
     # The brokers are protected, whatever they are called.
-    status, report = run(*words, "--bootstrap-server", servers)
-    assert (status, [one["message"] for one in report["problems"]]) == (1, [REFUSED])
+    for address in (servers, servers.replace("127.0.0.1", "localhost")):
+        status, report = run(*words, "--bootstrap-server", address)
+        assert (status, [one["message"] for one in report["problems"]]) == (1, [REFUSED])
     status, report = run(*words, "--context", "prod", "--confirm-context", "dr")
     assert status == 1
     assert report["problems"][0]["message"].startswith("argument --confirm-context: dr is not it: the context is prod")

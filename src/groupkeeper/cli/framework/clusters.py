@@ -366,7 +366,7 @@ async def pages_of(
     is_secured = cluster.properties.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT"
     protected = cluster.protected
     if protected is None and hasattr(options, "execute"):
-        protected = context_files.protecting(cluster.bootstrap_server)
+        protected = context_files.protecting(cluster.bootstrap_server.split(","))
     admin = admin_of(cluster, options.timeout)
     timeout_ms = timeout_of(cluster, options.timeout)
     session = ClusterSession(admin, options, progress, is_secured, name, cluster.context, protected, timeout_ms)

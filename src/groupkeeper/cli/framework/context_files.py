@@ -11,7 +11,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,21 +86,16 @@ def read(name: str) -> Context:
     return Context(name, servers, properties.pop(COMMAND_CONFIG, None), properties, is_protected)
 
 
-def protecting(bootstrap_server: str) -> str | None:
-    """The name of a protected context that has one of these addresses, None: there is none."""
-    addresses = set(_addresses(bootstrap_server))
+def protecting(addresses: Iterable[str]) -> str | None:
+    """The name of a protected context that has one of these addresses, HOST:PORT; None: there is none."""
+    wanted = {address.strip().lower() for address in addresses}
     for name in names():
-        try:
+        with contextlib.suppress(ContextProblem):
             context = read(name)
-        except ContextProblem:
-            continue
-        if context.is_protected and not addresses.isdisjoint(_addresses(context.bootstrap_server)):
-            return name
+            own = context.bootstrap_server.split(",")
+            if context.is_protected and not wanted.isdisjoint(address.strip().lower() for address in own):
+                return name
     return None
-
-
-def _addresses(bootstrap_server: str) -> list[str]:
-    return [part.strip().lower() for part in bootstrap_server.split(",")]
 
 
 def _unknown(name: str) -> str:

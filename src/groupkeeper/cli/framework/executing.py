@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.render import TableWriter, remark_text
 from groupkeeper.cli.framework.reports import Page, Row, Shape
@@ -104,7 +104,7 @@ async def check_context(session: ClusterSession, show: Callable[[], None] | None
     There is at most one prompt. ``show`` is called before it.
     """
     options = session.options
-    confirmed, name = options.confirm_context, session.protected
+    confirmed, name = options.confirm_context, session.protected or await _protecting(session)
     if confirmed is not None and confirmed != (name or session.context):
         where = f"the context is {name or session.context}" if name or session.context else "no context is used"
         raise NotConfirmed(f"argument --confirm-context: {confirmed} is not it: {where}; nothing was changed")
@@ -119,6 +119,15 @@ async def check_context(session: ClusterSession, show: Callable[[], None] | None
         raise NotConfirmed("nothing was changed")
     options.confirm_context = name
     return True
+
+
+async def _protecting(session: ClusterSession) -> str | None:
+    """The protected context that has one of the cluster's brokers, whatever its address was when it was named."""
+    if not session.options.execute or not context_files.names():
+        return None
+    return context_files.protecting(
+        f"{node.host}:{node.port}" for node in (await session.admin.describe_cluster()).nodes
+    )
 
 
 def can_ask() -> bool:

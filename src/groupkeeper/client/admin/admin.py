@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
-from groupkeeper.client.admin.arguments import keyed, mapped, mapped_each, of_kind, several, several_each
+from groupkeeper.client.admin.arguments import group, keyed, mapped, of_kind, several, several_each
 from groupkeeper.client.admin.resources.access_calls import AccessCalls
 from groupkeeper.client.admin.resources.calls import ResourceCalls
-from groupkeeper.client.admin.types import All, NewTopic, TopicPartition
+from groupkeeper.client.admin.types import All, NewTopic, OffsetAndMetadata, OffsetSpec, TopicPartition
 from groupkeeper.client.batch import Batch
 from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.security.choice import security_of
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
         ListedOffset,
         MemberToRemove,
         Node,
-        OffsetAndMetadata,
-        OffsetSpec,
         Position,
         ShareGroupDescription,
         SharePartitionOffset,
@@ -224,7 +222,7 @@ class Admin(ResourceCalls, AccessCalls):
         from groupkeeper.client.admin import log_offsets
 
         return await log_offsets.list_offsets(
-            self._cluster, keyed(specs, TopicPartition, "specs"), read_committed, timeout_ms
+            self._cluster, keyed(specs, TopicPartition, "specs", OffsetSpec), read_committed, timeout_ms
         )
 
     async def alter_consumer_group_offsets(
@@ -234,7 +232,7 @@ class Admin(ResourceCalls, AccessCalls):
         from groupkeeper.client.admin import offsets as offsets_
 
         return await offsets_.alter_consumer_group_offsets(
-            self._cluster, group_id, keyed(offsets, TopicPartition, "offsets"), timeout_ms
+            self._cluster, group(group_id), keyed(offsets, TopicPartition, "offsets", OffsetAndMetadata), timeout_ms
         )
 
     async def delete_consumer_group_offsets(
@@ -248,7 +246,7 @@ class Admin(ResourceCalls, AccessCalls):
         from groupkeeper.client.admin import offsets
 
         return await offsets.delete_consumer_group_offsets(
-            self._cluster, group_id, of_kind(partitions, TopicPartition, "partitions"), timeout_ms
+            self._cluster, group(group_id), of_kind(partitions, TopicPartition, "partitions"), timeout_ms
         )
 
     async def alter_offsets_of_groups(
@@ -264,9 +262,9 @@ class Admin(ResourceCalls, AccessCalls):
         """
         from groupkeeper.client.admin import many_groups
 
-        return await many_groups.alter_offsets_of_groups(
-            self._cluster, mapped_each(offsets, "offsets"), tell, timeout_ms
-        )
+        for group_id, own in mapped(offsets, "offsets").items():
+            keyed(own, TopicPartition, f"offsets[{group_id!r}]", OffsetAndMetadata)
+        return await many_groups.alter_offsets_of_groups(self._cluster, offsets, tell, timeout_ms)
 
     async def delete_offsets_of_groups(
         self,
@@ -358,7 +356,7 @@ class Admin(ResourceCalls, AccessCalls):
 
         if not isinstance(members, All):
             several(members, "members")
-        return await groups.remove_members(self._cluster, group_id, members, reason, timeout_ms)
+        return await groups.remove_members(self._cluster, group(group_id), members, reason, timeout_ms)
 
     async def describe_streams_groups(
         self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
@@ -414,7 +412,7 @@ class Admin(ResourceCalls, AccessCalls):
         from groupkeeper.client.admin import share_groups
 
         return await share_groups.alter_share_group_offsets(
-            self._cluster, group_id, keyed(offsets, TopicPartition, "offsets"), timeout_ms
+            self._cluster, group(group_id), keyed(offsets, TopicPartition, "offsets", int), timeout_ms
         )
 
     async def delete_share_group_offsets(
@@ -428,7 +426,7 @@ class Admin(ResourceCalls, AccessCalls):
         from groupkeeper.client.admin import share_groups
 
         return await share_groups.delete_share_group_offsets(
-            self._cluster, group_id, several(topics, "topics"), timeout_ms
+            self._cluster, group(group_id), several(topics, "topics"), timeout_ms
         )
 
     async def delete_share_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Batch[str, None]:

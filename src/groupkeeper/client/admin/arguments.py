@@ -63,8 +63,14 @@ def one_of(value: T, kind: type | tuple[type, ...], name: str, *, secret: bool =
     return value
 
 
-def keyed(values: M, kind: type, name: str) -> M:
-    """A mapping with keys of that class. Raises IllegalArgument for any other."""
-    for key in mapped(values, name):
+def keyed(values: M, kind: type, name: str, values_kind: type | tuple[type, ...] = object) -> M:
+    """A mapping with keys of that class, and values of the other. Raises IllegalArgument for any other."""
+    for key, value in mapped(values, name).items():
         one_of(key, kind, name)
+        one_of(value, values_kind, f"{name}[{key!r}]")
     return values
+
+
+def group(group_id: str) -> str:
+    """The id of one group. Raises IllegalArgument for anything else."""
+    return one_of(group_id, str, "group_id")

@@ -14,6 +14,7 @@ from groupkeeper.client.admin.types import (
     GroupState,
     MemberToRemove,
     NewTopic,
+    OffsetAndMetadata,
     OffsetSpec,
     Position,
     TopicPartition,
@@ -126,6 +127,35 @@ OTHERS: dict[str, tuple[Callable[[Any], Awaitable[object]], str]] = {
     "a plain password": (
         lambda admin: admin.alter_scram_users({"alice": "secret"}),
         "changes: a value is no ScramPassword and no ScramRemoval",
+    ),
+    "a number for an offset": (
+        lambda admin: admin.alter_consumer_group_offsets("billing", {PLACE: 5}),
+        f"offsets[{PLACE!r}]: 5 is no OffsetAndMetadata",
+    ),
+    "a number for an offset of a group": (
+        lambda admin: admin.alter_offsets_of_groups({"billing": {PLACE: 5}}),
+        f"offsets['billing'][{PLACE!r}]: 5 is no OffsetAndMetadata",
+    ),
+    "an offset for a number": (
+        lambda admin: admin.alter_share_group_offsets("billing", {PLACE: OffsetAndMetadata(5)}),
+        f"offsets[{PLACE!r}]: {OffsetAndMetadata(5)!r} is no int",
+    ),
+    "a number for a spec": (lambda admin: admin.list_offsets({PLACE: 5}), f"specs[{PLACE!r}]: 5 is no OffsetSpec"),
+    "several groups": (
+        lambda admin: admin.alter_consumer_group_offsets(["billing"], {PLACE: OffsetAndMetadata(5)}),
+        "group_id: ['billing'] is no str",
+    ),
+    "groups to delete offsets of": (
+        lambda admin: admin.delete_consumer_group_offsets(["billing"], [PLACE]),
+        "group_id: ['billing'] is no str",
+    ),
+    "a duration": (
+        lambda admin: admin.list_groups(timeout_ms="5s"),
+        "timeout_ms is a number of milliseconds, not '5s'",
+    ),
+    "several servers": (
+        lambda admin: Admin.connect(["127.0.0.1:1"]),  # type: ignore[arg-type]
+        "bootstrap servers are one text, host:port separated by commas, not ['127.0.0.1:1']",
     ),
     "a user for an entity": (
         lambda admin: admin.alter_client_quotas({"alice": {"producer_byte_rate": 1}}),
