@@ -14,6 +14,7 @@ import argparse
 import base64
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -422,6 +423,7 @@ class ApacheKafka:
 def _start(version: str, args: argparse.Namespace) -> int:
     pairs = dict(pair.split("=", 1) for pair in args.property)
     broker = ApacheKafka(pairs, version=version, port=args.port, directory=args.directory)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # the broker is stopped all the same
     with broker:
         print(
             f"Apache Kafka {version} is ready at {broker.bootstrap_servers}, its files in {broker.directory}",
@@ -437,7 +439,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("fetch", help="fetch the jars and print their folder").add_argument("version")
-    start = commands.add_parser("start", help="run a broker until Ctrl-C")
+    start = commands.add_parser("start", help="run a broker until Ctrl-C, or SIGTERM")
     start.add_argument("version")
     start.add_argument("--port", type=int, help="default: a free one")
     start.add_argument("--directory", type=Path, help="keep the broker's files here (default: a temporary folder)")

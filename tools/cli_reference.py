@@ -126,7 +126,8 @@ shell's history: `--secret` asks for it instead, and `context show` masks it. Th
 A context can be protected (`context add --protected`, `context protect NAME`). What would change something there
 (`groups reset`, `delete`, `delete-offsets`, `apply`, `undo`, each with `--execute`) then asks for the context's name
 at a terminal, below what would be done, and elsewhere needs `--confirm-context NAME`. That holds for its brokers by
-`--bootstrap-server`, too, where one of the addresses is the same. It keeps mistakes out, not people: who may change
+`--bootstrap-server`, too, whatever name they are reached by: the addresses of the context are compared with the given
+ones and with those that the brokers have. It keeps mistakes out, not people: who may change
 what is the brokers' to decide, by ACLs.
 
 The options of the cluster and of the output may stand before the command, too (`groupkeeper --context prod groups

@@ -84,7 +84,11 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--directory", type=Path, default=ROOT / "dist")
     options = parser.parse_args(argv)
     if not re.fullmatch(r"https://[^\s/]+(/[^\s?#]+)?", options.home) or options.home.endswith("/"):
-        parser.error(f"the address must be https://HOST/PATH, without a slash in the end: {options.home}")
+        given = f", not {options.home}" if options.home else ""
+        parser.error(
+            "where the sources are kept must be https://HOST/PATH, without a slash in the end"
+            f"{given}: make dist HOME_URL=https://HOST/PATH"
+        )
     for path in build(options.home, options.directory):
         print(path)
     return 0

@@ -25,6 +25,10 @@ _TABLES = {
 }
 """Where each tool has its options."""
 
+_TYPES = {"kafka-share-groups": ("Share",), "kafka-streams-groups": ("Streams",)}
+_OTHERS = ("Classic", "Consumer", "Unknown")
+"""Types of the groups that tools are for; brokers before 3.8 do not tell them."""
+
 _FILE_OPTIONS = ("command-config", "from-file", "admin.config", "property")
 _GROUP_OPTIONS = ("group",)
 _TOPIC_OPTIONS = ("topic", "input-topic", "topic-partitions")
@@ -37,11 +41,11 @@ def complete_tool(words: Sequence[str]) -> int:
     begun = before.pop() if before else ""
     if tool in _TABLES:
         table: OptionTable = import_module(f"groupkeeper.cli.dropin.{_TABLES[tool]}").TABLE
-        say_candidates(_candidates(table, before, begun), begun)
+        say_candidates(_candidates(tool, table, before, begun), begun)
     return 0
 
 
-def _candidates(table: OptionTable, before: Sequence[str], begun: str) -> Iterable[tuple[str, str]]:
+def _candidates(tool: str, table: OptionTable, before: Sequence[str], begun: str) -> Iterable[tuple[str, str]]:
     given: dict[str, list[str]] = {}
     awaited: Option | None = None
     for word in before:
@@ -56,22 +60,22 @@ def _candidates(table: OptionTable, before: Sequence[str], begun: str) -> Iterab
             given.setdefault(name, []).extend([value] if separator else [])
             awaited = option if option.takes_value and not separator else None
     if awaited is not None and not (awaited.optional and begun.startswith("-")):
-        return _values(awaited.name, given)
+        return _values(tool, awaited.name, given)
     if not begun.startswith("-"):
         return ()
     return [(f"--{name}", _first_sentence(option.help)) for name, option in table.options.items()
             if name not in given or name in _GROUP_OPTIONS + _TOPIC_OPTIONS]  # fmt: skip
 
 
-def _values(name: str, given: dict[str, list[str]]) -> Iterable[tuple[str, str]]:
+def _values(tool: str, name: str, given: dict[str, list[str]]) -> Iterable[tuple[str, str]]:
     if name in _FILE_OPTIONS:
         return [(FILES, "")]
     kind = "GROUP" if name in _GROUP_OPTIONS else "TOPIC" if name in _TOPIC_OPTIONS else ""
     servers = next((given[each][-1] for each in _SERVER_OPTIONS if given.get(each)), None)
     if not kind or servers is None:
         return ()
-    config = given.get("command-config", [None])[-1]
-    return [(each, "") for each in names_in_cluster(kind, servers, None, config)]
+    config, types = given.get("command-config", [None])[-1], _TYPES.get(tool, _OTHERS)
+    return [(each, "") for each in names_in_cluster(kind, servers, None, config, types)]
 
 
 def _first_sentence(text: str) -> str:

@@ -25,6 +25,7 @@ from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPar
 from groupkeeper.testing.background import BackgroundBroker
 
 GROUPS = ["billing", "odd one", "quo'te", "東京", "-x"]
+SHARED = "shared"
 PATIENCE_S = 25.0
 
 
@@ -52,6 +53,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 async def commit(servers: str) -> None:
     async with Admin(servers) as admin:
         (await admin.create_topics([NewTopic("orders", 1)])).all()
+        (await admin.alter_share_group_offsets(SHARED, {TopicPartition("orders", 0): 0})).all()
         for group_id in GROUPS:
             (
                 await admin.alter_consumer_group_offsets(group_id, {TopicPartition("orders", 0): OffsetAndMetadata(0)})
@@ -74,7 +76,7 @@ def candidates(environment: dict[str, str], *words: str, of: str = "__complete")
         (["groups", "offsets", "--so"], ["--sort"]),
         (["groups", "offsets", "--output", ""], ["table", "json", "csv"]),
         (["groups", "offsets", "--output=c"], ["--output=csv"]),
-        (["groups", "offsets", ""], sorted(GROUPS)),
+        (["groups", "offsets", ""], sorted([*GROUPS, SHARED])),
         (["groups", "offsets", "--", "-"], ["-x"]),
         (["groups", "offsets", "billing", "b"], []),
         (["groups", "offsets", "--topic", ""], ["orders"]),
@@ -87,6 +89,9 @@ def candidates(environment: dict[str, str], *words: str, of: str = "__complete")
         (["plan", "clone", "billing", "--from-context", ""], ["local"]),
         (["pipeline", "snapshot", "--context", "l"], ["local"]),
         (["--context", "local", "groups", "offsets", "b"], ["billing"]),
+        (["--context", ""], ["local"]),
+        (["--output", ""], ["table", "json", "csv"]),
+        (["groups", "--context", ""], ["local"]),
         (["groups", "list", "--context", "l"], ["local"]),
         (["groups", "list", "--command-config", ""], [":files"]),
         (["groups", "delete-offsets", "billing", ""], []),
@@ -135,6 +140,8 @@ def test_candidates_of_drop_ins(home: dict[str, str]) -> None:
     )["contexts"][0]["bootstrap_server"]  # fmt: skip
     asked = ["kafka-consumer-groups", "--bootstrap-server", servers]
     assert of_tool(home, *asked, "--describe", "--group", "") == sorted(GROUPS)
+    assert of_tool(home, "kafka-share-groups", *asked[1:], "--describe", "--group", "") == [SHARED]
+    assert of_tool(home, "kafka-streams-groups", *asked[1:], "--describe", "--group", "") == []
     assert of_tool(home, *asked, "--reset-offsets", "--topic", "o") == ["orders"]
     assert of_tool(home, "kafka-consumer-groups", "--group", "b") == []  # no cluster is named
     assert of_tool(home, "kafka-consumer-groups", "--to-e") == ["--to-earliest"]

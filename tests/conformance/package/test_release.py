@@ -57,7 +57,7 @@ def test_links_of_a_page_become_whole() -> None:
 def test_addresses_that_cannot_be_are_refused(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([address])
-    assert "the address must be https://HOST/PATH" in capsys.readouterr().err
+    assert "must be https://HOST/PATH" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ where a name of a file belongs. Nothing is printed when a cluster doesn't answer
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from groupkeeper.cli.framework.commands import in_order, parser
@@ -16,6 +16,10 @@ from groupkeeper.cli.framework.output import say
 _PATIENCE_MS = 2000
 
 FILES = ":files"
+
+
+_USUAL = ("groups", "list")
+"""A command that has the options which may stand before any."""
 
 
 class Typed(NamedTuple):
@@ -31,7 +35,10 @@ class Typed(NamedTuple):
 def complete(words: Sequence[str]) -> int:
     """Print the candidates; the exit status is always 0."""
     *before, begun = words or [""]
-    say_candidates(_candidates(_read(in_order(before)), begun), begun)
+    typed = _read(in_order(before))
+    if before[-1:] and before[-1].startswith("--") and _commands(typed.command) is not None:
+        typed = _read([*_USUAL, *before])  # an option before the command that it is for
+    say_candidates(_candidates(typed, begun), begun)
     return 0
 
 
@@ -163,8 +170,12 @@ def _changes() -> list[tuple[str, str]]:
     return [(change_id, meaning if meaning.isprintable() else "") for change_id, meaning in found]
 
 
-def names_in_cluster(kind: str, servers: str | None, context: str | None, config_path: str | None) -> list[str]:
-    """The groups (``GROUP``) or topics of a cluster, none when it doesn't answer soon."""
+def names_in_cluster(
+    kind: str, servers: str | None, context: str | None, config_path: str | None, types: Container[str] | None = None
+) -> list[str]:
+    """The groups (``GROUP``) or topics of a cluster, none when it doesn't answer soon. ``types``: names of those of the
+    groups, None: of any.
+    """
     import asyncio
     from argparse import ArgumentTypeError, Namespace
 
@@ -180,7 +191,8 @@ def names_in_cluster(kind: str, servers: str | None, context: str | None, config
         async with asyncio.timeout(_PATIENCE_MS / 1000):
             async with admin_of(cluster, _PATIENCE_MS) as admin:
                 if kind == "GROUP":
-                    return list((await list_selected(admin, Names(())))[1].group_ids)
+                    found, _ = await list_selected(admin, Names(()), with_share=True, with_streams=True)
+                    return [one.group_id for one in found if types is None or (one.group_type or "Unknown") in types]
                 return [topic.name for topic in await admin.list_topics()]
 
     try:

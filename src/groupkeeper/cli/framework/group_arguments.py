@@ -31,17 +31,18 @@ def add_groups(command: ArgumentParser, *, is_required: bool = True) -> None:
     """Which groups: GROUP …, or --all-groups."""
     default = "" if is_required else "; default: all"
     command.add_argument("groups", nargs="*", default=[], metavar="GROUP", help=f"{GROUP_HELP}{default}")
-    if is_required:
-        command.add_argument("--all-groups", action="store_true", help="all consumer groups")
-        command.checks.append(_check_groups)
+    command.add_argument("--all-groups", action="store_true", help=f"all consumer groups{default and ', the default'}")
+    command.checks.append(_check_groups if is_required else _check_one_way)
     command.add_argument("--regex", action="store_true", help="names are regular expressions that match the whole name")
 
 
+def _check_one_way(options: Namespace) -> str | None:
+    return "name groups, or give --all-groups: not both" if options.groups and options.all_groups else None
+
+
 def _check_groups(options: Namespace) -> str | None:
-    if options.groups and options.all_groups:
-        return "name groups, or give --all-groups: not both"
     if options.groups or options.all_groups:
-        return None
+        return _check_one_way(options)
     return (
         "no groups are named: type their names, a glob such as 'orders-*', or --all-groups; "
         "put a name that starts with '-' after '--'"
@@ -76,9 +77,9 @@ def add_topics(command: ArgumentParser) -> None:
 
 def add_order(command: ArgumentParser, columns: Sequence[str]) -> None:
     """In which order, and how many."""
-    command.add_argument(
-        "--sort", choices=columns, metavar="COLUMN", help=f"by {', '.join(columns)}; numbers from the greatest on"
-    )
+    by = ", ".join(f"{name} (all that is to be read, committed or not)" if name == "impact" else name
+                   for name in columns)  # fmt: skip
+    command.add_argument("--sort", choices=columns, metavar="COLUMN", help=f"by {by}; numbers from the greatest on")
     command.add_argument("--top", type=values.count, metavar="N", help="only the first N rows")
 
 

@@ -116,16 +116,19 @@ class TableWriter:
         return ""
 
     def _fit(self, rows: Sequence[Row]) -> None:
-        """Leave columns out until the table is no wider than it may be."""
+        """Leave out columns for which there is no room beside those that matter more."""
         if self._limit is None:
             return
         widths = {name: self._width(name, rows) for name in self._columns}
-        going = [name for name in self._columns if self._goes.get(name)]
-        going.sort(key=lambda name: (any(row[name] for row in rows), -self._goes[name]))
-        for name in going:
-            if sum(widths.values()) + len(_GAP) * (len(widths) - 1) <= self._limit:
-                break
-            del widths[name]
+        if sum(widths.values()) + len(_GAP) * (len(widths) - 1) <= self._limit:
+            return
+        going = {name: any(row[name] for row in rows) for name in self._columns if self._goes.get(name)}
+        left = self._limit + len(_GAP) - sum(len(_GAP) + size for name, size in widths.items() if name not in going)
+        for name in sorted(going, key=lambda name: self._goes[name]):
+            if going[name] and (size := len(_GAP) + widths[name]) <= left:
+                left -= size
+            else:
+                del widths[name]
         self._columns = list(widths)
 
     def _width(self, name: str, rows: Sequence[Row]) -> int:

@@ -29,7 +29,7 @@ CHANGES = Shape(
         ),
         Column("replayed", "the number of offsets read again, counted likewise; null: not known"),
         Column("before_time", "of the record at the offset before; null: there is none, or it isn't known", goes=4),
-        Column("after_time", "of the record at the planned offset; null: there is none, or it isn't known", goes=2),
+        Column("after_time", "of the record at the planned offset; null: there is none, or it isn't known", goes=3),
         Column("oldest", "where the log begins", goes=5),
         Column("latest", "where the log ends", goes=6),
         Column("state", "of the group", in_table=False),
@@ -37,7 +37,7 @@ CHANGES = Shape(
             "certainty",
             "of an offset from another log: `identity`, `header`, `sync`, `content` (exact), `bounded`, or `time`; "
             "null: it is from no other log",
-            goes=3,
+            goes=2,
         ),
         Column("why", "", goes=1),
     ],
