@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin.types import Failure, Position, TopicPartition
 from groupkeeper.operations.errors import TimeUnknown
+from groupkeeper.operations.plans.clones.again import CopiedAgain
 from groupkeeper.operations.plans.clones.matching import Match, Trace, are_equal, match
 from groupkeeper.operations.plans.clones.origins import Search, is_in_order, match_origins, narrowed, nearest
 from groupkeeper.operations.plans.clones.reading import CONTEXT, Reader, look_of
@@ -24,7 +25,6 @@ from groupkeeper.operations.plans.clones.syncing import (
     is_exactly_once,
     may_be_again,
 )
-from groupkeeper.operations.plans.clones.tails import Tail, tail_of
 from groupkeeper.operations.plans.clones.timing import Sides, facts_of
 from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found, translate
 
@@ -47,9 +47,6 @@ _SAMPLES = 4
 
 _REPEATED = 10_000
 """In so many records it is looked for such as come again, before offsets count as the same without times."""
-
-_TAILS = 8
-"""So many partitions are looked at together behind the source's end: what is read of each may be some megabytes."""
 
 _SLACK = 1_000
 """So many records that only the target has may be between a known place and the next one."""
@@ -124,8 +121,7 @@ class _Settler:
         """Whether samples all over both logs are the same at the same offsets."""
         self._is_restamped: dict[TopicPartition, bool] = {}
         """Whether they are but for the times, which the copies got when they were made."""
-        self._tails: dict[TopicPartition, Tail] = {}
-        """Of logs that are the same: what the target has once more behind the source's end."""
+        self._again = CopiedAgain(sides, self._ours, self._theirs, hints.searched)
 
     async def settle(self, positions: Sequence[Position]) -> tuple[dict[Position, Found], dict[Position, Failure]]:
         """``positions`` in their order."""
@@ -166,6 +162,7 @@ class _Settler:
             found |= {at: bounded[at] for at in why_not if at in bounded}
             failed |= {at: why for at, why in why_not.items() if at not in bounded}
             left = [at for at in left if at not in found and at not in scouts.values()]
+        found |= await self._again.find(inside, found)
         self._ours.forget()
         self._theirs.forget()
         self._known = {tp: known[-1:] for tp, known in self._known.items()}
@@ -174,7 +171,7 @@ class _Settler:
     def forget(self) -> None:
         """What was read is of no use for other partitions."""
         self._known.clear()
-        self._tails.clear()
+        self._again.forget()
         self._sampler.forget()
         self._ours.forget_all()
         self._theirs.forget_all()
@@ -221,7 +218,6 @@ class _Settler:
         matches = {at: one for at, one in matches.items() if one.is_exact and one.has_times}
         same = dict.fromkeys(_place(at) for at, one in matches.items() if one.offset == inside[at])
         await self._compare_samples([tp for tp in same if tp not in self._is_same])
-        await self._compare_tails([tp for tp in same if self._is_same[tp]], has_times=True)
         for at, one in matches.items():
             lost = self._here(at).oldest - at.offset
             if one.offset == inside[at] and self._is_same[_place(at)]:
@@ -271,7 +267,6 @@ class _Settler:
             [tp for tp in places if tp not in self._is_restamped and not self._is_same.get(tp)]
         )
         some = {at: offset for at, offset in inside.items() if self._is_restamped.get(_place(at))}
-        await self._compare_tails(dict.fromkeys(map(_place, some)), has_times=False)
         ranges = {at: (offset - CONTEXT, offset + CONTEXT) for at, offset in some.items()}
         theirs = await self._theirs.between(ranges, is_whole=False)
         found: dict[Position, Found] = {}
@@ -381,22 +376,11 @@ class _Settler:
         but = "" if one.has_times else ", but for the times of the copies"
         why = f"the same offset: samples all over both logs are the same{but}"
         why += f", as are {one.equal} records around it: exact"
-        tail = self._tails.get(_place(at), Tail())
-        replays = tail.read_by(at.offset)
-        if replays and tail.is_all and at.offset >= self._here(at).latest:
-            why = (
-                f"all is read, and what is behind the same offset are {replays} copies of it: the end of the log, exact"
-            )
-            return Found(there.latest, why, 0, 0, certainty=Certainty.CONTENT)
         skips = max(0, there.oldest - max(offset, self._here(at).oldest))
         if offset < there.oldest:
             why += f"; the target's log has lost the {there.oldest - offset} records before"
         to_come = self._to_come(at, one.offset, ours, one.offset)
-        certainty = Certainty.IDENTITY
-        if replays:
-            certainty = Certainty.BOUNDED
-            why = f"{why.removesuffix(': exact')}; {replays} of those read are there once more, at the end"
-        return Found(max(offset, there.oldest), why, skips, replays, certainty=certainty, to_come=to_come)
+        return Found(max(offset, there.oldest), why, skips, 0, certainty=Certainty.IDENTITY, to_come=to_come)
 
     def _settled(
         self, at: Position, one: Match, ours: Trace, inside: int, exact: Certainty = Certainty.CONTENT
@@ -439,20 +423,6 @@ class _Settler:
             for at in ranges:
                 here, there = ours.get(at), theirs.get(at)
                 self._is_same[_place(at)] = here is not None and there is not None and are_equal(here, there)
-
-    async def _compare_tails(self, places: Iterable[TopicPartition], *, has_times: bool) -> None:
-        """Learn what targets that are longer have behind the source's end: a copier that began again copies twice."""
-        here, there, named = self._sides.here, self._sides.there, self._sides.named
-        longer = [tp for tp in places if tp not in self._tails and there[named[tp]].latest > here[tp].latest]
-        for start in range(0, len(longer), _TAILS):
-            ends = {Position(*tp, here[tp].latest): tp for tp in longer[start : start + _TAILS]}
-            behind = {at: (at.offset, self._most(at.offset, there[named[tp]].latest)) for at, tp in ends.items()}
-            before = {at: (at.offset - self._searched, at.offset) for at in ends}
-            theirs = await self._theirs.between(behind, is_whole=False)
-            ours = await self._ours.between(before, is_whole=False)
-            for at, tp in ends.items():
-                if at in ours and at in theirs:
-                    self._tails[tp] = tail_of(ours[at], theirs[at], has_times=has_times)
 
     def _sample(self, tp: TopicPartition, part: int) -> int:
         """An offset that both logs have: the first, the last, or one between."""
