@@ -63,19 +63,17 @@ def losing(
                 )
             )  # fmt: skip
     still = {_place(one) for one in judged if one["status"] in ("stopped", "stalled")}
-    nearest: dict[Key, Row] = {}
+    nearest: dict[Key, tuple[float, Row]] = {}
     for row in lags:
         key = (row["cluster"], row["group_id"])
-        margin = row["retention_margin_ms"]
-        if margin is None or margin >= _SOON_MS or key not in known or known[key].status == "losing":
+        if key not in known or known[key].status == "losing":
             continue
-        if _is_overtaken(row, _place(row) in still) and (
-            key not in nearest or margin < nearest[key]["retention_margin_ms"]
-        ):
-            nearest[key] = row
-    for key, row in sorted(nearest.items(), key=lambda each: each[1]["retention_margin_ms"]):
+        left = _left_ms(row, _place(row) in still, retention.get((row["cluster"], row["topic"])))
+        if left is not None and left < _SOON_MS and (key not in nearest or left < nearest[key][0]):
+            nearest[key] = left, row
+    for key, (left, row) in sorted(nearest.items(), key=lambda each: each[1][0]):
         kept_ms = retention.get((row["cluster"], row["topic"]))
-        found.append(_overtaken(known[key], row, _place(row) in still, kept_ms, ways))
+        found.append(_overtaken(known[key], row, int(left), _is_unread(row, _place(row) in still), kept_ms, ways))
     return found
 
 
@@ -83,24 +81,40 @@ def _place(row: Row) -> tuple[str, str, str, int]:
     return row["cluster"], row["group_id"], row["topic"], row["partition"]
 
 
-def _is_overtaken(row: Row, is_still: bool) -> bool:
-    """Whether retention gets to the oldest record before the group does. `is_still`: the partition is stopped or
-    stalled, for where rates are not known yet.
+def _is_unread(row: Row, is_still: bool) -> bool:
+    """Whether the group does not read the partition; `is_still` (stopped or stalled) tells where rates do not."""
+    return is_still if row["consumed_per_s"] is None else not row["consumed_per_s"]
+
+
+def _left_ms(row: Row, is_still: bool, retention_ms: int | None) -> float | None:
+    """When retention removes records that the group has not read, if all goes on as it does; None: it does not. Of a
+    partition that is not read that is to be told when half of the time is over that its oldest record is kept.
     """
-    if row["retention_margin_ms"] < (row["catch_up_ms"] or 0):
-        return True
-    if row["trend"] is None:
-        return is_still
-    return bool(row["trend"] == "growing" or row["consumed_per_s"] == 0)
+    margin: int | None = row["retention_margin_ms"]
+    reads, comes = row["consumed_per_s"], row["produced_per_s"]
+    if margin is None or margin <= 0:
+        return margin
+    if _is_unread(row, is_still):
+        return margin if retention_ms is None or margin <= retention_ms / 2 else None
+    if reads is None or row["trend"] is None:
+        return None
+    until_read_ms = row["catch_up_ms"] if row["trend"] != "growing" else 1000 * row["lag"] / reads
+    if margin < (until_read_ms or 0):
+        return margin  # all of it may be as old as the oldest
+    return float(margin / (1 - reads / comes)) if row["trend"] == "growing" and comes > reads else None
 
 
-def _overtaken(group: Group, row: Row, is_still: bool, retention_ms: int | None, ways: Ways) -> Finding:
-    left = row["retention_margin_ms"]
+def _overtaken(group: Group, row: Row, left: int, is_unread: bool, retention_ms: int | None, ways: Ways) -> Finding:
     place = f"{row['topic']}-{row['partition']}"
-    when = "may be removed at any moment" if left <= 0 else f"may be removed in {words.duration(left)}"
-    is_unread = is_still if row["consumed_per_s"] is None else not row["consumed_per_s"]
-    why = "which the group does not read" if is_unread else "before the group gets to it"
-    note = f"the oldest of {words.counted(row['lag'], 'record')} to read {when}, {why}"
+    count = words.counted(row["lag"], "record")
+    if left > max(0, row["retention_margin_ms"]):
+        note = (
+            f"{count} to read, and more come than are read: in {words.duration(left)} retention gets ahead of the group"
+        )
+    else:
+        when = "may be removed at any moment" if left <= 0 else f"may be removed in {words.duration(left)}"
+        why = "which the group does not read" if is_unread else "before the group gets to it"
+        note = f"the oldest of {count} to read {when}, {why}"
     words_of = _about("describe", (group.cluster, group.group_id), ways)
     if retention_ms is not None and retention_ms > 0:
         alter = ("--alter", "--entity-type", "topics", *option("--entity-name", row["topic"]),

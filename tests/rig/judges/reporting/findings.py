@@ -102,8 +102,10 @@ def _overtaken(resting: Resting, finding: Row, verdict: Verdict) -> Iterator[str
     age_ms, kept_ms = resting.age_ms(key), resting.retention_ms(key)
     if kept_ms < 0:
         yield "truth: its records are kept"
-    elif age_ms is not None and abs(max(0, kept_ms - age_ms) - finding["value"]) > 1:
-        yield f"truth {max(0, kept_ms - age_ms)} ms are left"
+    elif age_ms is not None and (left := max(0, kept_ms - age_ms)) - 1 > finding["value"]:
+        yield f"truth {left} ms are left at least"
+    elif age_ms is not None and finding["value"] > left + 1 and "more come than are read" not in finding["note"]:
+        yield f"truth {left} ms are left"
 
 
 def _waiting(resting: Resting, finding: Row, content: Row, verdict: Verdict) -> Iterator[str]:

@@ -41,6 +41,8 @@ SHRINKS = {"consumed_per_s": 20.0, "trend": "shrinking"}
     ("values", "is_told"),
     [
         ({"retention_margin_ms": 3 * HOUR_MS, **GROWS}, True),
+        ({"retention_margin_ms": 5 * 24 * HOUR_MS, **GROWS}, False),  # it is read long before, and so on for 10 days
+        ({"retention_margin_ms": 5 * 24 * HOUR_MS, **GROWS, "lag": 10**9}, True),  # it takes longer to get to the last
         ({"retention_margin_ms": 3 * HOUR_MS}, False),  # the oldest record stays as old as it is
         ({"retention_margin_ms": 3 * HOUR_MS, "consumed_per_s": 0.0}, True),
         ({"retention_margin_ms": 3 * HOUR_MS, **SHRINKS, "catch_up_ms": 2 * HOUR_MS}, False),
@@ -53,6 +55,21 @@ SHRINKS = {"consumed_per_s": 20.0, "trend": "shrinking"}
 def test_who_loses_records_is_who_retention_overtakes(values: dict[str, Any], is_told: bool) -> None:
     found = impact.losing([a_group("g")], [a_row("g", **values)], [], [], [])
     assert [(each.group_id, each.place) for each in found] == [("g", "orders-7")] * is_told
+
+
+@pytest.mark.parametrize(("margin_h", "is_told"), [(100, False), (80, True), (3, True), (-1, True)])
+def test_what_is_not_read_is_told_when_half_of_its_time_is_over(margin_h: int, is_told: bool) -> None:
+    """By default records are kept for a week: all that stand still for a minute lose some within it."""
+    retention = [{"cluster": "c", "topic": "orders", "retention_ms": 168 * HOUR_MS}]
+    rows = [a_row("g", retention_margin_ms=margin_h * HOUR_MS, consumed_per_s=0.0)]
+    assert len(impact.losing([a_group("g")], rows, [], retention, [])) == is_told
+
+
+def test_how_long_it_takes_until_retention_gets_ahead() -> None:
+    rows = [a_row("g", retention_margin_ms=3 * HOUR_MS, **{**GROWS, "consumed_per_s": 200.0})]
+    (found,) = impact.losing([a_group("g")], rows, [], [], [])
+    assert (found.value, front.figure(found)) == (6 * HOUR_MS, "6 h left")
+    assert found.note == "500 records to read, and more come than are read: in 6 h retention gets ahead of the group"
 
 
 NOT_RATED = {"produced_per_s": None, "consumed_per_s": None, "trend": None}
@@ -86,7 +103,7 @@ def test_the_least_time_left_stands_first_after_those_that_lose_already() -> Non
     retention = [{"cluster": "c", "topic": "orders", "retention_ms": 24 * HOUR_MS}]
     found = impact.losing(groups, rows, gone, retention, [])
     assert [(each.group_id, front.figure(each)) for each in found] == [
-        ("lost", "777 records lost"), ("now", "now"), ("soon", "2 h left")
+        ("lost", "777 records lost"), ("now", "now"), ("soon", "4 h 12 min left")
     ]  # fmt: skip
     assert found[2].command[-1] == f"retention.ms={8 * 24 * HOUR_MS}"
 
