@@ -152,6 +152,22 @@ def test_a_log_with_its_end_once_more(clusters: tuple[str, str], keeps_times: bo
             assert (one.offset, one.replays) == wanted, (at, one)
 
 
+def test_others_between_copies_and_further_copies(clusters: tuple[str, str]) -> None:
+    """What is behind one place is not behind all: the first copies of some lie there."""
+    logs, records = Logs(*clusters), items(RECORDS)
+    logs.fill(records)
+    logs.copy(records[: RECORDS // 2], keeps_times=True)
+    logs.others(300)
+    logs.copy(records[RECORDS // 2 :] + records[-800:], keeps_times=True)
+    found = logs.found(logs.places())
+    logs.judge(found)
+    for at, one in found.items():
+        if at < RECORDS:
+            assert one.replays == max(0, at - RECORDS + 800), (at, one)
+        else:
+            assert (one.offset, one.replays) == (RECORDS + 300 + 800, 0), one
+
+
 @pytest.mark.parametrize("source", [{}, STAMPED], ids=["CreateTime", "LogAppendTime"])
 def test_back_to_records_that_come_again(clusters: tuple[str, str], source: dict[str, str]) -> None:
     """What the records hold does not tell the place, nor do their times: it is said what may be skipped."""

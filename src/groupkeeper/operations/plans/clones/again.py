@@ -32,15 +32,15 @@ class CopiedAgain:
         otherwise: who has read all goes behind the copies, for others they are counted.
         """
         exact = {at: one for at, one in found.items() if at in inside and one.certainty in _EXACT and not one.replays}
-        # Where the copies of all that the source has end, if none is missing.
-        ends = {_place(at): self._here(at).latest + one.offset - inside[at] for at, one in exact.items()}
+        # Where the copies of all that the source has end, if none is missing: by the last place, as it is the nearest.
+        ends = {_place(at): self._here(at).latest + exact[at].offset - inside[at] for at in sorted(exact)}
         await self._read({tp: end for tp, end in ends.items() if tp not in self._tails})
         changed: dict[Position, Found] = {}
         for at, one in exact.items():
             tail = self._tails[_place(at)]
-            if not (again := tail.read_by(at.offset)):
+            if not (again := tail.read_again(at.offset, one.offset)):
                 continue
-            if tail.is_all and at.offset >= self._here(at).latest:
+            if at.offset >= self._here(at).latest and tail.is_all_again(one.offset):
                 why = f"all is read, and all that is here behind its copy are {again} further copies: exact"
                 end = self._sides.there[self._sides.named[_place(at)]].latest
                 changed[at] = Found(end, why, one.skips, 0, certainty=Certainty.CONTENT)

@@ -13,24 +13,34 @@ from groupkeeper.operations.plans.walking import Kept
 
 
 class Tail(NamedTuple):
-    """Offsets of the source's records of which there are further copies, in order; ``is_all``: nothing else."""
+    """What a target has from ``begin`` on: where it has further copies, and of which of the source's offsets, in its
+    order; and where the last record is that is no copy. ``is_whole``: it was read to its end.
+    """
 
-    offsets: Sequence[int] = ()
-    is_all: bool = False
+    begin: int = 0
+    copies: Sequence[tuple[int, int]] = ()
+    last_other: int = -1
+    is_whole: bool = False
 
-    def read_by(self, offset: int) -> int:
-        """How many of these a group has read that stands at an offset of the source."""
-        return bisect_left(self.offsets, offset)
+    def read_again(self, offset: int, place: int) -> int:
+        """How many of these a group reads again that has read up to an offset of the source, and goes on at a place."""
+        return sum(at < offset for _, at in self.copies[bisect_left(self.copies, (place, -1)) :])
+
+    def is_all_again(self, place: int) -> bool:
+        """Whether there is nothing but copies from the place on."""
+        return self.is_whole and self.begin <= place and self.last_other < place
 
 
 def tail_of(ours: Trace, theirs: Trace) -> Tail:
-    """``ours``: the source up to its end; ``theirs``: the target from the copy of that end on."""
-    copies = [one for one in theirs.records if one.is_aborted is not True]
+    """``ours``: the source up to its end; ``theirs``: the target from about the copy of that end on."""
+    records = [one for one in theirs.records if one.is_aborted is not True]
     offsets = {(one.digest, one.timestamp): one.offset for one in ours.records}
-    found = [offsets.get((one.digest, one.timestamp)) for one in copies]
+    found = [offsets.get((one.digest, one.timestamp)) for one in records]
     if not any(at is not None for at in found):
-        found = _with_other_times(ours.records, copies)
-    return Tail(sorted(at for at in found if at is not None), theirs.is_to_end and None not in found)
+        found = _with_other_times(ours.records, records)
+    copies = [(one.offset, at) for one, at in zip(records, found, strict=True) if at is not None]
+    others = [one.offset for one, at in zip(records, found, strict=True) if at is None]
+    return Tail(theirs.begin, copies, max(others, default=-1), theirs.is_to_end)
 
 
 def _with_other_times(records: Sequence[Kept], copies: Sequence[Kept]) -> list[int | None]:
