@@ -229,7 +229,7 @@ def test_who_looks_sees_the_worst_first_and_what_is_not_known(url: str, browser:
         assert first < 400
         shown = page.evaluate("[...document.querySelectorAll('.finding h2')].map((each) => each.textContent)")
         assert shown == [
-            "9 Records will be lost", "6 Fall further behind, or catch up late", "6 Stopped or stalled",
+            "6 Records will be lost", "6 Fall further behind, or catch up late", "6 Stopped or stalled",
             "1 Rebalance storms", "1 Held up by transactions", "6 Unused",
         ]  # fmt: skip
         assert page.evaluate("document.querySelectorAll('.finding:not(:has(code))').length") == 0

@@ -135,7 +135,7 @@ def test_a_share_group_from_its_first_member_to_its_deletion(spark: SparkSession
     assert {row["client_id"] for row in found["group_events"] if row["event"] == "joined"} == {"worker-1", "worker-2"}
     assert sum(row["completed_rebalances"] for row in found["rates"]) == events["rebalanced"]
     (shown,) = [each for each in read_report(str(tmp_path), hours=24, top=10).groups if each.group_id == group_id]
-    assert (shown.status, shown.lag, shown.members) == ("unknown", None, 2)
+    assert (shown.status, shown.lag, shown.members) == ("ok", 0, 2)
 
     for each in workers:
         each.close()
