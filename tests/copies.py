@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 from confluent_kafka.admin import OffsetSpec as End
@@ -53,7 +53,14 @@ def make_topic(servers: str, name: str, partitions: int = 1, **config: str) -> N
 
 def end_of(servers: str, topic: str, partition: int = 0) -> int:
     place, admin = Place(topic, partition), AdminClient({"bootstrap.servers": servers})
-    return int(admin.list_offsets({place: End.latest()})[place].result(PATIENCE_S).offset)
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return int(admin.list_offsets({place: End.latest()})[place].result(PATIENCE_S).offset)
+        except KafkaException as error:  # the metadata of a new topic may be ahead of the broker
+            if error.args[0].code() != KafkaError.UNKNOWN_LEADER_EPOCH or time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
 
 
 def cut(servers: str, topic: str, offset: int) -> None:
