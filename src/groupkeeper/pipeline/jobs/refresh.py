@@ -140,8 +140,8 @@ def _cut(known: Mapping[int, int], instant: Instant | None) -> dict[int, int]:
     """
     if instant is None:
         return dict(known)
-    stable = {number: known.get(number, 0) if offset is None else offset for number, offset in instant.stable.items()}
-    return {number: min(offset, stable.get(number, 0)) for number, offset in known.items()}
+    ends = {number: instant.stable.get(number, 0) for number in known}
+    return {number: offset if (end := ends[number]) is None else min(offset, end) for number, offset in known.items()}
 
 
 def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = False) -> None:

@@ -181,8 +181,8 @@ async def _plan_cluster(options: Options, number: int, *, measures: bool) -> _Pl
 def _there(
     cluster: ClusterOptions, partitions: Sequence[TopicPartition], listed: Batch[TopicPartition, ListedOffset]
 ) -> list[TopicPartition]:
-    """Those that can be read. One that has no leader keeps nobody from the others; raises SourceError where there is
-    none but such, or one must not be read.
+    """The partitions that can be read: those without a leader are left out. Raises SourceError if no partition has a
+    leader, and for one that does not exist or that the principal may not read.
     """
     found = [key for key in partitions if key not in listed.failed]
     for key in partitions:

@@ -45,7 +45,7 @@ _TRENDS = ("cluster", "group_id", "topic", "partition", "lag", "lag_ms", "produc
            "catch_up_ms", "retention_margin_ms", "measured_time")  # fmt: skip
 
 _IS_READABLE = (pc.field("lag") > 0) & (pc.field("committed_lag_ms").is_null() | (pc.field("committed_lag_ms") > 0))
-"""Not where what is left was aborted, or is of an open transaction, which is told as such."""
+"""Rows with committed records to read. Aborted records are never read; open transactions have a list of their own."""
 
 _Number = TypeVar("_Number", int, float)
 
