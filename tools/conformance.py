@@ -181,7 +181,8 @@ def own_tests(run: Run) -> None:
     failed = [key for key, verdict in verdicts.items() if verdict == "failed"]
     if failed and run.left() > 0:
         say(f"failed at first, once more: {', '.join(name for _, name in failed)}")
-        again = pytest_verdicts(run, [*command, "--last-failed", "--last-failed-no-failures=none"], "own-again") or {}
+        command += ["-n", "0", "--last-failed", "--last-failed-no-failures=none"]  # pytest-xdist gives tests other names
+        again = pytest_verdicts(run, command, "own-again") or {}
         verdicts |= {key: again.get(key, "failed") for key in failed}
     for (title, name), verdict in verdicts.items():
         run.group(title).verdicts[name] = verdict
