@@ -181,7 +181,8 @@ def own_tests(run: Run) -> None:
     failed = [key for key, verdict in verdicts.items() if verdict == "failed"]
     if failed and run.left() > 0:
         say(f"failed at first, once more: {', '.join(name for _, name in failed)}")
-        command += ["-n", "0", "--last-failed", "--last-failed-no-failures=none"]  # pytest-xdist gives tests other names
+        # One after the other: pytest-xdist gives tests names that are not those of the ones that failed.
+        command += ["-n", "0", "--last-failed", "--last-failed-no-failures=none"]
         again = pytest_verdicts(run, command, "own-again") or {}
         verdicts |= {key: again.get(key, "failed") for key in failed}
     for (title, name), verdict in verdicts.items():
