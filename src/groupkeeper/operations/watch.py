@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
@@ -26,6 +26,9 @@ Partitions: TypeAlias = tuple[TopicPartition, ...]
 
 LONGEST_PAUSE_S = 10.0
 """The longest pause between failing polls, unless the interval is longer itself."""
+
+LATE_S = 5.0
+"""After how long a poll is late. Its own time limit is longer, as brokers may need it during a failover."""
 
 
 class What(StrEnum):
@@ -63,11 +66,12 @@ class Change(NamedTuple):
 
 class Look(NamedTuple):
     """The changes that a poll found. ``failure``: why no group could be described; None: one could, or there is no
-    group.
+    group. ``is_late``: there are no replies yet, and another Look follows with what came of the poll.
     """
 
     changes: list[Change]
     failure: Failure | None = None
+    is_late: bool = False
 
 
 Description: TypeAlias = ConsumerGroupDescription | ShareGroupDescription
@@ -112,10 +116,23 @@ async def follow(
         yield Look(found, failure)
         pause_s = interval_s if failure is None else max(interval_s, min(2 * pause_s, LONGEST_PAUSE_S))
         await asyncio.sleep(pause_s)
+        poll = asyncio.create_task(_retried(admin, names, groups, timeout_ms))
         try:
-            seen, failure = await look(admin, names, timeout_ms=timeout_ms), None
-        except (KafkaError, ClientError) as refused:
-            seen, failure = dict.fromkeys(groups, refused), refused
+            if not (await asyncio.wait([poll], timeout=LATE_S))[0]:
+                yield Look([], failure, is_late=True)
+            seen, failure = await poll
+        finally:
+            poll.cancel()
+
+
+async def _retried(
+    admin: Admin, names: Names, groups: Iterable[str], timeout_ms: int | None
+) -> tuple[Mapping[str, Seen], Failure | None]:
+    """What a later poll found, and why it failed as a whole: it does then for each of the ``groups``."""
+    try:
+        return await look(admin, names, timeout_ms=timeout_ms), None
+    except (KafkaError, ClientError) as refused:
+        return dict.fromkeys(groups, refused), refused
 
 
 def _failure_of_all(seen: Mapping[str, Seen]) -> Failure | None:

@@ -240,6 +240,18 @@ def test_a_broker_that_goes_is_a_change(tmp_path: Path) -> None:
         assert (back, process.returncode) == ("note: the groups can be described again", 0)
 
 
+def test_a_broker_that_is_late_is_told_before_time_is_out(tmp_path: Path) -> None:
+    with BackgroundBroker(directory=tmp_path) as broker:
+        servers, port = broker.bootstrap_servers, int(broker.bootstrap_servers.rpartition(":")[2])
+        with watching(servers, "g", "--timeout", "10m") as process:
+            assert process.stderr is not None
+            assert process.stderr.readline() == "note: waiting for group g\n"
+            broker.stop()
+            assert process.stderr.readline() == "note: no reply for 5 s; waiting\n"
+            with BackgroundBroker(port=port, directory=tmp_path):
+                end(process)
+
+
 # As a shell without job control starts what it puts in the background.
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_it_in_the_background_too(broker: BackgroundBroker, number: signal.Signals) -> None:

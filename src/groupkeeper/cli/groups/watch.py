@@ -15,7 +15,7 @@ from groupkeeper.cli.framework.group_arguments import add_groups, names_of
 from groupkeeper.cli.framework.output import dismiss, flush
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Row, Shape, Value
 from groupkeeper.cli.framework.several_clusters import run_reports
-from groupkeeper.operations.watch import Change, Partitions, follow
+from groupkeeper.operations.watch import LATE_S, Change, Partitions, follow
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
@@ -62,8 +62,11 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     awaited = set(names.exact)
     followed = follow(session.admin, names, interval_s=options.interval / 1000, timeout_ms=session.timeout_ms)
     is_failing = False
-    async for found, failure in followed:
+    async for found, failure, is_late in followed:
         awaited -= {change.group_id for change in found}
+        if is_late:
+            session.note(f"no reply for {LATE_S:g} s; waiting")
+            continue
         if is_failing != (failure is not None):
             is_failing = failure is not None
             again = "the groups can be described again"
