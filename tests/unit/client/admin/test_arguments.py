@@ -97,6 +97,15 @@ async def test_what_is_no_mapping_is_refused(call: Callable[[Any], Awaitable[obj
 
 
 OTHERS: dict[str, tuple[Callable[[Any], Awaitable[object]], str]] = {
+    "no state": (
+        lambda admin: admin.list_groups(states=["Stable", "Emptyy"]),
+        "there is no state 'Emptyy' of groups; there are PreparingRebalance, CompletingRebalance, Stable, Dead, Empty, "
+        "Assigning, Reconciling, NotReady",
+    ),
+    "no type": (
+        lambda admin: admin.list_groups(types=["Shar"]),
+        "there is no type 'Shar' of groups; there are Consumer, Classic, Share, Streams",
+    ),
     "a name for a topic": (lambda admin: admin.create_topics(["orders"]), "topics: 'orders' is no NewTopic"),
     "a pair for a partition": (
         lambda admin: admin.list_offsets({("orders", 0): OffsetSpec.latest()}),
