@@ -229,7 +229,8 @@ HISTORY_COMMAND = Command(
     _add_history,
     _history,
     "Show what was changed from this machine, oldest first: the journal. No cluster is contacted, unless --context or "
-    "--bootstrap-server is given: then only changes of these clusters are shown, with their names.",
+    "--bootstrap-server is given: then only changes of these clusters are shown, with their names, and a cluster that "
+    "can't be reached has none.",
     """\
 examples:
   groupkeeper history
