@@ -152,6 +152,21 @@ def test_a_log_with_its_end_once_more(clusters: tuple[str, str], keeps_times: bo
             assert (one.offset, one.replays) == wanted, (at, one)
 
 
+@pytest.mark.parametrize("keeps_times", [True, False])
+def test_copiers_that_began_again_on_the_way(clusters: tuple[str, str], keeps_times: bool) -> None:
+    logs, records = Logs(*clusters), items(RECORDS)
+    logs.fill(records)
+    start, stops = 0, [800, 3_000, 3_040, 6_500, RECORDS]
+    for stop in stops:
+        logs.copy(records[max(0, start - 60) : stop], keeps_times=keeps_times)
+        start = stop
+    offsets = sorted({at for stop in stops for at in range(stop - 200, min(stop + 20, RECORDS), 7)})
+    found = logs.found(offsets, searched=10_000)
+    logs.judge(found)
+    again = {at for at in offsets if any(stop - 60 < at <= stop for stop in stops[:-1])}
+    assert {at for at, one in found.items() if one.replays} <= again  # the second copy may be taken
+
+
 def test_others_between_copies_and_further_copies(clusters: tuple[str, str]) -> None:
     """What is behind one place is not behind all: the first copies of some lie there."""
     logs, records = Logs(*clusters), items(RECORDS)
@@ -166,6 +181,63 @@ def test_others_between_copies_and_further_copies(clusters: tuple[str, str]) -> 
             assert one.replays == max(0, at - RECORDS + 800), (at, one)
         else:
             assert (one.offset, one.replays) == (RECORDS + 300 + 800, 0), one
+
+
+@pytest.mark.parametrize("target", [{}, STAMPED], ids=["to CreateTime", "to LogAppendTime"])
+@pytest.mark.parametrize("source", [{}, STAMPED], ids=["CreateTime", "LogAppendTime"])
+@pytest.mark.parametrize("is_older", [False, True])
+def test_two_copies_of_a_third_log(
+    clusters: tuple[str, str], source: dict[str, str], target: dict[str, str], is_older: bool
+) -> None:
+    """Which of them was made first says nothing of their records: each lacks some of the other's first ones."""
+    logs, records = Logs(*clusters, source, **target), items(3_000)
+
+    def copy_there() -> None:
+        logs.others(57)
+        logs.copy(records[300:])
+
+    if is_older:
+        copy_there()
+    Writer(logs.here, logs.topic).write(items(13, first=2_000_000), keeps_times=False)
+    logs.fill_with_copies(records[200:])
+    if not is_older:
+        copy_there()
+    found = logs.found([*range(0, 120, 7), *logs.places()])
+    here, there = log_of(logs.here, logs.topic), log_of(logs.there, logs.topic)
+    for at, one in found.items():
+        judged = here.judged(at, there, one.offset)
+        assert judged.skipped == 0, (at, one, judged)
+        assert judged.replayed <= (one.replays or 0), (at, one, judged)
+        if at > 113 + 32:
+            assert one.certainty in EXACT, (at, one)
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+def test_copies_in_another_order(clusters: tuple[str, str], is_back: bool) -> None:
+    """Each record's time leads to its copy, and unread ones are before it."""
+    logs, records = Logs(*clusters), items(1_500, per_ms=1)
+    blocks = [records[start : start + 10] for start in range(300, 1_500, 10)]
+    mixed = [one for block in blocks for one in logs.rng.sample(block, 10)]
+    logs.fill(mixed if is_back else records)
+    logs.copy(records if is_back else mixed, keeps_times=True)
+    here, there = log_of(logs.here, logs.topic), log_of(logs.there, logs.topic)
+    for at, one in logs.found(logs.places()).items():
+        judged = here.judged(at, there, one.offset)
+        assert judged.skipped == 0, (at, one, judged)
+        assert judged.replayed <= (one.replays or 0), (at, one, judged)
+
+
+def test_times_that_go_back(clusters: tuple[str, str]) -> None:
+    logs = Logs(*clusters)
+    records = [one._replace(time_ms=FIRST_MS + one.number * 37 % 500 * 100) for one in items(1_500)]
+    logs.fill(records)
+    logs.copy(records[300:], keeps_times=True)
+    found = logs.found([*range(300, 400, 5), *logs.places()])
+    here, there = log_of(logs.here, logs.topic), log_of(logs.there, logs.topic)
+    for at, one in found.items():
+        judged = here.judged(at, there, one.offset)
+        assert judged.skipped <= (one.skips or 0), (at, one, judged)
+        assert at < 300 or (judged.skipped, one.certainty) == (0, "content"), (at, one, judged)
 
 
 @pytest.mark.parametrize("source", [{}, STAMPED], ids=["CreateTime", "LogAppendTime"])

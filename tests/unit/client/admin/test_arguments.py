@@ -99,8 +99,10 @@ async def test_what_is_no_mapping_is_refused(call: Callable[[Any], Awaitable[obj
 OTHERS: dict[str, tuple[Callable[[Any], Awaitable[object]], str]] = {
     "no state": (
         lambda admin: admin.list_groups(states=["Stable", "Emptyy"]),
-        "there is no state 'Emptyy' of groups; there are PreparingRebalance, CompletingRebalance, Stable, Dead, Empty, "
-        "Assigning, Reconciling, NotReady",
+        (
+            "there is no state 'Emptyy' of groups; there are PreparingRebalance, CompletingRebalance, Stable, Dead, Empty, "
+            "Assigning, Reconciling, NotReady"
+        ),
     ),
     "no type": (
         lambda admin: admin.list_groups(types=["Shar"]),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from groupkeeper.client.admin.types import Position, TopicPartition
 from groupkeeper.operations.plans.clones.reading import Reader
+from groupkeeper.operations.plans.clones.syncing import Pair
 from groupkeeper.operations.plans.clones.tails import Tail, tail_of
 from groupkeeper.operations.plans.clones.timing import Sides
 from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found
@@ -13,60 +16,133 @@ from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Fou
 _TOGETHER = 8
 """So many ends of logs are looked at together: what is read of each may be some megabytes."""
 
-_EXACT = (Certainty.IDENTITY, Certainty.HEADER, Certainty.SYNC, Certainty.CONTENT)
+EXACT = (Certainty.IDENTITY, Certainty.HEADER, Certainty.SYNC, Certainty.CONTENT)
+
+
+_NEAR = 1_000
+"""So far behind a place it is looked for further copies of what was read shortly before it."""
 
 
 class CopiedAgain:
-    """Reads the end of each partition once. ``searched``: so many records of both logs, at most."""
+    """Reads the end of each partition once, and what is shortly behind places where the target has more than the
+    source. ``searched``: so many records of both logs, at most.
+    """
 
     def __init__(self, sides: Sides, ours: Reader, theirs: Reader, searched: int) -> None:
         self._sides, self._ours, self._theirs, self._searched = sides, ours, theirs, searched
-        self._tails: dict[TopicPartition, Tail] = {}
+        self._ends: dict[TopicPartition, Tail] = {}
 
     def forget(self) -> None:
         """What was read is of no use for other partitions."""
-        self._tails.clear()
+        self._ends.clear()
 
     async def find(self, inside: Mapping[Position, int], found: Mapping[Position, Found]) -> dict[Position, Found]:
-        """Of those at an exact place, which is of an offset ``inside`` the source's log, the ones that have to be told
+        """Of places known by content, which are of an offset ``inside`` the source's log, the ones that have to be told
         otherwise: who has read all goes behind the copies, for others they are counted.
         """
-        exact = {at: one for at, one in found.items() if at in inside and one.certainty in _EXACT and not one.replays}
+        known = {at: one for at, one in found.items() if at in inside and one.certainty is not Certainty.TIME}
+        exact = {at for at, one in known.items() if one.certainty in EXACT and not one.replays}
+        places: dict[TopicPartition, list[Pair]] = {}
+        for at in sorted(known, key=lambda at: (at in exact, at)):
+            places.setdefault(_place(at), []).append(Pair(inside[at], found[at].offset))
         # Where the copies of all that the source has end, if none is missing: by the last place, as it is the nearest.
-        ends = {_place(at): self._here(at).latest + exact[at].offset - inside[at] for at in sorted(exact)}
-        await self._read({tp: end for tp, end in ends.items() if tp not in self._tails})
+        ends = {tp: self._here(tp).latest + each[-1].downstream - each[-1].upstream for tp, each in places.items()}
+        await self._read_ends({tp: end for tp, end in ends.items() if tp not in self._ends})
+        near = await self._near(places, ends)
         changed: dict[Position, Found] = {}
-        for at, one in exact.items():
-            tail = self._tails[_place(at)]
-            if not (again := tail.read_again(at.offset, one.offset)):
+        for at, one in known.items():
+            tp, end = _place(at), self._ends[_place(at)]
+            at_end = end.read_again(at.offset, one.offset)
+            # Those around a place were counted with it.
+            replays = at_end + max(one.replays or 0, sum(each.read_again(at.offset, one.offset) for each in near[tp]))
+            if replays == one.replays:
                 continue
-            if at.offset >= self._here(at).latest and tail.is_all_again(one.offset):
-                why = f"all is read, and all that is here behind its copy are {again} further copies: exact"
-                end = self._sides.there[self._sides.named[_place(at)]].latest
-                changed[at] = Found(end, why, one.skips, 0, certainty=Certainty.CONTENT)
+            if at in exact and at.offset >= self._here(tp).latest and end.is_all_again(one.offset):
+                why = f"all is read, and all that is here behind its copy are {replays} further copies: exact"
+                changed[at] = Found(self._last(tp).downstream, why, one.skips, 0, certainty=Certainty.CONTENT)
             else:
-                why = f"{one.why.replace(': exact', '')}; {again} of those read are here once more, further on"
-                changed[at] = one._replace(why=why, replays=again, certainty=Certainty.BOUNDED)
+                more = replays - (one.replays or 0)
+                why = f"{one.why.replace(': exact', '')}; {more} of those read are here once more, further on"
+                changed[at] = one._replace(why=why, replays=replays, certainty=Certainty.BOUNDED)
         return changed
 
-    def _here(self, at: Position) -> Ends:
-        return self._sides.here[_place(at)]
+    def _here(self, tp: TopicPartition) -> Ends:
+        return self._sides.here[tp]
 
-    async def _read(self, ends: Mapping[TopicPartition, int]) -> None:
-        here, there, named = self._sides.here, self._sides.there, self._sides.named
-        self._tails.update(dict.fromkeys(ends, Tail()))
-        longer = [tp for tp, end in ends.items() if there[named[tp]].latest > end]
-        for start in range(0, len(longer), _TOGETHER):
-            keys = {Position(*tp, here[tp].latest): tp for tp in longer[start : start + _TOGETHER]}
-            behind = {
-                at: (ends[tp], min(there[named[tp]].latest, ends[tp] + self._searched)) for at, tp in keys.items()
-            }
-            before = {at: (at.offset - self._searched, at.offset) for at in keys}
-            theirs = await self._theirs.between(behind, is_whole=False)
-            ours = await self._ours.between(before, is_whole=False)
-            for at, tp in keys.items():
-                if at in ours and at in theirs:
-                    self._tails[tp] = tail_of(ours[at], theirs[at])
+    def _last(self, tp: TopicPartition) -> Pair:
+        return Pair(self._here(tp).latest, self._sides.there[self._sides.named[tp]].latest)
+
+    async def _read_ends(self, ends: Mapping[TopicPartition, int]) -> None:
+        self._ends.update(dict.fromkeys(ends, Tail()))
+        stretches: dict[Position, _Stretch] = {}
+        for tp, end in ends.items():
+            upstream, downstream = self._last(tp)
+            if downstream > end:
+                theirs = end, min(downstream, end + self._searched)
+                stretches[Position(*tp, end)] = _Stretch((upstream - self._searched, upstream), theirs)
+        self._ends.update({_place(at): tail for at, tail in (await self._tails(stretches)).items()})
+
+    async def _near(
+        self, places: Mapping[TopicPartition, Sequence[Pair]], ends: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, list[Tail]]:
+        """What is shortly behind such places, up to the end that is read anyway."""
+        stretches: dict[Position, _Stretch] = {}
+        for tp, each in places.items():
+            left = self._searched
+            for some in _together(_behind_which_is_more(each, self._last(tp))):
+                (upstream, begin), last = some[0], some[-1]
+                theirs = begin, min(last.downstream + _NEAR, ends[tp], begin + left)
+                if theirs[0] < theirs[1]:
+                    ours = upstream - _NEAR, min(last.upstream, upstream + left)
+                    stretches[Position(*tp, begin)] = _Stretch(ours, theirs)
+                    left -= theirs[1] - theirs[0]
+        found: dict[TopicPartition, list[Tail]] = {tp: [] for tp in places}
+        for at, tail in (await self._tails(stretches)).items():
+            found[_place(at)].append(tail)
+        return found
+
+    async def _tails(self, stretches: Mapping[Position, _Stretch]) -> dict[Position, Tail]:
+        tails: dict[Position, Tail] = {}
+        places = list(stretches)
+        for start in range(0, len(places), _TOGETHER):
+            some = {at: stretches[at] for at in places[start : start + _TOGETHER]}
+            theirs = await self._theirs.between({at: one.theirs for at, one in some.items()}, is_whole=False)
+            ours = await self._ours.between({at: one.ours for at, one in some.items()}, is_whole=False)
+            tails |= {at: tail_of(ours[at], theirs[at]) for at in some if at in ours and at in theirs}
+        return tails
+
+
+class _Stretch(NamedTuple):
+    """Offsets of both logs."""
+
+    ours: tuple[int, int]
+    theirs: tuple[int, int]
+
+
+def _behind_which_is_more(places: Sequence[Pair], end: Pair) -> list[Pair]:
+    """Those of the places behind which the target soon has more than the source: others' records, markers of
+    transactions, or further copies.
+    """
+    found: list[Pair] = []
+    more: int | None = None
+    for one, other in reversed(list(pairwise([*sorted(places), end]))):
+        if other.downstream - one.downstream > other.upstream - one.upstream:
+            more = one.downstream
+        if more is not None and more - one.downstream < _NEAR:
+            found.append(one)
+    return found[::-1]
+
+
+def _together(places: Iterable[Pair]) -> Iterator[list[Pair]]:
+    """Places so near one another that what is behind them is read in one stretch."""
+    some: list[Pair] = []
+    for one in places:
+        if some and one.downstream - some[-1].downstream > _NEAR:
+            yield some
+            some = []
+        some.append(one)
+    if some:
+        yield some
 
 
 def _place(at: Position) -> TopicPartition:

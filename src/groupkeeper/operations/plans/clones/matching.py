@@ -39,7 +39,8 @@ class Trace(NamedTuple):
 class Match(NamedTuple):
     """The offset to read on from. ``equal``: how many records around it are the same. ``replays``: the most records
     from there on that the group has read. ``has_times``: whether the times were compared, too; without them a place
-    far from the right one may look the same.
+    far from the right one may look the same. ``unread``: where the first record is that the group has not read, None:
+    at the offset.
     """
 
     offset: int
@@ -47,6 +48,7 @@ class Match(NamedTuple):
     replays: int
     why: str
     has_times: bool = True
+    unread: int | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -162,7 +164,9 @@ def _by_copies(stretch: _Stretch) -> Match | None:
     is_near = any(key in theirs for key in ours[max(0, at - 1) : at + 1])
     if not again and not is_between and not is_near:
         return None  # what is far from the place says little of it
-    return Match(target.offset(begin), equal, again, f"{equal} of the {len(ours)} records around it are here")
+    why = f"{equal} of the {len(ours)} records around it are here"
+    new = next((place for place, key in enumerate(theirs) if key in unread - keys), len(theirs))
+    return Match(target.offset(begin), equal, again, why, unread=target.offset(new))
 
 
 def _can_be_copies(stretch: _Stretch, found: Match, records: Sequence[Kept], *, are_later: bool) -> bool:

@@ -51,6 +51,8 @@ class _Learned:
     end: Pair | None = None
     seen: tuple[Seen, Seen] | None = None
     """Of the source and of the target."""
+    met: list[Pair] = field(default_factory=list)
+    """Places that are sure: those of records that are nowhere else in either log, as far as these were read."""
     misses: int = 0
     asked: set[int] = field(default_factory=set)
     """Offsets of places that were looked for."""
@@ -87,9 +89,26 @@ class Sampler:
             await asyncio.gather(*map(self._learn, some))
             left = {at: inside[at] for at in inside if _place(at) in some and at in ours and self._is_new(at)}
             found |= await self._found(left, ours)
+            for tp in some:
+                self._learned[tp].met = self._met(tp)
             self._ours.forget()
             self._theirs.forget()
         return found
+
+    def places(self, tp: TopicPartition) -> Sequence[Pair]:
+        """Those of a partition that are sure."""
+        return () if tp not in self._learned else self._learned[tp].met
+
+    def _met(self, tp: TopicPartition) -> list[Pair]:
+        known = self._learned[tp]
+        assert known.seen is not None, "a partition that is worked on is remembered"
+        here, there = (seen.once() for seen in known.seen)
+        sure = [
+            each
+            for each in known.anchors.kept
+            if each.upstream in here and here[each.upstream] == there.get(each.downstream)
+        ]
+        return [*sure, *(Pair(each.upstream + 1, each.downstream + 1) for each in sure)]
 
     def forget(self) -> None:
         """What was learned is of no use for other partitions."""
@@ -168,11 +187,11 @@ class Sampler:
                 if one is not None:
                     found[at] = one
                     self._add(at, [Pair(inside[at], one.offset)])
-                elif not self._add(at, same_records(ours[at].records, trace.records)):
+                elif not self._add(at, self._same(_place(at), ours[at].records, trace.records)):
                     strange.append(at)
             wider = {at: (inside[at] - _WINDOWS[0], inside[at] + _WINDOWS[0]) for at in strange}
             for at, trace in (await self._ours.between(wider, is_whole=False)).items():
-                self._add(at, same_records(trace.records, theirs[at].records))
+                self._add(at, self._same(_place(at), trace.records, theirs[at].records))
         return found
 
     def _matched(self, at: Position, offset: int, ours: Trace, theirs: Trace) -> Found | None:
@@ -190,6 +209,15 @@ class Sampler:
         for log, records in zip(seen, both, strict=True):
             log.add(records)
         return all(log.has_enough(records) for log, records in zip(seen, both, strict=True))
+
+    def _same(self, tp: TopicPartition, ours: Sequence[Kept], theirs: Sequence[Kept]) -> list[Pair]:
+        """The records that both have, which are remembered."""
+        pairs, seen = same_records(ours, theirs), self._learned[tp].seen
+        assert seen is not None, "a partition that is worked on is remembered"
+        if pairs:
+            seen[0].add(ours)
+            seen[1].add(theirs)
+        return pairs
 
     def _add(self, at: Position, pairs: Sequence[Pair]) -> bool:
         """The nearest two, as what is between them is known then; whether one is new."""
@@ -231,7 +259,7 @@ class Sampler:
             anchors.add(pair)
             guess = Position(*tp, pair.upstream + records[-1].offset - pair.downstream)
             trace = (await self._ours.between({guess: _around(guess.offset)}, is_whole=False)).get(guess)
-            pairs = [] if trace is None else same_records(trace.records, records[-2 * _REACH :])
+            pairs = [] if trace is None else self._same(tp, trace.records, records[-2 * _REACH :])
             if trace is None or not pairs or pairs[-1] == pair:
                 return None
             pair = pairs[-1]
@@ -260,7 +288,7 @@ class Sampler:
             traces = await reader.between({Position(*tp, at): _around(at) for at in some}, is_whole=False)
             for trace in traces.values():
                 both = (trace.records, other.records) if is_source else (other.records, trace.records)
-                if pairs := same_records(*both):
+                if pairs := self._same(tp, *both):
                     return pairs
         return []
 

@@ -25,6 +25,10 @@ class Seen:
             if self._offsets.setdefault(one.digest, one.offset) != one.offset:
                 self._offsets[one.digest] = -1
 
+    def once(self) -> dict[int, bytes]:
+        """What these hold, by their offsets."""
+        return {offset: digest for digest, offset in self._offsets.items() if offset >= 0}
+
     def has_enough(self, records: Iterable[Kept]) -> bool:
         """Whether so many of these, which were added, are there once that they can be nowhere else by chance."""
         return sum(self._offsets[one.digest] == one.offset for one in records) >= ENOUGH
@@ -36,6 +40,10 @@ class Anchors:
     def __init__(self, here: Ends, there: Ends) -> None:
         self._here, self._there = here, there
         self._kept: list[Pair] = []
+
+    @property
+    def kept(self) -> Sequence[Pair]:
+        return self._kept
 
     def add(self, pair: Pair) -> bool:
         """Whether it is new, and in the order of the others: copies that were made again may not be."""

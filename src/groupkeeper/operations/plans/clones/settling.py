@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin.types import Failure, Position, TopicPartition
 from groupkeeper.operations.errors import TimeUnknown
-from groupkeeper.operations.plans.clones.again import CopiedAgain
+from groupkeeper.operations.plans.clones.again import EXACT, CopiedAgain
+from groupkeeper.operations.plans.clones.bracketing import between
 from groupkeeper.operations.plans.clones.matching import Match, Trace, are_equal, match
 from groupkeeper.operations.plans.clones.origins import Search, is_in_order, match_origins, narrowed, nearest
 from groupkeeper.operations.plans.clones.reading import CONTEXT, Reader, look_of
@@ -162,6 +163,7 @@ class _Settler:
             found |= {at: bounded[at] for at in why_not if at in bounded}
             failed |= {at: why for at, why in why_not.items() if at not in bounded}
             left = [at for at in left if at not in found and at not in scouts.values()]
+        found |= self._between(inside, found)
         found |= await self._again.find(inside, found)
         self._ours.forget()
         self._theirs.forget()
@@ -259,6 +261,19 @@ class _Settler:
             for at, one in found.items()
             if not one.replays or (at in by_time and by_time[at].skips) or _nearer(one, by_time.get(at)) is one
         }
+
+    def _between(self, inside: Mapping[Position, int], found: Mapping[Position, Found]) -> dict[Position, Found]:
+        """Of those that times alone tell, the ones that known places around them put right."""
+        known: dict[TopicPartition, list[Pair]] = {}
+        by_time: dict[Position, Found] = {}
+        for at, one in found.items():
+            if at in inside and one.certainty in EXACT:
+                known.setdefault(_place(at), []).append(Pair(inside[at], one.offset))
+            elif one.certainty is Certainty.TIME and at.offset >= self._here(at).oldest:
+                by_time[at] = one
+        for tp in dict.fromkeys(map(_place, by_time)):
+            known.setdefault(tp, []).extend((*map(Pair._make, self._known.get(tp, ())), *self._sampler.places(tp)))
+        return {at: between(one, inside[at], known[_place(at)], self._there(at)) for at, one in by_time.items()}
 
     async def _restamped(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:
         """Of those at the same offset in logs that are the same but for the times of copies."""
@@ -451,7 +466,8 @@ class _Settler:
                 one = one._replace(replays=max(one.replays, at_most), why=why)
             settled = self._settled(at, one, ours[at], inside[at])
             is_further = settled.offset >= found[at].offset  # times alone do not tell what is there twice
-            if one.is_exact or is_further or (found[at].replays or 0) >= one.replays:
+            skips = one.unread is not None and one.unread < found[at].offset  # nor that copies are in another order
+            if one.is_exact or is_further or skips or (found[at].replays or 0) >= one.replays:
                 found[at] = settled
         return found, failed
 

@@ -44,10 +44,13 @@ def tail_of(ours: Trace, theirs: Trace) -> Tail:
 
 
 def _with_other_times(records: Sequence[Kept], copies: Sequence[Kept]) -> list[int | None]:
-    """The same where copies got the times of copying: enough of them, in order, of records that are there once."""
+    """The same where copies got the times of copying: of records that are there once, enough in a row each time that
+    the copier began.
+    """
     counts = Counter(one.digest for one in records)
     offsets = {one.digest: one.offset for one in records if counts[one.digest] == 1}
     found = [offsets.get(one.digest) for one in copies]
     known = [at for at in found if at is not None]
-    is_copied = len(known) >= ENOUGH and all(one < other for one, other in pairwise(known))
+    begun = 1 + sum(one >= other for one, other in pairwise(known))
+    is_copied = len(known) >= ENOUGH * begun
     return found if is_copied else [None] * len(copies)

@@ -156,8 +156,7 @@ async def _compare(
     back = await first_since(source, known, skips_aborted=True, timeout_ms=timeout_ms)
     for tp, since in back.done.items():
         if facts[tp].there.at.offset < 0:
-            keeps_times = since.at.timestamp == times[tp] or last[named[tp]].is_append_time
-            facts[tp] = facts[tp]._replace(last=since.at, keeps_times=keeps_times)
+            facts[tp] = facts[tp]._replace(last=since.at, keeps_times=since.at.timestamp == times[tp])
         elif not since.doubt:
             facts[tp] = facts[tp]._replace(counterpart=since.at)
     ours = {tp: _ours(one) for tp, one in facts.items()}

@@ -64,9 +64,9 @@ class Facts(NamedTuple):
     ``leaves_out`` records of aborted transactions before it, as consumers of committed records do. ``is_append_time``:
     the target stamps records when they arrive. ``counterpart``: what a lookup in the source by the time of the target's
     record finds, where that isn't the time looked for. ``last``: the same for the target's last record, where no record
-    there is late enough; None: that is unknown. ``keeps_times``: that record has the time of one of the source's, or
-    of its arrival; else copies may have other times, and none tells what is there. ``ours`` and ``theirs``: what lies
-    there in source and target.
+    there is late enough; None: that is unknown. ``keeps_times``: that record has the time of one of the source's; else
+    copies may have other times, and none tells what is there. ``ours`` and ``theirs``: what lies there in source and
+    target.
     """
 
     committed: int
