@@ -156,6 +156,8 @@ class ArgumentParser(argparse.ArgumentParser):
         way_out = similar(name, list(self.option_names)) if name.startswith("--") else ""
         if not way_out and name.startswith("-"):
             way_out = "; see --help; put arguments that start with '-' after '--'"
+        if not name.startswith("-") and "--group" in self.option_names:
+            way_out = "; several groups are named by --group, once for each"
         self.error(f"unrecognized arguments: {' '.join(words)}{way_out}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
