@@ -567,8 +567,7 @@ class SyncAdmin(Blocking):
 
         Consumer groups are types Classic and Consumer with protocol types "" and "consumer", share groups
         are type Share. A broker that fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a
-        filter. A state that is a plain text is sent as it is: brokers know NotReady as ``not_ready`` only. Raises
-        IllegalArgument for a name that is no state or type.
+        filter. A state that is a plain text is sent as it is: brokers know NotReady as ``not_ready`` only.
         """
         return self._run(
             self._admin.list_groups(states=states, types=types, protocol_types=protocol_types, timeout_ms=timeout_ms)

@@ -138,8 +138,7 @@ class Admin(ResourceCalls, AccessCalls):
 
         Consumer groups are types Classic and Consumer with protocol types "" and "consumer", share groups
         are type Share. A broker that fails is in ``failed`` of the result: UnsupportedVersion when it is too old for a
-        filter. A state that is a plain text is sent as it is: brokers know NotReady as ``not_ready`` only. Raises
-        IllegalArgument for a name that is no state or type.
+        filter. A state that is a plain text is sent as it is: brokers know NotReady as ``not_ready`` only.
         """
         from groupkeeper.client.admin import listing
 

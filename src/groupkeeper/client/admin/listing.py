@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from groupkeeper.client.admin.resources.asking import ask_every_broker
 from groupkeeper.client.admin.types import GroupListing, GroupListings, GroupState, GroupType, Node
 from groupkeeper.client.cluster import Cluster
-from groupkeeper.client.errors import IllegalArgument, UnsupportedVersion
+from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
 
@@ -22,7 +22,7 @@ async def list_groups(
     """Admin.list_groups."""
     deadline = cluster.deadline("listGroups", timeout_ms)
     state_names = [name for state in states for name in _names(state)]
-    type_names = [_known(each, GroupType, "type") for each in types]
+    type_names = [str(each) for each in types]
     wanted = None if protocol_types is None else frozenset(protocol_types)
     answers = await ask_every_broker(
         cluster,
@@ -50,16 +50,7 @@ def _names(state: GroupState | str) -> tuple[str, ...]:
     """The name of a state in a request. Apache Kafka's brokers expect another name for NotReady than they reply
     with.
     """
-    return (str(state), "not_ready") if state is GroupState.NOT_READY else (_known(state, GroupState, "state"),)
-
-
-def _known(name: str, names: type[GroupState | GroupType], what: str) -> str:
-    """The name as it is. Raises IllegalArgument where it is none: a broker would reply that there is no such group."""
-    text = str(name)
-    if names.parse(text) is names.UNKNOWN and text.lower() not in ("unknown", "not_ready"):
-        there = ", ".join(each for each in names if each is not names.UNKNOWN)
-        raise IllegalArgument(f"there is no {what} {text!r} of groups; there are {there}")
-    return text
+    return (str(state), "not_ready") if state is GroupState.NOT_READY else (str(state),)
 
 
 def _request(version: int, states: list[str], types: list[str]) -> ListGroupsRequest:

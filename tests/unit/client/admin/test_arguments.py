@@ -97,10 +97,6 @@ async def test_what_is_no_mapping_is_refused(call: Callable[[Any], Awaitable[obj
 
 
 OTHERS: dict[str, tuple[Callable[[Any], Awaitable[object]], str]] = {
-    "no type": (
-        lambda admin: admin.list_groups(types=["Shar"]),
-        "there is no type 'Shar' of groups; there are Consumer, Classic, Share, Streams",
-    ),
     "a name for a topic": (lambda admin: admin.create_topics(["orders"]), "topics: 'orders' is no NewTopic"),
     "a pair for a partition": (
         lambda admin: admin.list_offsets({("orders", 0): OffsetSpec.latest()}),
@@ -176,13 +172,6 @@ async def test_what_is_of_another_kind_is_named(call: Callable[[Any], Awaitable[
     with pytest.raises(IllegalArgument) as refused:
         await call(admin)
     assert str(refused.value) == text
-    await admin.close()
-
-
-async def test_a_state_that_is_none_is_refused() -> None:
-    admin = Admin("127.0.0.1:1", default_timeout_ms=1000)
-    with pytest.raises(IllegalArgument, match="no state 'Emptyy' of groups; there are PreparingRebalance, Completing"):
-        await admin.list_groups(states=["Stable", "Emptyy"])
     await admin.close()
 
 
