@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 import pytest
+from confluent_kafka import Producer
 from tests.copies import FIRST_MS, Item, Writer, cut, end_of, items, make_topic, write
 from tests.mirroring import Judged, log_of
 
@@ -163,6 +164,10 @@ def test_copiers_that_began_again_on_the_way(clusters: tuple[str, str], keeps_ti
     offsets = sorted({at for stop in stops for at in range(stop - 200, min(stop + 20, RECORDS), 7)})
     found = logs.found(offsets, searched=10_000)
     logs.judge(found)
+    for at in (747, 2_999, 6_470):  # nothing is known of their neighbours
+        found |= logs.found([at], searched=10_000)
+    logs.judge(found)
+    offsets = list(found)
     again = {at for at in offsets if any(stop - 60 < at <= stop for stop in stops[:-1])}
     assert {at for at, one in found.items() if one.replays} <= again  # the second copy may be taken
 
@@ -238,6 +243,77 @@ def test_times_that_go_back(clusters: tuple[str, str]) -> None:
         judged = here.judged(at, there, one.offset)
         assert judged.skipped <= (one.skips or 0), (at, one, judged)
         assert at < 300 or (judged.skipped, one.certainty) == (0, "content"), (at, one, judged)
+
+
+def test_a_copier_that_lags_and_has_begun_again(clusters: tuple[str, str]) -> None:
+    logs, records = Logs(*clusters), items(3_000)
+    logs.fill(records)
+    logs.copy(records[:800] + records[740:2_900], keeps_times=True)
+    found = logs.found([760], searched=10_000)
+    logs.judge(found)
+    assert [one.replays for one in found.values()] == [20]
+
+
+def test_all_copied_a_second_time_from_the_start(clusters: tuple[str, str]) -> None:
+    """The last record of the target is not the newest one that it has."""
+    logs, records = Logs(*clusters), items(RECORDS)
+    logs.fill(records)
+    logs.copy(records + records[: RECORDS * 6 // 10])
+    here, there = log_of(logs.here, logs.topic), log_of(logs.there, logs.topic)
+    for at, one in logs.found([RECORDS * 8 // 10, RECORDS - 50, RECORDS]).items():
+        assert here.judged(at, there, one.offset).skipped == 0, (at, one)
+
+
+def test_large_records_with_other_times(clusters: tuple[str, str]) -> None:
+    """Fewer of them are read at once than are looked at, and what is read last is not the end."""
+    logs = Logs(*clusters)
+    records = [
+        one._replace(value=b"%d" % one.number + random.Random(one.number).randbytes(9_000)) for one in items(2_000)
+    ]
+    logs.fill(records)
+    logs.others(100)
+    logs.copy(records)
+    found = logs.found([1_500, 1_900, 1_990, 2_000])
+    logs.judge(found)
+    assert {one.certainty for one in found.values()} <= {"content", "time", "bounded"}
+
+
+def test_heartbeats_between_two_copies_of_a_third_log(clusters: tuple[str, str]) -> None:
+    """The target's copy was made earlier: times lead too far, also to places between those that are known."""
+    logs = Logs(*clusters)
+    beats = [Item(number, b"%d" % (number % 7), b"alive", FIRST_MS) for number in range(1_000, 5_000)]
+    records = [*items(1_000), *beats, *items(1_000, first=5_000)]
+    for start in range(0, len(records), 500):
+        logs.copy(records[start : start + 500])
+    for start in range(0, len(records), 500):
+        Writer(logs.here, logs.topic).write(records[start : start + 500], keeps_times=False)
+    here, there = log_of(logs.here, logs.topic), log_of(logs.there, logs.topic)
+    for at, one in logs.found([500, 1_500, 3_000, 4_500, 5_500]).items():
+        judged = here.judged(at, there, one.offset)
+        assert judged.skipped <= (one.skips or 0), (at, one, judged)
+        assert one.skips == 0 or at in (1_500, 3_000, 4_500), (at, one)
+
+
+def test_more_partitions_than_are_remembered(clusters: tuple[str, str]) -> None:
+    """Two places of each, known by their times alone."""
+    here, there = clusters
+    topic, count = f"t{time.time_ns()}", 70
+    for servers in clusters:
+        make_topic(servers, topic, count)
+        producer = Producer({"bootstrap.servers": servers, "linger.ms": 50})
+        for number in range(40 * count):
+            producer.produce(topic, b"alive", b"%d" % (number // count % 7), number % count)
+        assert producer.flush(30) == 0
+    places = [TopicPartition(topic, partition) for partition in range(count)]
+
+    async def settled() -> dict[Position, Found]:
+        async with Admin(here) as source, Admin(there) as target:
+            logs = [await look_at_logs(admin, places) for admin in (source, target)]
+            ends = [{tp: Ends(each.oldest[tp], each.latest[tp]) for tp in places} for each in logs]
+            sides = Sides(source, target, {tp: tp for tp in places}, *ends)
+            return (await settle(sides, [Position(*tp, at) for tp in places for at in (15, 25)], Hints())).found
+
+    assert len(asyncio.run(settled())) == 2 * count
 
 
 @pytest.mark.parametrize("source", [{}, STAMPED], ids=["CreateTime", "LogAppendTime"])

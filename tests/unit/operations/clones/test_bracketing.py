@@ -46,7 +46,19 @@ def test_what_is_between_known_places_stays(known: list[Pair], offset: int) -> N
 def test_the_earlier_known_place_is_taken(known: list[Pair], offset: int, expected: tuple[int, int, int]) -> None:
     one = between(by_time(offset), 50, known, THERE)
     assert (one.offset, one.skips, one.replays) == expected
-    assert (one.certainty, one.to_come) == (Certainty.BOUNDED, 5)
+    assert (one.certainty, one.to_come) == (Certainty.BOUNDED, None)  # its next record is there
     assert f"times lead to {offset}" in one.why
     assert ("read again" in one.why) == (expected[2] > 0)
     assert ("skipped" in one.why) == (expected[1] > 0)
+
+
+def test_times_are_not_believed_where_the_target_has_older_copies() -> None:
+    known = [Pair(40, 500), Pair(60, 700)]
+    one = between(by_time(650), 50, known, THERE, has_older_copies=True)
+    assert (one.offset, one.skips, one.replays) == (500, 0, 10)
+    first = by_time(500)
+    assert between(first, 50, known, THERE, has_older_copies=True) is first
+
+
+def test_what_is_still_to_come_is_so_at_the_end_only() -> None:
+    assert between(by_time(100), 50, [Pair(40, 1_000)], THERE).to_come == 5

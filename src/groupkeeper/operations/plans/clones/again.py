@@ -11,47 +11,58 @@ from groupkeeper.operations.plans.clones.reading import Reader
 from groupkeeper.operations.plans.clones.syncing import Pair
 from groupkeeper.operations.plans.clones.tails import Tail, tail_of
 from groupkeeper.operations.plans.clones.timing import Sides
-from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found
+from groupkeeper.operations.plans.clones.translating import EXACT, Certainty, Ends, Found
 
 _TOGETHER = 8
 """So many ends of logs are looked at together: what is read of each may be some megabytes."""
-
-EXACT = (Certainty.IDENTITY, Certainty.HEADER, Certainty.SYNC, Certainty.CONTENT)
 
 
 _NEAR = 1_000
 """So far behind a place it is looked for further copies of what was read shortly before it."""
 
 
+class _Stretch(NamedTuple):
+    """Offsets of both logs."""
+
+    ours: tuple[int, int]
+    theirs: tuple[int, int]
+
+
 class CopiedAgain:
-    """Reads the end of each partition once, and what is shortly behind places where the target has more than the
-    source. ``searched``: so many records of both logs, at most.
+    """Reads the end of each partition, and what is shortly behind places where the target may have more than the
+    source. ``searched``: so many records of both logs, at most, each.
     """
 
     def __init__(self, sides: Sides, ours: Reader, theirs: Reader, searched: int) -> None:
         self._sides, self._ours, self._theirs, self._searched = sides, ours, theirs, searched
-        self._ends: dict[TopicPartition, Tail] = {}
+        self._ends: dict[TopicPartition, tuple[int, Tail]] = {}
+        """From which offset on, and what is there."""
+        self._left: dict[TopicPartition, int] = {}
+        """So many more offsets behind places are looked at."""
 
     def forget(self) -> None:
         """What was read is of no use for other partitions."""
         self._ends.clear()
+        self._left.clear()
 
     async def find(self, inside: Mapping[Position, int], found: Mapping[Position, Found]) -> dict[Position, Found]:
         """Of places known by content, which are of an offset ``inside`` the source's log, the ones that have to be told
         otherwise: who has read all goes behind the copies, for others they are counted.
         """
         known = {at: one for at, one in found.items() if at in inside and one.certainty is not Certainty.TIME}
+        known = {at: one for at, one in known.items() if at.offset >= self._here(_place(at)).oldest}
         exact = {at for at, one in known.items() if one.certainty in EXACT and not one.replays}
         places: dict[TopicPartition, list[Pair]] = {}
         for at in sorted(known, key=lambda at: (at in exact, at)):
-            places.setdefault(_place(at), []).append(Pair(inside[at], found[at].offset))
+            most = found[at].offset + (0 if at in exact else found[at].replays or 0)
+            places.setdefault(_place(at), []).append(Pair(inside[at], most))
         # Where the copies of all that the source has end, if none is missing: by the last place, as it is the nearest.
         ends = {tp: self._here(tp).latest + each[-1].downstream - each[-1].upstream for tp, each in places.items()}
-        await self._read_ends({tp: end for tp, end in ends.items() if tp not in self._ends})
+        await self._read_ends(ends)
         near = await self._near(places, ends)
         changed: dict[Position, Found] = {}
         for at, one in known.items():
-            tp, end = _place(at), self._ends[_place(at)]
+            tp, (_, end) = _place(at), self._ends[_place(at)]
             at_end = end.read_again(at.offset, one.offset)
             # Those around a place were counted with it.
             replays = at_end + max(one.replays or 0, sum(each.read_again(at.offset, one.offset) for each in near[tp]))
@@ -73,29 +84,34 @@ class CopiedAgain:
         return Pair(self._here(tp).latest, self._sides.there[self._sides.named[tp]].latest)
 
     async def _read_ends(self, ends: Mapping[TopicPartition, int]) -> None:
-        self._ends.update(dict.fromkeys(ends, Tail()))
         stretches: dict[Position, _Stretch] = {}
         for tp, end in ends.items():
+            if tp in self._ends and abs(end - self._ends[tp][0]) < _NEAR:
+                continue
+            self._ends[tp] = end, Tail()
             upstream, downstream = self._last(tp)
             if downstream > end:
                 theirs = end, min(downstream, end + self._searched)
                 stretches[Position(*tp, end)] = _Stretch((upstream - self._searched, upstream), theirs)
-        self._ends.update({_place(at): tail for at, tail in (await self._tails(stretches)).items()})
+        for at, tail in (await self._tails(stretches)).items():
+            self._ends[_place(at)] = at.offset, tail
 
     async def _near(
         self, places: Mapping[TopicPartition, Sequence[Pair]], ends: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, list[Tail]]:
-        """What is shortly behind such places, up to the end that is read anyway."""
+        """What is shortly behind such places, up to the end that is read anyway; behind the last ones first."""
         stretches: dict[Position, _Stretch] = {}
         for tp, each in places.items():
-            left = self._searched
-            for some in _together(_behind_which_is_more(each, self._last(tp))):
+            left = self._left.setdefault(tp, self._searched)
+            for some in reversed(list(_together(_behind_which_is_more(each, self._last(tp))))):
                 (upstream, begin), last = some[0], some[-1]
                 theirs = begin, min(last.downstream + _NEAR, ends[tp], begin + left)
                 if theirs[0] < theirs[1]:
-                    ours = upstream - _NEAR, min(last.upstream, upstream + left)
+                    # Copies of what is unread tell that these are copies, too.
+                    ours = upstream - _NEAR, min(last.upstream, upstream + left) + _NEAR
                     stretches[Position(*tp, begin)] = _Stretch(ours, theirs)
                     left -= theirs[1] - theirs[0]
+            self._left[tp] = left
         found: dict[TopicPartition, list[Tail]] = {tp: [] for tp in places}
         for at, tail in (await self._tails(stretches)).items():
             found[_place(at)].append(tail)
@@ -108,25 +124,29 @@ class CopiedAgain:
             some = {at: stretches[at] for at in places[start : start + _TOGETHER]}
             theirs = await self._theirs.between({at: one.theirs for at, one in some.items()}, is_whole=False)
             ours = await self._ours.between({at: one.ours for at, one in some.items()}, is_whole=False)
+            # Of large records only the first ones were read: of the source the last ones matter, too.
+            cut = {at: some[at].ours[1] for at, one in ours.items() if one.end < self._most(at, some[at].ours[1])}
+            last = await self._ours.between({at: (end - _NEAR, end) for at, end in cut.items()}, is_whole=False)
+            for at, one in last.items():
+                more = [each for each in one.records if each.offset >= ours[at].end]
+                ours[at] = ours[at]._replace(records=[*ours[at].records, *more])
             tails |= {at: tail_of(ours[at], theirs[at]) for at in some if at in ours and at in theirs}
+            self._ours.forget()
+            self._theirs.forget()
         return tails
 
-
-class _Stretch(NamedTuple):
-    """Offsets of both logs."""
-
-    ours: tuple[int, int]
-    theirs: tuple[int, int]
+    def _most(self, at: Position, end: int) -> int:
+        return min(end, self._here(_place(at)).latest)
 
 
 def _behind_which_is_more(places: Sequence[Pair], end: Pair) -> list[Pair]:
     """Those of the places behind which the target soon has more than the source: others' records, markers of
-    transactions, or further copies.
+    transactions, or further copies. Behind the last one it may have, as not all is copied yet.
     """
     found: list[Pair] = []
     more: int | None = None
     for one, other in reversed(list(pairwise([*sorted(places), end]))):
-        if other.downstream - one.downstream > other.upstream - one.upstream:
+        if other == end or other.downstream - one.downstream > other.upstream - one.upstream:
             more = one.downstream
         if more is not None and more - one.downstream < _NEAR:
             found.append(one)

@@ -49,10 +49,14 @@ class _Learned:
 
     anchors: Anchors
     end: Pair | None = None
+    has_end: bool = False
+    """Whether that was looked for."""
     seen: tuple[Seen, Seen] | None = None
     """Of the source and of the target."""
-    met: list[Pair] = field(default_factory=list)
-    """Places that are sure: those of records that are nowhere else in either log, as far as these were read."""
+    sure: tuple[Pair, ...] = ()
+    """Places of records that are nowhere else in either log, as far as these were read."""
+    has_older_copies: bool = False
+    """Whether a record of the target is older than the same one of the source."""
     misses: int = 0
     asked: set[int] = field(default_factory=set)
     """Offsets of places that were looked for."""
@@ -83,23 +87,28 @@ class Sampler:
     async def find(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:
         """Those of the places that are found; a place that was not is not looked for a second time."""
         found: dict[Position, Found] = {}
-        places = list(dict.fromkeys(map(_place, inside)))
+        new = {at: offset for at, offset in inside.items() if at in ours and self._is_new(at)}
+        places = list(dict.fromkeys(map(_place, new)))
         for start in range(0, len(places), _PARTITIONS):
             some = places[start : start + _PARTITIONS]
             await asyncio.gather(*map(self._learn, some))
-            left = {at: inside[at] for at in inside if _place(at) in some and at in ours and self._is_new(at)}
-            found |= await self._found(left, ours)
+            found |= await self._found({at: offset for at, offset in new.items() if _place(at) in some}, ours)
             for tp in some:
-                self._learned[tp].met = self._met(tp)
+                self._learned[tp].sure = self._sure(tp)
             self._ours.forget()
             self._theirs.forget()
-        return found
+        left = {at: offset for at, offset in inside.items() if at not in found}
+        return found | {at: one for at in left if (one := self._behind_the_copies(at, left[at])) is not None}
 
     def places(self, tp: TopicPartition) -> Sequence[Pair]:
         """Those of a partition that are sure."""
-        return () if tp not in self._learned else self._learned[tp].met
+        return () if tp not in self._learned else self._learned[tp].sure
 
-    def _met(self, tp: TopicPartition) -> list[Pair]:
+    def has_older_copies(self, tp: TopicPartition) -> bool:
+        """Whether times of the source lead too far: the target, too, has copies, which were made earlier."""
+        return tp in self._learned and self._learned[tp].has_older_copies
+
+    def _sure(self, tp: TopicPartition) -> tuple[Pair, ...]:
         known = self._learned[tp]
         assert known.seen is not None, "a partition that is worked on is remembered"
         here, there = (seen.once() for seen in known.seen)
@@ -108,7 +117,7 @@ class Sampler:
             for each in known.anchors.kept
             if each.upstream in here and here[each.upstream] == there.get(each.downstream)
         ]
-        return [*sure, *(Pair(each.upstream + 1, each.downstream + 1) for each in sure)]
+        return *sure, *(Pair(each.upstream + 1, each.downstream + 1) for each in sure)
 
     def forget(self) -> None:
         """What was learned is of no use for other partitions."""
@@ -123,7 +132,7 @@ class Sampler:
     async def _learn(self, tp: TopicPartition) -> None:
         """Look at the ends of both logs, if that wasn't done."""
         here, there = self._here(tp), self._there(tp)
-        known = self._learned.setdefault(tp, _Learned(Anchors(here, there)))
+        known = self._learned[tp] = self._learned.pop(tp)  # the last that was worked on
         if known.seen is None:
             known.seen = Seen(), Seen()
             for seen, reader, end in zip(
@@ -133,15 +142,14 @@ class Sampler:
             with_seen = [one for one in self._learned.values() if one.seen is not None]
             for one in with_seen[:-_REMEMBERED]:
                 one.seen = None
-        if not known.asked:
-            known.end = await self._copied_last(tp)
+        if not known.has_end:
+            known.end, known.has_end = await self._copied_last(tp), True
 
     async def _found(self, left: dict[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:
         """Places near known ones; where there is no known one, the search begins with one place of each partition."""
         found: dict[Position, Found] = {}
         while left:
-            found |= {at: one for at in left if (one := self._behind_the_copies(at, left[at])) is not None}
-            found |= await self._near({at: offset for at, offset in left.items() if at not in found}, ours)
+            found |= await self._near(left, ours)
             for at in [at for at in left if at in found or self._is_over(at)]:
                 del left[at]
             scouts = list({_place(at): at for at in reversed(left)}.values())
@@ -153,7 +161,8 @@ class Sampler:
         return found
 
     def _is_new(self, at: Position) -> bool:
-        known = self._learned[_place(at)]
+        tp = _place(at)
+        known = self._learned.setdefault(tp, _Learned(Anchors(self._here(tp), self._there(tp))))
         is_new = at.offset not in known.asked and known.misses < _MISSES
         known.asked.add(at.offset)
         return is_new
@@ -164,7 +173,8 @@ class Sampler:
 
     def _behind_the_copies(self, at: Position, offset: int) -> Found | None:
         """The end of the target, where the last record that was copied is one that the group has read."""
-        end = self._learned[_place(at)].end
+        known = self._learned.get(_place(at))
+        end = None if known is None else known.end
         if end is None or offset <= end.upstream + 1:
             return None
         replays = offset - end.upstream - 1
@@ -212,11 +222,13 @@ class Sampler:
 
     def _same(self, tp: TopicPartition, ours: Sequence[Kept], theirs: Sequence[Kept]) -> list[Pair]:
         """The records that both have, which are remembered."""
-        pairs, seen = same_records(ours, theirs), self._learned[tp].seen
-        assert seen is not None, "a partition that is worked on is remembered"
+        pairs, known = same_records(ours, theirs), self._learned[tp]
+        assert known.seen is not None, "a partition that is worked on is remembered"
         if pairs:
-            seen[0].add(ours)
-            seen[1].add(theirs)
+            times = [{one.offset: one.timestamp for one in records} for records in (ours, theirs)]
+            known.has_older_copies |= any(times[1][each.downstream] < times[0][each.upstream] for each in pairs)
+            known.seen[0].add(ours)
+            known.seen[1].add(theirs)
         return pairs
 
     def _add(self, at: Position, pairs: Sequence[Pair]) -> bool:
@@ -244,8 +256,12 @@ class Sampler:
     async def _copied_last(self, tp: TopicPartition) -> Pair | None:
         """The target's last record, with its counterpart in the source."""
         here, there = self._here(tp), self._there(tp)
+        last = await self._long(self._theirs, tp, (there.latest - _REACH, there.latest))
+        if not last.is_to_end:
+            return None
         for window in self._windows():
-            tail = await self._long(self._theirs, tp, (there.latest - window, there.latest))
+            tail = await self._long(self._theirs, tp, (there.latest - window, there.latest - _REACH))
+            tail = tail._replace(end=last.end, records=[*tail.records, *last.records])
             samples = outwards(here.latest, here, max(window // 2, 1), self._searched // (2 * _REACH))
             if pairs := await self._samples(self._ours, tp, samples, tail, is_source=True):
                 return await self._followed(tp, pairs[-1], tail)
@@ -277,7 +293,8 @@ class Sampler:
         keys = {Position(*tp, begin): (begin, end) for begin, end in ranges}
         read = await reader.between(keys, is_whole=False)
         records = [record for trace in read.values() for record in trace.records]
-        return Trace(ranges[0][0], ranges[-1][1], records, is_from_start=False, is_to_end=False)
+        is_to_end = any(trace.is_to_end for trace in read.values())
+        return Trace(ranges[0][0], ranges[-1][1], records, is_from_start=False, is_to_end=is_to_end)
 
     async def _samples(
         self, reader: Reader, tp: TopicPartition, offsets: Sequence[int], other: Trace, *, is_source: bool

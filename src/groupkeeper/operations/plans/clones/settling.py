@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin.types import Failure, Position, TopicPartition
 from groupkeeper.operations.errors import TimeUnknown
-from groupkeeper.operations.plans.clones.again import EXACT, CopiedAgain
+from groupkeeper.operations.plans.clones.again import CopiedAgain
 from groupkeeper.operations.plans.clones.bracketing import between
 from groupkeeper.operations.plans.clones.matching import Match, Trace, are_equal, match
 from groupkeeper.operations.plans.clones.origins import Search, is_in_order, match_origins, narrowed, nearest
@@ -27,7 +27,7 @@ from groupkeeper.operations.plans.clones.syncing import (
     may_be_again,
 )
 from groupkeeper.operations.plans.clones.timing import Sides, facts_of
-from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found, translate
+from groupkeeper.operations.plans.clones.translating import EXACT, Certainty, Ends, Found, translate
 
 
 class Hints(NamedTuple):
@@ -266,14 +266,19 @@ class _Settler:
         """Of those that times alone tell, the ones that known places around them put right."""
         known: dict[TopicPartition, list[Pair]] = {}
         by_time: dict[Position, Found] = {}
-        for at, one in found.items():
-            if at in inside and one.certainty in EXACT:
-                known.setdefault(_place(at), []).append(Pair(inside[at], one.offset))
-            elif one.certainty is Certainty.TIME and at.offset >= self._here(at).oldest:
-                by_time[at] = one
+        within = [at for at in found if at in inside and at.offset >= self._here(at).oldest]
+        for at in within:
+            if found[at].certainty in EXACT:
+                known.setdefault(_place(at), []).append(Pair(inside[at], found[at].offset))
+            elif found[at].certainty is Certainty.TIME:
+                by_time[at] = found[at]
         for tp in dict.fromkeys(map(_place, by_time)):
             known.setdefault(tp, []).extend((*map(Pair._make, self._known.get(tp, ())), *self._sampler.places(tp)))
-        return {at: between(one, inside[at], known[_place(at)], self._there(at)) for at, one in by_time.items()}
+        has_older = {tp: self._sampler.has_older_copies(tp) for tp in known}
+        return {
+            at: between(one, inside[at], known[_place(at)], self._there(at), has_older_copies=has_older[_place(at)])
+            for at, one in by_time.items()
+        }
 
     async def _restamped(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:
         """Of those at the same offset in logs that are the same but for the times of copies."""

@@ -34,10 +34,12 @@ class Tail(NamedTuple):
 def tail_of(ours: Trace, theirs: Trace) -> Tail:
     """``ours``: the source up to its end; ``theirs``: the target from about the copy of that end on."""
     records = [one for one in theirs.records if one.is_aborted is not True]
-    offsets = {(one.digest, one.timestamp): one.offset for one in ours.records}
-    found = [offsets.get((one.digest, one.timestamp)) for one in records]
-    if not any(at is not None for at in found):
-        found = _with_other_times(ours.records, records)
+    kept = [one for one in ours.records if one.is_aborted is not True]
+    offsets = {(one.digest, one.timestamp): one.offset for one in kept}
+    found = [
+        offsets.get((one.digest, one.timestamp), other)
+        for one, other in zip(records, _with_other_times(kept, records), strict=True)
+    ]
     copies = [(one.offset, at) for one, at in zip(records, found, strict=True) if at is not None]
     others = [one.offset for one, at in zip(records, found, strict=True) if at is None]
     return Tail(theirs.begin, copies, max(others, default=-1), theirs.is_to_end)

@@ -100,6 +100,9 @@ class Certainty(StrEnum):
     TIME = "time"
 
 
+EXACT = (Certainty.IDENTITY, Certainty.HEADER, Certainty.SYNC, Certainty.CONTENT)
+
+
 class Found(NamedTuple):
     """The translated offset, with the reason.
 
