@@ -123,7 +123,7 @@ FLEET: dict[str, tuple[str, *tuple[Row, ...]]] = {
         ("ledger", "payments", 0, 50, 0, HOUR_MS // 2, "growing", None, None, 0.5, 0.0),
         ("mail", "clicks", 0, 0, 0, 0, "steady", 0, None, 1.0, 1.0),
         ("mail", "clicks", 1, 200, 200, 60_000, "steady", None, 100 * HOUR_MS, 1.0, 1.0),
-        ("search", "orders", 0, 6000, 6000, 6 * HOUR_MS, "shrinking", 90 * HOUR_MS, 66 * HOUR_MS, 20.0, 21.0),
+        ("search", "orders", 0, 6000, 6000, 6 * HOUR_MS, "shrinking", 90 * HOUR_MS, 66 * HOUR_MS, 0.006, 0.0245),
         ("search", "orders", 1, 0, 0, 0, "steady", 0, None, 15.0, 15.0),
         ("query", "views", 0, 0, 0, 0, "steady", 0, None, 0.0, 0.0),
     ),

@@ -21,6 +21,7 @@ from groupkeeper.live import collector as live_collector
 from groupkeeper.live.history import BOUNDS, History
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Scope, WaitSum
 from groupkeeper.live.polling import Wanted
+from groupkeeper.live.status import Status, judge_status
 from groupkeeper.operations import lag
 from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.testing.background import BackgroundBroker
@@ -174,6 +175,36 @@ async def test_a_group_without_a_coordinator_holds_nobody_back(servers: str, bro
         {"audit": 0, "search": 8},  # the group isn't even listed
         {"audit": 0, "billing": None, "search": 8},
     )
+
+
+async def test_a_group_that_nobody_lists_is_unknown_until_a_coordinator_tells(tmp_path: Path) -> None:
+    """As long as its partition of __consumer_offsets has no leader. It may have been deleted meanwhile."""
+    history = History(tmp_path / "history.sqlite", BOUNDS)
+    with BackgroundBroker() as broker:
+        await asyncio.to_thread(arrange, broker.bootstrap_servers)
+        watching = collector(broker.bootstrap_servers, history=history, timeout_ms=20_000)
+        before = (await watching.poll()).groups["billing"]
+        away = broker.faults.move_coordinator("billing", away_ms=None)
+        began = time.monotonic()
+        snapshot = await watching.poll()
+        assert time.monotonic() - began < 15  # others do not wait for it
+        group = snapshot.groups["billing"]
+        assert (group.lag.lag, group.committed) == (None, before.committed)
+        assert [problem.error for problem in group.problems] == ["CALL_TIMED_OUT"]
+        assert judge_status(group, snapshot.measured_ms or 0).status is Status.UNKNOWN
+        assert snapshot.groups["search"].lag.lag == 8
+        await watching.close()
+        # So it is after a restart, whose first poll does not find it.
+        again = collector(broker.bootstrap_servers, history=history, timeout_ms=20_000)
+        assert (await again.poll()).groups["billing"].problems
+        away.come_back()
+        back = (await again.poll()).groups["billing"]
+        assert (back.lag.lag, back.progress_ms) == (before.lag.lag, before.progress_ms)
+        async with Admin(broker.bootstrap_servers) as admin:
+            (await admin.delete_consumer_groups(["billing"])).all()
+        assert "billing" not in (await again.poll()).groups
+        await again.close()
+    history.close()
 
 
 async def test_an_unreachable_cluster_has_a_snapshot_and_comes_back(tmp_path: Path) -> None:

@@ -177,6 +177,19 @@ class Truth:
         """Whether any topic became another one after the question, or shortly before."""
         return any(self.is_changing(where, topic, asked) for where, topic in self.changed if where == cluster)
 
+    def next_committed(self, place: Place, offset: int) -> Produced | None:
+        """The first record from the offset on that was not aborted; those of open transactions count."""
+        record = self.logs[place].next_record(offset)
+        while record is not None and self._is_aborted(record):
+            record = self.logs[place].next_record(record.offset + 1)
+        return record
+
+    def _is_aborted(self, record: Produced) -> bool:
+        if record.transaction is None:
+            return False
+        ended = self.transactions.get((record.cluster, record.transaction))
+        return ended is not None and not ended.is_committed
+
     def _add_to_log(self, fact: Produced | TransactionEnded | Cut) -> None:
         match fact:
             case Produced():

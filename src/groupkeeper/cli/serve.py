@@ -199,7 +199,8 @@ def _run(options: Namespace) -> int:
     collectors = [Collector(name, opener, schedule, archive) for name, opener in openers.items()]
     ways = {name: way_of(options, cluster) for name, cluster in clusters.items()}
     admission = _admission(options, openers, collectors, listening, ways)
-    watch = Watch(archive, options.rules or Rules((), (), {}), kept, ways)
+    rules = (options.rules or Rules((), (), {})).with_polls(options.interval)
+    watch = Watch(archive, rules, kept, ways)
     exporter = Exporter(Choices(options.metric_names, options.series, options.max_series), watch.samples)
     for collector in collectors:
         exporter.take(collector.snapshot)

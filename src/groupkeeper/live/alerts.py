@@ -130,6 +130,7 @@ class Alerts:
         """The notices to send after this snapshot, in the order of the rules and groups."""
         found: list[Notice] = []
         for rule in self._rules.rules:
+            found += self._of_nobody(rule, snapshot.cluster, now_ms)
             if not rule.clusters.matches(snapshot.cluster):
                 continue
             if rule.is_of_cluster:
@@ -139,6 +140,13 @@ class Alerts:
             else:
                 found += self._on_hold(rule, snapshot.cluster, now_ms)
         return found
+
+    def _of_nobody(self, rule: Rule, cluster: str, now_ms: int) -> Iterator[Notice]:
+        """Of alerts of groups and clusters that the rule was for before it was edited."""
+        for key in [key for key in self._alerts if key[:2] == (rule.name, cluster)]:
+            is_for = rule.clusters.matches(cluster) and rule.is_of_cluster == (not key.group)
+            if not is_for or (key.group and not rule.groups.matches(key.group)):
+                yield from self._end(rule, key, ("the rule is not for it any more",), now_ms)
 
     def _of_cluster(self, rule: Rule, snapshot: ClusterSnapshot, now_ms: int) -> Iterator[Notice]:
         key = Key(rule.name, snapshot.cluster, "")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupState
-from groupkeeper.operations.lag import AnyGroup, GroupsLag, PartitionLag
+from groupkeeper.operations.lag import AnyGroup, GroupsLag, LagStatus, PartitionLag
 from groupkeeper.operations.watch import Change, What, changes
 
 _MOVES = frozenset({What.JOINED, What.LEFT, What.ASSIGNMENT})
 _NEWEST = 0.3
 """Of a trend: the weight of the latest poll."""
+
+_OF_LOGS = frozenset({LagStatus.NO_LEADER, LagStatus.DELETED})
+"""Of partitions of which it is known that nothing is committed, though not where their logs end."""
 
 _REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 
@@ -78,21 +81,24 @@ class Following:
             total_lag = None if rows is None else _lag(rows)
             trend = _trend(last, total_lag, at_ms)
             standing = last.standing if rows is None else _standing(rows, last.standing, at_ms)
-            if (known := self._known.get(group_id)) is not None:
+            if rows is not None and (known := self._known.get(group_id)) is not None:
                 standing = _as_kept(standing, known)
             self._groups[group_id] = Followed(now or last.description, rebalances, total_lag, at_ms, trend, standing)
-        self._known = {}
+        # What could not be asked yet is still to be compared.
+        self._known = {
+            group_id: known
+            for group_id, known in self._known.items()
+            if group_id in self._groups and group_id not in lag.rows
+        }
         return found
 
     def of(self, group_id: str) -> Followed:
         """What is known of a group that was followed."""
         return self._groups[group_id]
 
-    def coordinated_by(self, node_ids: set[int]) -> Iterator[str]:
-        """Groups that one of these brokers coordinated when they were described last."""
-        for group_id, group in self._groups.items():
-            if group.description is not None and group.description.coordinator.id in node_ids:
-                yield group_id
+    def group_ids(self) -> set[str]:
+        """The groups that are followed, and those that the history knows and that could not be asked yet."""
+        return self._groups.keys() | self._known.keys()
 
 
 def _standing(rows: Sequence[PartitionLag], before: tuple[Standing, ...], at_ms: int) -> tuple[Standing, ...]:
@@ -102,7 +108,7 @@ def _standing(rows: Sequence[PartitionLag], before: tuple[Standing, ...], at_ms:
     found = []
     for topic, some in groupby(rows, key=lambda row: row.topic):
         of_topic, last = list(some), known.get(topic)
-        if any(row.committed is None and row.failure is not None for row in of_topic):
+        if any(row.committed is None and row.failure is not None and row.status not in _OF_LOGS for row in of_topic):
             if last is not None:
                 found.append(last)
         elif any(row.committed is not None for row in of_topic):

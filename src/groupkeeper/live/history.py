@@ -290,11 +290,14 @@ class History:
             self._file.execute(f"DELETE FROM {table} WHERE id < ?", (too_many,))
             self._file.execute(f"DELETE FROM {table} WHERE id < ? AND at_ms < ?", (most, oldest_ms))
         [kept_ms] = self._file.execute("SELECT at_ms FROM samples ORDER BY id LIMIT 1").fetchone() or (0,)
-        # A group without samples in the file must get a new one with the next poll.
-        self._last = {key: sample for key, sample in self._last.items() if sample.at_ms >= kept_ms}
+        # A group without samples in the file must get a new one with the next poll. Clocks may have been ahead.
+        if kept_ms <= at_ms:
+            self._last = {key: sample for key, sample in self._last.items() if sample.at_ms >= kept_ms}
         self._writes += 1
         if self._writes % _WRITES_PER_SWEEP == 0:
-            self._file.execute("DELETE FROM groups WHERE id NOT IN (SELECT of_group FROM samples)")
+            # Ids are given again: nothing may be left of a group that goes.
+            named = "SELECT of_group FROM samples UNION SELECT of_group FROM changes"
+            self._file.execute(f"DELETE FROM groups WHERE id NOT IN ({named})")
             self._check_ids()
 
     def _sure_ms(self, at_ms: int) -> int:

@@ -108,12 +108,13 @@ def _measured(group: GroupView, limits: Limits, now_ms: int) -> Iterator[tuple[M
     is_whole = are_rows_known and is_seen
     lag, wait = group.lag, group.wait
     yield Measure.LAG, lag.lag, limits.max_lag, is_whole
-    yield Measure.TIME_LAG, wait.lag_ms, limits.max_time_lag_ms, is_whole and not wait.unknown
+    yield Measure.TIME_LAG, wait.waits_ms, limits.max_time_lag_ms, is_whole and not wait.unknown
     yield Measure.UNCOMMITTED, lag.uncommitted, limits.max_uncommitted, is_whole
     yield Measure.LOST, lag.lost, limits.max_lost, is_whole
     is_margin_known = is_whole and all(each.is_margin_known for each in group.waits)
     yield Measure.MARGIN, wait.margin_ms, limits.min_margin_ms, is_margin_known
-    idle_ms = now_ms - group.progress_ms if group.progress_ms is not None and lag.lag else 0
+    has_some = lag.lag and wait.waits_ms != 0  # markers of transactions and aborted records do not wait
+    idle_ms = now_ms - group.progress_ms if group.progress_ms is not None and has_some else 0
     yield Measure.IDLE, idle_ms, limits.max_idle_ms, is_whole
     yield Measure.REBALANCES, group.rebalances, limits.max_rebalances, group.description is not None
     yield Measure.MEMBERS, group.members, limits.min_members, group.members is not None

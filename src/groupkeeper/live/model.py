@@ -14,10 +14,10 @@ class Wait(NamedTuple):
     """How long the oldest record that a group has still to read of a partition has waited, at the snapshot's instant.
 
     ``lag_ms``: by the record's own time, never negative; 0: no record waits; None: not known. ``is_estimated``: it is
-    interpolated between the log ends of earlier polls. ``margin_ms``: until the topic's ``retention.ms`` lets the
-    record be removed, negative when it is overdue; None: nothing waits, or the topic has no time retention, or
-    (``is_margin_known`` False) it isn't known. ``readable_ms``: as ``lag_ms``, of the oldest record that was not
-    aborted; None: that record is the oldest.
+    interpolated between the log ends of earlier polls. ``readable_ms``: as ``lag_ms``, of the oldest record that was
+    not aborted; None: that record is the oldest, or it isn't known to be another one. ``margin_ms``: until the topic's
+    ``retention.ms`` lets that one be removed, negative when it is overdue; None: nothing waits, or the topic has no
+    time retention, or (``is_margin_known`` False) it isn't known.
     """
 
     lag_ms: int | None
@@ -25,6 +25,11 @@ class Wait(NamedTuple):
     margin_ms: int | None = None
     is_margin_known: bool = True
     readable_ms: int | None = None
+
+    @property
+    def waits_ms(self) -> int | None:
+        """Aborted records do not wait."""
+        return self.lag_ms if self.readable_ms is None else self.readable_ms
 
 
 class WaitSum(NamedTuple):
@@ -40,6 +45,11 @@ class WaitSum(NamedTuple):
     unknown: int = 0
     margin_ms: int | None = None
     readable_ms: int | None = None
+
+    @property
+    def waits_ms(self) -> int | None:
+        """Aborted records do not wait."""
+        return self.lag_ms if self.readable_ms is None else self.readable_ms
 
 
 class TopicView(NamedTuple):

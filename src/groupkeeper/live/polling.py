@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Failure, GroupListing
+from groupkeeper.client.admin.types import Failure, GroupListing, GroupState
+from groupkeeper.client.errors import CallTimedOut
 from groupkeeper.live.following import Following, Standing
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Scope, TopicView, Wait
 from groupkeeper.live.waits import Waits, longest
@@ -69,14 +70,17 @@ async def poll(
     if selection.failed and len(selection.failed) >= len(described.nodes):
         raise next(iter(selection.failed.values()))
     listings = {group.group_id: group for group in listed if wanted.groups.matches(group.group_id)}
-    # Groups of a broker that could not be listed: another one may coordinate them by now.
-    failed_ids = {node.id for node in selection.failed}
-    orphans = set(following.coordinated_by(failed_ids)).difference(listings) if failed_ids else set[str]()
-    group_ids = sorted([*listings, *orphans])
-    measured_ms, lag = await lag_at_an_instant(
-        admin, group_ids, topics=wanted.topics, to_last_stable=wanted.to_last_stable
+    known = following.group_ids().difference(listings)
+    unlisted = sorted(group_id for group_id in known if wanted.groups.matches(group_id))
+    (measured_ms, lag), others = await asyncio.gather(
+        lag_at_an_instant(admin, sorted(listings), topics=wanted.topics, to_last_stable=wanted.to_last_stable),
+        _lag_of_unlisted(admin, unlisted, wanted, within_s=within_s),
     )
-    there = [group_id for group_id in group_ids if not _is_gone(lag, group_id)]
+    lag.descriptions.update(others.descriptions)
+    lag.rows.update(others.rows)
+    lag.failed.update(others.failed)
+    lag = lag._replace(streams={**lag.streams, **others.streams})
+    there = [group_id for group_id in sorted([*listings, *unlisted]) if not _is_gone(lag, group_id)]
     await waits.look(admin, lag.rows, measured_ms, within_s=within_s)
     changes = following.follow(lag, there, measured_ms)
     # Brokers silently leave unauthorized topics out of a group's offsets.
@@ -127,9 +131,28 @@ def unreached(before: ClusterSnapshot, failure: Failure, polls: Polls, seconds: 
     )
 
 
+async def _lag_of_unlisted(admin: Admin, group_ids: Sequence[str], wanted: Wanted, *, within_s: float) -> GroupsLag:
+    """Groups that no broker has listed: they were deleted, or nobody coordinates them now. Of these it is not known
+    how they are; they are asked for by name for so long, and hold up no others.
+    """
+    if not group_ids:
+        return GroupsLag({}, {}, {})
+    try:
+        async with asyncio.timeout(within_s):
+            _, found = await lag_at_an_instant(
+                admin, group_ids, topics=wanted.topics, to_last_stable=wanted.to_last_stable
+            )
+    except TimeoutError:
+        late = CallTimedOut("no broker has listed the group, and its coordinator did not reply")
+        return GroupsLag({}, {}, dict.fromkeys(group_ids, late))
+    return found
+
+
 def _is_gone(lag: GroupsLag, group_id: str) -> bool:
-    """Whether the group was deleted after it was listed."""
-    return isinstance(lag.failed.get(group_id), GroupIdNotFound) and not lag.rows.get(group_id)
+    """Whether the group was deleted since it was known."""
+    group = lag.descriptions.get(group_id)
+    is_dead = group is not None and group.group_state is GroupState.DEAD  # as old brokers tell it
+    return (is_dead or isinstance(lag.failed.get(group_id), GroupIdNotFound)) and not lag.rows.get(group_id)
 
 
 def _view(

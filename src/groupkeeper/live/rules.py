@@ -72,6 +72,14 @@ class Rules(NamedTuple):
     silences: tuple[Silence, ...]
     webhooks: Mapping[str, Webhook]
 
+    def with_polls(self, interval_ms: int) -> Rules:
+        """For polls at this interval: no alert is repeated more often, nor taken for over before the next poll."""
+        webhooks = {
+            name: each if each.repeat_ms is None else each._replace(repeat_ms=max(each.repeat_ms, interval_ms))
+            for name, each in self.webhooks.items()
+        }
+        return self._replace(webhooks=webhooks)
+
 
 _MAX_COUNTS = ("max_lag", "max_uncommitted", "max_lost", "max_rebalances", "min_members")
 _TIMES = {"max_time_lag": "max_time_lag_ms", "min_retention_margin": "min_margin_ms", "max_idle": "max_idle_ms"}

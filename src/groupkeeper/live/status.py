@@ -43,8 +43,8 @@ def judge_status(group: GroupView, now_ms: int) -> Judged:
 def _status(group: GroupView, still_ms: int | None) -> Status:
     lag, wait = group.lag, group.wait
     is_left = group.members == 0 and still_ms is not None and still_ms >= _LEFT_MS
-    waits_ms = wait.lag_ms if wait.readable_ms is None else wait.readable_ms
-    is_overdue = wait.margin_ms is not None and wait.margin_ms < 0 and waits_ms != 0
+    waits_ms = wait.waits_ms
+    is_overdue = wait.margin_ms is not None and wait.margin_ms < 0
     if (lag.lost or is_overdue) and not is_left:
         return Status.LOSING
     if lag.lag and waits_ms:

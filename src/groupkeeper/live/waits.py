@@ -41,8 +41,10 @@ class Waits:
         self._records: dict[Position, FirstRecord] = {}
         self._readable: dict[Position, FirstRecord] = {}
         """Of those in transactions: the first that was committed."""
-        self._aborted_to: dict[Position, int] = {}
-        """From there to this end of the log all records were aborted."""
+        self._clear_to: dict[Position, int] = {}
+        """From there to this offset all records were aborted."""
+        self._open: dict[Position, FirstRecord] = {}
+        """What is there: the first record of a transaction that is open."""
         self._read_ms: dict[TopicPartition, int] = {}
         self._refused: dict[str, tuple[int, Failure]] = {}  # by topic: since when
         self._retention = _Retention()
@@ -61,7 +63,7 @@ class Waits:
                 if position is not None:
                     wanted[position] = None
         self._ends.keep(places)
-        for known in (self._records, self._readable, self._aborted_to):
+        for known in (self._records, self._readable, self._clear_to, self._open):
             for position in known.keys() - wanted.keys():
                 del known[position]
         self._read_ms = {place: ms for place, ms in self._read_ms.items() if place in places}
@@ -95,7 +97,9 @@ class Waits:
                     self._refused[position.topic] = (at_ms, failure)
 
     async def _read_committed(self, admin: Admin, rows_by_group: Rows, at_ms: int) -> None:
-        """What a consumer of committed records has to read where the next record is of a transaction."""
+        """What a consumer of committed records has to read where the next record is of a transaction. Each poll goes on
+        where the one before ended.
+        """
         ends: dict[Position, int] = {}
         for row in _each(rows_by_group):
             position, end = next_position(row), row.log_end_offset
@@ -103,25 +107,40 @@ class Waits:
             if position is None or end is None or record is None or position in self._readable:
                 continue
             is_old = record.timestamp >= 0 and at_ms - record.timestamp >= _ABORTED_MS
-            if record.is_transactional and record.offset < end and is_old and self._aborted_to.get(position) != end:
+            if record.is_transactional and is_old and self._clear_to.get(position, record.offset) < end:
                 ends[position] = end
-        if not ends:
-            return
-        read = await admin.first_records(ends, read_committed=True)
-        self._readable |= {position: record for position, record in read.done.items() if record is not None}
-        none = [position for position, record in read.done.items() if record is None]
-        latest = {TopicPartition(position.topic, position.partition): OffsetSpec.latest() for position in none}
-        stable = (await admin.list_offsets(latest, read_committed=True)).done if latest else {}
-        for position in none:
-            listed = stable.get(TopicPartition(position.topic, position.partition))
-            if listed is not None and listed.offset >= ends[position]:  # else a transaction is open
-                self._aborted_to[position] = ends[position]
+        places = list(ends)
+        for start in range(0, len(places), _READ_TOGETHER):
+            await self._read_up_to({place: ends[place] for place in places[start : start + _READ_TOGETHER]}, admin)
 
-    def _readable_ms(self, position: Position, end: int, at_ms: int) -> int | None:
-        if self._aborted_to.get(position) == end:
-            return 0
-        record = self._readable.get(position)
-        return None if record is None or record.timestamp < 0 else max(0, at_ms - record.timestamp)
+    async def _read_up_to(self, ends: Mapping[Position, int], admin: Admin) -> None:
+        latest = {_place(position): OffsetSpec.latest() for position in ends}
+        # First up to where all transactions have ended, then what they left there.
+        stable = (await admin.list_offsets(latest, read_committed=True)).done
+        stops = {at: min(end, stable[_place(at)].offset) for at, end in ends.items() if _place(at) in stable}
+        begins = {at: Position(*_place(at), self._clear_to.get(at, at.offset)) for at in stops}
+        wanted = {begins[at]: stop for at, stop in stops.items() if begins[at].offset < stop}
+        read = (await admin.first_records(wanted, read_committed=True)).done
+        for at, stop in stops.items():
+            record = read.get(begins[at])
+            if record is not None:
+                self._readable[at] = record
+            elif begins[at] in read:
+                self._clear_to[at] = stop
+        still = {
+            at: Position(*_place(at), stop) for at, stop in stops.items() if self._clear_to.get(at) == stop < ends[at]
+        }
+        first = (await admin.first_records(list(still.values()))).done if still else {}
+        for at in stops:
+            self._open.pop(at, None)
+            if at in still and (record := first.get(still[at])) is not None:
+                self._open[at] = record
+
+    def _readable_at(self, position: Position, end: int) -> FirstRecord | None:
+        """The first record that was not aborted, by what is known by now; None: there is none up to the end."""
+        if self._clear_to.get(position, -1) >= end:
+            return None
+        return self._readable.get(position) or self._open.get(position) or self._records[position]
 
     def of(self, row: PartitionLag, at_ms: int) -> Wait:
         """The wait of a partition, as far as it is known by now."""
@@ -141,10 +160,17 @@ class Waits:
             is_estimated = True
         if written_ms is None:
             return _UNKNOWN
-        readable_ms = self._readable_ms(position, row.log_end_offset, at_ms)
         kept_ms = self._retention.of(row.topic)
+        lag_ms, readable_ms = max(0, at_ms - written_ms), None
+        if record is not None and record.is_transactional and not is_estimated:
+            readable = self._readable_at(position, row.log_end_offset)
+            if readable is None:
+                return Wait(lag_ms, readable_ms=0)
+            if readable is not record and readable.timestamp >= 0:
+                written_ms = readable.timestamp
+                readable_ms = max(0, at_ms - written_ms)
         margin_ms = None if kept_ms is None or kept_ms == KEPT else written_ms + kept_ms - at_ms
-        return Wait(max(0, at_ms - written_ms), is_estimated, margin_ms, kept_ms is not None, readable_ms)
+        return Wait(lag_ms, is_estimated, margin_ms, kept_ms is not None, readable_ms)
 
     def refusals(self, topics: Iterable[str]) -> Iterator[tuple[str, Deed, Failure]]:
         """The topics with records or settings that may not be read, with the failure."""
@@ -173,12 +199,16 @@ def longest(rows: Iterable[PartitionLag], waits: Iterable[Wait]) -> WaitSum:
             unknown += row.committed is not None or row.failure is not None
             continue
         known = wait.lag_ms if known is None else max(known, wait.lag_ms)
-        readable = max(readable or 0, wait.lag_ms if wait.readable_ms is None else wait.readable_ms)
+        readable = max(readable or 0, wait.waits_ms or 0)
         estimated += wait.is_estimated
         if wait.margin_ms is not None:
             margin = wait.margin_ms if margin is None else min(margin, wait.margin_ms)
     lag_ms = None if not known and unknown else known
     return WaitSum(lag_ms, estimated, unknown, margin, None if readable == known else readable)
+
+
+def _place(position: Position) -> TopicPartition:
+    return TopicPartition(position.topic, position.partition)
 
 
 def _each(rows_by_group: Rows) -> Iterable[PartitionLag]:

@@ -321,12 +321,12 @@ def _topics(truth: Truth, answer: Answer, rows: Iterable[Row], verdict: Verdict)
         kept_ms = int(made.settings.get("retention.ms", -1)) if made is not None else -1
         if kept_ms < 0 and found[MARGIN] is not None:
             texts.append(f"retention_margin {found[MARGIN]}, truth: its records are kept")
-        elif (
-            kept_ms >= 0
-            and longest
-            and not agrees(answer, found[MARGIN], kept_ms / 1000 - longest, _step(answer, longest))
-        ):
-            texts.append(f"retention_margin {found[MARGIN]}, truth {kept_ms / 1000} less {longest}")
+        elif kept_ms >= 0 and longest:
+            margin, least = found[MARGIN], kept_ms / 1000 - longest
+            # Of aborted records none is lost: then it is the margin of a later record, or there is none.
+            is_later = _has_transactions(truth, answer.cluster, topic) and (margin is None or margin > least)
+            if not is_later and not agrees(answer, margin, least, _step(answer, longest)):
+                texts.append(f"retention_margin {margin}, truth {kept_ms / 1000} less {longest}")
         age_ms = _most_age_ms(truth, answer, group, topic)
         if age_ms is not None and found[COMMIT_AGE] is not None and found[COMMIT_AGE] * 1000 > age_ms + 1:
             texts.append(f"commit_age {found[COMMIT_AGE]}, truth at most {age_ms / 1000}")
@@ -392,6 +392,10 @@ def _members(truth: Truth, answer: Answer, group: str, state: str) -> Iterable[s
     tasks = answer.content.get(TASKS, {}).get((group, "active"))
     if tasks is not None and tasks != sum(wanted.values()):
         yield f"{tasks} active tasks, truth {sum(wanted.values())}"
+
+
+def _has_transactions(truth: Truth, cluster: str, topic: str) -> bool:
+    return any(log.transactions for place, log in truth.logs.items() if place[:2] == (cluster, topic))
 
 
 def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:

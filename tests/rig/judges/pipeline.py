@@ -212,6 +212,14 @@ def _age(truth: Truth, row: Row, answered: int) -> Iterable[str]:
     is_wanted = row["lag_ms"] is not None and any(abs(row["lag_ms"] - one) <= 1 for one in wanted)
     if row["lag_basis"] != "exact" or not is_wanted:
         yield f"{where} lag_ms {row['lag_ms']} {row['lag_basis']}, truth {' or '.join(map(str, sorted(wanted)))} exact"
+    if row["last_stable_offset"] != row["log_end_offset"]:
+        return
+    left = [truth.next_committed((row["cluster"], row["topic"], row["partition"]), begin) for begin in begins]
+    if any(record is not None and truth.is_compacted(record) for record in left):
+        return
+    wanted = {0 if record is None else max(0, at // MS - record.timestamp) for record in left}
+    if row["committed_lag_ms"] is None or not any(abs(row["committed_lag_ms"] - one) <= 1 for one in wanted):
+        yield f"{where} committed_lag_ms {row['committed_lag_ms']}, truth {' or '.join(map(str, sorted(wanted)))}"
 
 
 def _same(what: str, found: Mapping[Key, object], wanted: Mapping[Key, set[Any]], verdict: Verdict) -> None:

@@ -7,9 +7,10 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 from tests.unit.live.views import row, snapshot, view
 
-from groupkeeper.live.alerts import Alerts, Notice, duration
+from groupkeeper.live.alerts import Alerts, Kind, Notice, duration
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
 from groupkeeper.live.rules import read_rules, rules_of
 from groupkeeper.operations.problems import Problem
@@ -78,6 +79,29 @@ def test_alerts_of_rules_that_are_gone_are_forgotten() -> None:
     fewer = rules._replace(rules=tuple(rule for rule in rules.rules if rule.name != "losing"), webhooks={})
     again = Alerts(fewer._replace(rules=tuple(rule._replace(to=()) for rule in fewer.rules)), alerts.state())
     assert [key.rule for key, _ in again.firing()] == ["behind"]
+
+
+def test_no_alert_is_repeated_more_often_than_clusters_are_polled() -> None:
+    rules = read_rules(str(GOLDENS / "rules.toml"))
+    before, after = rules.webhooks, rules.with_polls(5 * 3_600_000).webhooks
+    assert {name: max(5 * 3_600_000, each.repeat_ms) for name, each in before.items() if each.repeat_ms} == {
+        name: each.repeat_ms for name, each in after.items() if each.repeat_ms
+    }
+    assert rules.with_polls(15_000).webhooks == before
+
+
+@pytest.mark.parametrize(
+    "edited",
+    ['except_groups = ["orders"]\nmax_lag = 1', 'clusters = ["other"]\nmax_lag = 1', "cluster_unreachable = true"],
+)
+def test_alerts_of_what_a_rule_is_not_for_any_more_end(edited: str) -> None:
+    hook = '[webhook.chat]\nurl = "http://127.0.0.1:1/"\n[[rule]]\nname = "behind"\nto = ["chat"]\n'
+    alerts = Alerts(rules_of(tomllib.loads(hook + "max_lag = 1"), GOLDENS))
+    assert [each.kind for each in alerts.take(snapshot_of("orders lag=5", 0), 0)] == [Kind.FIRING]
+    again = Alerts(rules_of(tomllib.loads(hook + edited), GOLDENS), alerts.state())
+    (notice,) = again.take(snapshot_of("orders lag=5", MINUTE_MS), MINUTE_MS)
+    assert (notice.kind, notice.texts, notice.to) == (Kind.RESOLVED, ("the rule is not for it any more",), ("chat",))
+    assert list(again.firing()) == []
 
 
 def test_what_of_rules_matches_nothing_is_told_once_all_clusters_were_polled() -> None:

@@ -7,9 +7,9 @@ from tests.unit.live.views import described, member, row
 
 from groupkeeper.client.admin.types import ConsumerGroupDescription, GroupState, TopicPartition
 from groupkeeper.live.following import Following, Known
-from groupkeeper.operations.lag import GroupsLag, PartitionLag
+from groupkeeper.operations.lag import GroupsLag, LagStatus, PartitionLag
 from groupkeeper.operations.watch import What
-from groupkeeper.protocol.errors import GroupAuthorizationFailed
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, LeaderNotAvailable
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -77,8 +77,7 @@ def test_what_cannot_be_seen_now_is_no_progress() -> None:
 def test_a_group_that_cannot_be_described_for_a_while_has_not_rebalanced() -> None:
     group = described(epoch=3)
     assert after(found(group), found(None), found(described(epoch=4))).of("g").rebalances == 1
-    assert list(after(found(group), found(None)).coordinated_by({1})) == ["g"]
-    assert list(after(found(group)).coordinated_by({2})) == []
+    assert after(found(group), found(None)).group_ids() == {"g"}
 
 
 def test_groups_that_are_gone_are_forgotten() -> None:
@@ -118,3 +117,6 @@ def test_topics_stand_still_each_by_itself() -> None:
     assert since(first, known={"g": Known(10, 77)}) == {"s": 77, "t": 77}
     assert since(first, moved, known={"g": Known(10, 77)}) == {"s": 77, "t": 2000}
     assert since(first, known={"g": Known(9, 77)}) == {"s": 1000, "t": 1000}
+    assert since(GroupsLag({}, {}, {}), first, known={"g": Known(10, 77)}) == {"s": 77, "t": 77}  # not asked at first
+    leaderless = row("t", 1, None)._replace(failure=LeaderNotAvailable(), status=LagStatus.NO_LEADER)
+    assert since(first, found(None, row("s", 0, 5), row("t", 0, 6), leaderless)) == {"s": 1000, "t": 2000}

@@ -197,6 +197,18 @@ def test_a_clock_that_is_far_ahead_for_a_while_removes_nothing(path: Path) -> No
     assert [each.committed for each in history.samples("prod", "g", until_ms=year_ms + steady_ms)] == [5]
 
 
+def test_a_clock_that_was_ahead_at_first_does_not_fill_the_file(path: Path) -> None:
+    """Groups at rest are written once in a while, whatever the time of the oldest sample."""
+    steady_ms, day_ms = 0, 24 * 60 * MINUTE_MS
+    history = History(path, Bounds(), steady_ms=lambda: steady_ms)
+    for number in range(20):
+        groups = [view(name, [row("t", 0, 5 + min(number, 1))], progress_ms=1) for name in ("g1", "g2", "g3")]
+        steady_ms = number * 1000
+        at_ms = 9 * day_ms + steady_ms + (day_ms if not number else 0)
+        history.add(snapshot(*groups, at_ms=at_ms), [], at_ms)
+    assert history.count()["samples"] <= 2 * len(groups)
+
+
 def test_rows_and_ages_are_bounded(path: Path) -> None:
     steady_ms = 0
     history = History(path, Bounds(rows=100, age_ms=MINUTE_MS, step_ms=0), steady_ms=lambda: steady_ms)

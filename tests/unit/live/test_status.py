@@ -32,7 +32,7 @@ def group(wait: Wait, still_min: int = 0, members: int = 1, committed: int = 40,
         (group(Wait(2 * MINUTE_MS), still_min=999), Status.OK),  # the record came late
         (group(Wait(2 * MINUTE_MS), still_min=1, members=0), Status.STOPPED),
         (group(Wait(MINUTE_MS // 2), still_min=9, members=0), Status.OK),
-        (group(Wait(99 * MINUTE_MS, False, -1, readable_ms=0), still_min=99), Status.OK),  # all was aborted
+        (group(Wait(99 * MINUTE_MS, readable_ms=0), still_min=99), Status.OK),  # all was aborted
         (group(Wait(99 * MINUTE_MS, readable_ms=MINUTE_MS), still_min=99), Status.OK),
         (group(Wait(99 * MINUTE_MS, readable_ms=98 * MINUTE_MS), still_min=99), Status.STOPPED),
         (group(Wait(MINUTE_MS), start=50), Status.LOSING),

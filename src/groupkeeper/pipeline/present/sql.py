@@ -38,6 +38,9 @@ _MACROS = f"""
 CREATE MACRO later(time, ms) AS make_timestamp((epoch_us(time) // 1000 + ms) * 1000);  -- epoch_ms rounds
 CREATE MACRO ms_between(earlier, later) AS epoch_us(later) // 1000 - epoch_us(earlier) // 1000;
 CREATE MACRO time_of(ms) AS CASE WHEN ms BETWEEN 0 AND {LAST_MS} THEN make_timestamp(ms * 1000) END;
+CREATE MACRO waits_ms(lag) AS  -- aborted records don't; those of an open transaction do where nothing before them does
+    CASE WHEN lag.committed_lag_ms > 0 OR lag.last_stable_offset = lag.log_end_offset
+        THEN coalesce(lag.committed_lag_ms, lag.lag_ms) ELSE lag.lag_ms END;
 CREATE MACRO rest(count, unit) AS CASE WHEN count > 0 THEN ' ' || count || unit ELSE '' END;
 CREATE MACRO shown(ms) AS CASE  -- as report.words.duration has it
     WHEN ms > 0 AND ms < 1000 THEN 'under 1 s'

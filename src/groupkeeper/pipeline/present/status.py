@@ -64,9 +64,7 @@ asked AS (
             ELSE least(greatest(coalesce(commits_in, 0), $patience_ms), $most_patience_ms) END AS commit_patience,
         CASE WHEN is_empty THEN $empty_patience_ms
             ELSE least(greatest(commit_patience, moves_in), $most_patience_ms) END AS move_patience,
-        -- Aborted records do not wait; those of an open transaction do where nothing before them does.
-        CASE WHEN committed_lag_ms > 0 OR last_stable_offset = log_end_offset THEN coalesce(committed_lag_ms, lag_ms)
-            ELSE lag_ms END AS waits_ms,
+        waits_ms(lags) AS waits_ms,
         ms_between(commit_time, measured_time) AS since_commit,
         least(waits_ms, since_commit) AS quiet_ms,
         least(waits_ms, ms_between(coalesce(moved_time, first_time, commit_time), measured_time)) AS stuck_ms

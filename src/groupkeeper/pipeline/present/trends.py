@@ -62,7 +62,8 @@ SELECT * EXCLUDE (seconds), all_measures AS measures,
     WHEN change > 0 THEN 'growing'
     ELSE 'shrinking' END AS trend,
     CASE WHEN lag = 0 THEN 0 WHEN gain > 0 THEN try_cast(trunc(lag / gain * 1000) AS BIGINT) END AS catch_up_ms,
-    CASE WHEN lag > 0 AND retention_ms >= 0 AND lag_ms > 0 THEN retention_ms - lag_ms END AS retention_margin_ms
+    CASE WHEN lag > 0 AND retention_ms >= 0 AND waits_ms(rated) > 0 THEN retention_ms - waits_ms(rated) END
+        AS retention_margin_ms
 FROM rated
 """
 """Of `found`, rows of tables.LAG without the columns that need more than one measurement, but with `retention_ms` of

@@ -98,10 +98,14 @@ def _left_ms(row: Row, is_still: bool, retention_ms: int | None) -> float | None
         return margin if retention_ms is None or margin <= retention_ms / 2 else None
     if reads is None or row["trend"] is None:
         return None
-    until_read_ms = row["catch_up_ms"] if row["trend"] != "growing" else 1000 * row["lag"] / reads
-    if margin < (until_read_ms or 0):
+    if margin < _until_read_ms(row):
         return margin  # all of it may be as old as the oldest
     return float(margin / (1 - reads / comes)) if row["trend"] == "growing" and comes > reads else None
+
+
+def _until_read_ms(row: Row) -> float:
+    """Until the group has read what there is to read now."""
+    return float(1000 * row["lag"] / row["consumed_per_s"])
 
 
 def _overtaken(group: Group, row: Row, left: int, is_unread: bool, retention_ms: int | None, ways: Ways) -> Finding:
@@ -113,8 +117,11 @@ def _overtaken(group: Group, row: Row, left: int, is_unread: bool, retention_ms:
         )
     else:
         when = "may be removed at any moment" if left <= 0 else f"may be removed in {words.duration(left)}"
-        why = "which the group does not read" if is_unread else "before the group gets to it"
-        note = f"the oldest of {count} to read {when}, {why}"
+        note = f"the oldest of {count} to read {when}"
+        if is_unread:
+            note += ", which the group does not read"
+        elif left > 0:
+            note += f", and others of that age soon after; to read all takes {words.duration(int(_until_read_ms(row)))}"
     words_of = _about("describe", (group.cluster, group.group_id), ways)
     if retention_ms is not None and retention_ms > 0:
         alter = ("--alter", "--entity-type", "topics", *option("--entity-name", row["topic"]),

@@ -177,7 +177,8 @@ class _Reader:
         rebalances = {(row["cluster"], row["group_id"]): row["completed_rebalances_sum"] for row in summed}
         judged = self._opened.table(STATUS, wanted=pc.field("topic").is_null()).to_pylist()
         verdicts = {(row["cluster"], row["group_id"]): row for row in judged}
-        verdicts |= {key: verdict(own) for key, own in shares.items()}
+        storms = {key for key, row in verdicts.items() if row["status"] == "unstable"}
+        verdicts |= {key: verdict(own) for key, own in shares.items() if key not in storms}
         lags = {**lags, **{key: sums(own) for key, own in shares.items()}}
         known = {(row["cluster"], row["group_id"]): row for row in self._opened.table(GROUPS).to_pylist()}
         found = []

@@ -47,7 +47,7 @@ def _parts(share: Share) -> Iterator[str]:
     if left := sum(row["lag"] or 0 for row in share):
         yield f"{words.counted(left, 'record')} to read, which wait for a time that is not measured for share groups"
     if again := sum(row["to_redeliver"] or 0 for row in share):
-        yield f"{again:,} of them will be delivered again"
+        yield f"{words.counted(again, 'record')} will be delivered again"
     if rejected := sum(row["rejected"] or 0 for row in share):
         yield f"{words.counted(rejected, 'record')} rejected, or delivered too often"
     if unread := sum(row["lag"] is None for row in share):

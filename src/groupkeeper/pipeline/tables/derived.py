@@ -280,8 +280,8 @@ LAG = Table(
         Column(
             "retention_margin_ms",
             pa.int64(),
-            "until the topic's retention.ms lets the oldest record to read go; below 0: it may go at any moment; null: "
-            "there is none, it does not go by age, or not known",
+            "until the topic's retention.ms lets the oldest record to read go that was not aborted; below 0: it may go "
+            "at any moment; null: there is none, it does not go by age, or not known",
         ),
     ),
 )

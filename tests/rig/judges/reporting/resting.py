@@ -47,7 +47,7 @@ class Resting(NamedTuple):
         start = self.truth.logs[key[0], key[2], key[3]].start(self.at, self.answer.answered)
         return Between(*(max(0, one - max(0, offset)) for one in start))
 
-    def age_ms(self, key: Key) -> int | None:
+    def age_ms(self, key: Key, *, is_aborted_too: bool = True) -> int | None:
         """How long the next record has waited; None: not known to the millisecond."""
         log, offset = self.truth.logs[key[0], key[2], key[3]], self.offset(key)
         start = log.start(self.at, self.answer.answered)
@@ -56,7 +56,8 @@ class Resting(NamedTuple):
             return None
         if offset is None or offset < start.high:
             return None
-        record = log.next_record(offset)
+        place = key[0], key[2], key[3]
+        record = log.next_record(offset) if is_aborted_too else self.truth.next_committed(place, offset)
         return 0 if record is None else max(0, measured_ms - record.timestamp)
 
     def retention_ms(self, key: Key) -> int:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.rig.facts import DONE, Committed, Cut, Produced
+from tests.rig.facts import DONE, Committed, Cut, Produced, TransactionEnded
 from tests.rig.judges.pipeline import _age, _sequence
 from tests.rig.truth import Log, Truth
 
@@ -70,6 +70,23 @@ def test_a_log_may_be_cut_while_its_records_are_read(committed: int, lag_ms: int
         log.add(_produced(offset, 40 + 10 * offset))
     log.cuts += [Cut("c", "t", 0, 2, 1, 2), Cut("c", "t", 0, 6, 100 * SECOND_NS, 101 * SECOND_NS)]
     row = {"cluster": "c", "group_id": "g", "topic": "t", "partition": 0, "committed_offset": committed,
-           "lag_ms": lag_ms, "lag_basis": basis, "measured_time": EPOCH + timedelta(seconds=100)}  # fmt: skip
+           "lag_ms": lag_ms, "lag_basis": basis, "measured_time": EPOCH + timedelta(seconds=100),
+           "committed_lag_ms": lag_ms, "last_stable_offset": 6, "log_end_offset": 6}  # fmt: skip
     texts = list(_age(Truth(logs={("c", "t", 0): log}), row, answered=105 * SECOND_NS))
+    assert (not texts) == is_right, texts
+
+
+@pytest.mark.parametrize(
+    ("committed_lag_ms", "stable", "is_right"), [(20_000, 6, True), (40_000, 6, False), (0, 6, False), (0, 5, True)]
+)
+def test_aborted_records_do_not_wait(committed_lag_ms: int, stable: int, is_right: bool) -> None:
+    log = Log()
+    for offset in range(6):
+        log.add(_produced(offset, 40 + 10 * offset)._replace(transaction="x" if offset in (2, 3) else None))
+    ended = TransactionEnded("c", "x", False, [("t", 0)], 1, 2)
+    truth = Truth(logs={("c", "t", 0): log}, transactions={("c", "x"): ended})
+    row = {"cluster": "c", "group_id": "g", "topic": "t", "partition": 0, "committed_offset": 2, "lag_ms": 40_000,
+           "lag_basis": "exact", "measured_time": EPOCH + timedelta(seconds=100), "committed_lag_ms": committed_lag_ms,
+           "last_stable_offset": stable, "log_end_offset": 6}  # fmt: skip
+    texts = list(_age(truth, row, answered=105 * SECOND_NS))
     assert (not texts) == is_right, texts
