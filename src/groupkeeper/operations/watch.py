@@ -92,11 +92,21 @@ async def follow(
     # Groups as they were last described: one that can't be now may still be so.
     groups: dict[str, Description | None] = {}
     problems: dict[str, str | None] = {}
-    seen = await look(admin, names, timeout_ms=timeout_ms)
-    unseen = set(seen)  # groups that no poll has described yet
+    unseen: set[str] | None = None  # groups that no poll has described yet
     failure: Failure | None = None
     pause_s = interval_s
     while True:
+        poll = asyncio.create_task(_looked(admin, names, groups, timeout_ms))
+        try:
+            if not (await asyncio.wait([poll], timeout=LATE_S))[0]:
+                yield Look([], failure, is_late=True)
+            seen, failure = await poll
+        finally:
+            poll.cancel()
+        if unseen is None:
+            if failure is not None:
+                raise failure
+            unseen = set(seen)
         found: list[Change] = []
         # A group that is no longer listed was deleted.
         for group_id in sorted(seen.keys() | groups.keys()):
@@ -116,19 +126,12 @@ async def follow(
         yield Look(found, failure)
         pause_s = interval_s if failure is None else max(interval_s, min(2 * pause_s, LONGEST_PAUSE_S))
         await asyncio.sleep(pause_s)
-        poll = asyncio.create_task(_retried(admin, names, groups, timeout_ms))
-        try:
-            if not (await asyncio.wait([poll], timeout=LATE_S))[0]:
-                yield Look([], failure, is_late=True)
-            seen, failure = await poll
-        finally:
-            poll.cancel()
 
 
-async def _retried(
+async def _looked(
     admin: Admin, names: Names, groups: Iterable[str], timeout_ms: int | None
 ) -> tuple[Mapping[str, Seen], Failure | None]:
-    """What a later poll found, and why it failed as a whole: it does then for each of the ``groups``."""
+    """What a poll found, and why it failed as a whole: it does then for each of the ``groups`` that are known."""
     try:
         return await look(admin, names, timeout_ms=timeout_ms), None
     except (KafkaError, ClientError) as refused:

@@ -65,7 +65,8 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     async for found, failure, is_late in followed:
         awaited -= {change.group_id for change in found}
         if is_late:
-            session.note(f"no reply for {LATE_S:g} s; waiting")
+            if not is_failing:
+                session.note(f"no reply for {LATE_S:g} s; waiting")
             continue
         if is_failing != (failure is not None):
             is_failing = failure is not None
