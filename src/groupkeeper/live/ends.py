@@ -18,18 +18,20 @@ class EndsSeen:
     def __init__(self) -> None:
         self._points: dict[TopicPartition, tuple[array[int], array[int]]] = {}
 
-    def note(self, place: TopicPartition, end: int, at_ms: int) -> None:
-        """The log ended so at that time. A log that has become shorter counts as a new one."""
+    def note(self, place: TopicPartition, end: int, at_ms: int) -> bool:
+        """The log ended so at that time. A log that has become shorter counts as a new one: returns whether it has."""
         ends, times = self._points.setdefault(place, (array("q"), array("q")))
-        if ends and (end < ends[-1] or at_ms < times[-1]):
+        is_new = bool(ends) and end < ends[-1]
+        if is_new or (ends and at_ms < times[-1]):
             del ends[:], times[:]
         if len(ends) > 1 and ends[-2] == end:  # a log at rest: only how long matters
             times[-1] = at_ms
-            return
+            return is_new
         ends.append(end)
         times.append(at_ms)
         if len(ends) > _MOST_POINTS:
             del ends[1 : _MOST_POINTS // 2 : 2], times[1 : _MOST_POINTS // 2 : 2]
+        return is_new
 
     def written_ms(self, place: TopicPartition, offset: int) -> int | None:
         """About when the record with this offset was written; None: before the first look, or not yet."""

@@ -53,18 +53,20 @@ class Waits:
         """Read the records and settings that the waits at that instant need, for at most ``within_s``."""
         wanted: dict[Position, None] = {}
         places: set[TopicPartition] = set()
+        new: set[TopicPartition] = set()
         for row in _each(rows_by_group):
             if row.log_end_offset is not None:
                 place = TopicPartition(row.topic, row.partition)
                 if place not in places:
                     places.add(place)
-                    self._ends.note(place, row.log_end_offset, at_ms)
+                    if self._ends.note(place, row.log_end_offset, at_ms):
+                        new.add(place)
                 position = next_position(row)
                 if position is not None:
                     wanted[position] = None
         self._ends.keep(places)
         for known in (self._records, self._readable, self._clear_to, self._open):
-            for position in known.keys() - wanted.keys():
+            for position in [each for each in known if each not in wanted or _place(each) in new]:
                 del known[position]
         self._read_ms = {place: ms for place, ms in self._read_ms.items() if place in places}
         topics = {position.topic for position in wanted}

@@ -105,6 +105,20 @@ async def test_what_a_producer_may_still_commit_is_to_be_read(servers: str) -> N
         assert waits.of(row("open", 0, 8, 9), NOW_MS) == Wait(5000)
 
 
+async def test_a_topic_that_was_made_again_has_other_records(servers: str) -> None:
+    make_topic(servers, "again")
+    send(producer_of(servers), "again", [FIRST_MS, FIRST_MS])
+    waits = Waits()
+    async with Admin(servers) as admin:
+        await waits.look(admin, {"g": [row("again", 0, 0, 2)]}, NOW_MS, within_s=10)
+        assert waits.of(row("again", 0, 0, 2), NOW_MS).lag_ms == NOW_MS - FIRST_MS
+        (await admin.delete_topics(["again"])).all()
+        make_topic(servers, "again")
+        send(producer_of(servers), "again", [NOW_MS - 7000])
+        await waits.look(admin, {"g": [row("again", 0, 0, 1)]}, NOW_MS + 1, within_s=10)
+        assert waits.of(row("again", 0, 0, 1), NOW_MS + 1).lag_ms == 7001
+
+
 async def test_records_that_are_kept_have_no_margin(servers: str) -> None:
     wait = await wait_of(servers, row("plain", 0, 1, 4))  # retention.ms is -1
     assert (wait.margin_ms, wait.is_margin_known) == (None, True)
