@@ -42,7 +42,8 @@ def test_groups_come_back_as_they_were(mortal: RunningBroker) -> None:
     options = ConsumerOptions(group="live", session_timeout_ms=20_000)
 
     def describe() -> Any:
-        found = admin.describe_consumer_groups(["live"], request_timeout=20)["live"].result(20)
+        anew = AdminClient({"bootstrap.servers": mortal.bootstrap_servers, **QUICK})  # how they reconnect is their own
+        found = anew.describe_consumer_groups(["live"], request_timeout=20)["live"].result(20)
         shares = {m.member_id: {p.partition for p in m.assignment.topic_partitions} for m in found.members}
         return found.state.name, found.partition_assignor, shares
 
