@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench._family import cpu_of
+from bench._family import cpu_of, held
 from groupkeeper.broker import Broker
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
@@ -146,6 +146,8 @@ def run(servers: str) -> None:
                 f"refresh over {size:,} rows: {median(cpu[size]):.1f} s CPU, {median(wall[size]):.1f} s wall; {told}",
                 flush=True,
             )
+        # Of one size at a time: what refreshes of others have taken is kept.
+        print("; ".join(f"{name} {each.memory_mb:.0f} MB" for name, each in held().items()), flush=True)
     spark.stop()
 
 
