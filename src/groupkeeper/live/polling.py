@@ -132,8 +132,8 @@ def unreached(before: ClusterSnapshot, failure: Failure, polls: Polls, seconds: 
 
 
 async def _lag_of_unlisted(admin: Admin, group_ids: Sequence[str], wanted: Wanted, *, within_s: float) -> GroupsLag:
-    """Groups that no broker has listed: they were deleted, or nobody coordinates them now. Of these it is not known
-    how they are; they are asked for by name for so long, and hold up no others.
+    """Groups that no broker has listed: each was deleted, or its coordinator is not available. Their coordinators are
+    asked by name, for at most ``within_s``, so that the other groups do not wait.
     """
     if not group_ids:
         return GroupsLag({}, {}, {})

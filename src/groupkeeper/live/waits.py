@@ -87,11 +87,11 @@ class Waits:
 
     async def _read(self, admin: Admin, wanted: Iterable[Position], at_ms: int) -> None:
         missing = [each for each in wanted if each not in self._records and each.topic not in self._refused]
-        missing.sort(key=lambda each: self._read_ms.get(TopicPartition(each.topic, each.partition), 0))
+        missing.sort(key=lambda each: self._read_ms.get(_place(each), 0))
         for start in range(0, len(missing), _READ_TOGETHER):
             read = await admin.first_records(missing[start : start + _READ_TOGETHER])
             for position, record in read.done.items():
-                self._read_ms[TopicPartition(position.topic, position.partition)] = at_ms
+                self._read_ms[_place(position)] = at_ms
                 if record is not None:
                     self._records[position] = record
             for position, failure in read.failed.items():
@@ -120,7 +120,7 @@ class Waits:
         # First up to where all transactions have ended, then what they left there.
         stable = (await admin.list_offsets(latest, read_committed=True)).done
         stops = {at: min(end, stable[_place(at)].offset) for at, end in ends.items() if _place(at) in stable}
-        begins = {at: Position(*_place(at), self._clear_to.get(at, at.offset)) for at in stops}
+        begins = {at: at._replace(offset=self._clear_to.get(at, at.offset)) for at in stops}
         wanted = {begins[at]: stop for at, stop in stops.items() if begins[at].offset < stop}
         read = (await admin.first_records(wanted, read_committed=True)).done
         for at, stop in stops.items():
@@ -130,7 +130,7 @@ class Waits:
             elif begins[at] in read:
                 self._clear_to[at] = stop
         still = {
-            at: Position(*_place(at), stop) for at, stop in stops.items() if self._clear_to.get(at) == stop < ends[at]
+            at: at._replace(offset=stop) for at, stop in stops.items() if self._clear_to.get(at) == stop < ends[at]
         }
         first = (await admin.first_records(list(still.values()))).done if still else {}
         for at in stops:
@@ -158,7 +158,7 @@ class Waits:
         if record is not None and record.timestamp >= 0:
             written_ms, is_estimated = record.timestamp, False
         else:
-            written_ms = self._ends.written_ms(TopicPartition(row.topic, row.partition), position.offset)
+            written_ms = self._ends.written_ms(_place(position), position.offset)
             is_estimated = True
         if written_ms is None:
             return _UNKNOWN

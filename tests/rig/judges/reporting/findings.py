@@ -99,22 +99,19 @@ def _overtaken(resting: Resting, finding: Row, verdict: Verdict) -> Iterator[str
     if resting.keys(cluster, group) is None or key not in resting.truth.commits:
         verdict.leave(f"{NAME}: a finding of a group whose topics were changed")
         return
-    # Behind aborted records there may be an open transaction: then these count, too.
-    ages = {resting.age_ms(key), resting.age_ms(key, is_aborted_too=False)}
-    age_ms, kept_ms = (
-        None if None in ages else min(each for each in ages if each is not None),
-        resting.retention_ms(key),
-    )
+    kept_ms = resting.retention_ms(key)
     if kept_ms < 0:
         yield "truth: its records are kept"
-    elif age_ms is not None and max(0, kept_ms - max(each or 0 for each in ages)) - 1 > finding["value"]:
-        yield f"truth {kept_ms - age_ms} ms are left at least"
-    elif (
-        age_ms is not None
-        and finding["value"] > (left := max(0, kept_ms - age_ms)) + 1
-        and "more come than are read" not in finding["note"]
-    ):
-        yield f"truth {left} ms are left"
+        return
+    # Behind aborted records there may be an open transaction: then these count, too.
+    ages = [resting.age_ms(key), resting.age_ms(key, is_aborted_too=False)]
+    left = sorted(max(0, kept_ms - age) for age in ages if age is not None)
+    if len(left) < len(ages):
+        return  # one of them is not known to the millisecond
+    if left[0] - 1 > finding["value"]:
+        yield f"truth {left[0]} ms are left at least"
+    elif finding["value"] > left[-1] + 1 and "more come than are read" not in finding["note"]:
+        yield f"truth {left[-1]} ms are left"
 
 
 def _waiting(resting: Resting, finding: Row, content: Row, verdict: Verdict) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Looks behind exact places for further copies of what groups have read: a copier that began again copies twice."""
+"""Looks behind known places for further copies of what groups have read: a copier that began again copies twice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from groupkeeper.operations.plans.clones.translating import EXACT, Certainty, En
 
 _TOGETHER = 8
 """So many ends of logs are looked at together: what is read of each may be some megabytes."""
-
 
 _NEAR = 1_000
 """So far behind a place it is looked for further copies of what was read shortly before it."""
@@ -125,7 +124,8 @@ class CopiedAgain:
             theirs = await self._theirs.between({at: one.theirs for at, one in some.items()}, is_whole=False)
             ours = await self._ours.between({at: one.ours for at, one in some.items()}, is_whole=False)
             # Of large records only the first ones were read: of the source the last ones matter, too.
-            cut = {at: some[at].ours[1] for at, one in ours.items() if one.end < self._most(at, some[at].ours[1])}
+            stops = {at: min(some[at].ours[1], self._here(_place(at)).latest) for at in ours}
+            cut = {at: stop for at, stop in stops.items() if ours[at].end < stop}
             last = await self._ours.between({at: (end - _NEAR, end) for at, end in cut.items()}, is_whole=False)
             for at, one in last.items():
                 more = [each for each in one.records if each.offset >= ours[at].end]
@@ -134,9 +134,6 @@ class CopiedAgain:
             self._ours.forget()
             self._theirs.forget()
         return tails
-
-    def _most(self, at: Position, end: int) -> int:
-        return min(end, self._here(_place(at)).latest)
 
 
 def _behind_which_is_more(places: Sequence[Pair], end: Pair) -> list[Pair]:

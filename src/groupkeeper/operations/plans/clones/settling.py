@@ -274,11 +274,12 @@ class _Settler:
                 by_time[at] = found[at]
         for tp in dict.fromkeys(map(_place, by_time)):
             known.setdefault(tp, []).extend((*map(Pair._make, self._known.get(tp, ())), *self._sampler.places(tp)))
-        has_older = {tp: self._sampler.has_older_copies(tp) for tp in known}
-        return {
-            at: between(one, inside[at], known[_place(at)], self._there(at), has_older_copies=has_older[_place(at)])
-            for at, one in by_time.items()
-        }
+        bounded: dict[Position, Found] = {}
+        for at, one in by_time.items():
+            tp = _place(at)
+            has_older = self._sampler.has_older_copies(tp)
+            bounded[at] = between(one, inside[at], known[tp], self._there(at), has_older_copies=has_older)
+        return bounded
 
     async def _restamped(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:
         """Of those at the same offset in logs that are the same but for the times of copies."""
