@@ -107,8 +107,9 @@ def _measured(group: GroupView, limits: Limits, now_ms: int) -> Iterator[tuple[M
     is_seen = bool(group.rows) or not group.problems
     is_whole = are_rows_known and is_seen
     lag, wait = group.lag, group.wait
-    yield Measure.LAG, lag.lag, limits.max_lag, is_whole
-    yield Measure.TIME_LAG, wait.waits_ms, limits.max_time_lag_ms, is_whole and not wait.unknown
+    is_lag_known = is_whole and not lag.beyond
+    yield Measure.LAG, lag.lag, limits.max_lag, is_lag_known
+    yield Measure.TIME_LAG, wait.waits_ms, limits.max_time_lag_ms, is_lag_known and not wait.unknown
     yield Measure.UNCOMMITTED, lag.uncommitted, limits.max_uncommitted, is_whole
     yield Measure.LOST, lag.lost, limits.max_lost, is_whole
     is_margin_known = is_whole and all(each.is_margin_known for each in group.waits)

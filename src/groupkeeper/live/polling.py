@@ -216,6 +216,12 @@ _NO_PROBLEM = frozenset(
 )
 
 
+_BEYOND = (
+    "the committed offset, {}, is past the end of the log, {}: the log was cut, or the topic deleted and created "
+    "again; auto.offset.reset decides where a consumer starts"
+)
+
+
 def _problems(
     group_id: str, failure: Failure | None, rows: Sequence[PartitionLag], waits: Waits, *, may_hide: bool
 ) -> tuple[Problem, ...]:
@@ -227,7 +233,12 @@ def _problems(
         found[Problem("TOPICS_HIDDEN", HIDDEN, group_id, acl=Acl("DESCRIBE", "TOPIC", None))] = None
     waiting = dict.fromkeys(row.topic for row in rows if row.lag)
     for row in rows:
-        if row.failure is not None and row.status not in _NO_PROBLEM and len(found) < _MOST_PROBLEMS:
+        if len(found) == _MOST_PROBLEMS:
+            break
+        if row.status is LagStatus.BEYOND_LOG_END and row.committed is not None:
+            text = _BEYOND.format(row.committed.offset, row.log_end_offset)
+            found[Problem(row.status.name, text, group_id, row.topic, row.partition)] = None
+        if row.failure is not None and row.status not in _NO_PROBLEM:
             # Whether a topic may be seen is no matter of its partitions.
             partition = None if row.status is LagStatus.NOT_AUTHORIZED else row.partition
             found[problem_of(row.failure, group=group_id, topic=row.topic, partition=partition)] = None

@@ -114,7 +114,8 @@ class LagSum(NamedTuple):
     ``without_commit`` partitions have no committed offset, of ``unknown`` ones the log's end isn't known.
     ``uncommitted``: offsets in the logs of the partitions without a commit, as far as known; None: of none of them.
     ``open_starts`` of these partitions have records, or it isn't known: where the group begins there, and so how many
-    wait, only its clients' ``auto.offset.reset`` tells.
+    wait, only its clients' ``auto.offset.reset`` tells. So it is of ``beyond`` ones, whose committed offset is past the
+    end of the log.
     """
 
     group_id: str
@@ -127,6 +128,7 @@ class LagSum(NamedTuple):
     lost: int | None
     uncommitted: int | None
     open_starts: int = 0
+    beyond: int = 0
 
     @property
     def readable(self) -> int | None:
@@ -136,7 +138,7 @@ class LagSum(NamedTuple):
     @property
     def is_least(self) -> bool:
         """Whether more may wait than the lag says."""
-        return bool(self.unknown or self.open_starts)
+        return bool(self.unknown or self.open_starts or self.beyond)
 
     @property
     def backlog(self) -> int | None:
@@ -462,4 +464,5 @@ def _sum(group_id: str, topic: str | None, rows: Sequence[PartitionLag]) -> LagS
         sum(lost) if lost else None,
         sum(backlogs) if backlogs or not without_commit else None,
         sum(row.has_open_start for row in rows),
+        sum(row.status is LagStatus.BEYOND_LOG_END for row in rows),
     )

@@ -89,6 +89,8 @@ def _statuses(truth: Truth, answer: Answer, lag: Row) -> set[str]:
 
 
 def _statuses_in_the_log(truth: Truth, answer: Answer, lag: Row, committed: list[Committed | None]) -> set[str]:
+    if lag["committed_offset"] > lag["log_end_offset"]:
+        return {"unknown"} if lag["problem"] else {"a reason why what is read is unknown"}
     if lag["lag"] == 0 or lag["lag_ms"] == 0:
         return {"ok"}
     if lag["lag_ms"] is None:

@@ -72,8 +72,16 @@ def test_as_of_writes_plans_that_bring_the_groups_back(servers: str, spark: Spar
     rows = pq.read_table(again / "current_offsets").to_pylist()
     now = {row["partition"]: row["committed_offset"] for row in rows if row["group_id"] == "asked-1"}
     assert now == {0: 10, 1: 20}
+    where = ("--bootstrap-server", f"c={servers}", "--tables", str(tables))
     ask(servers, lambda admin: admin.delete_topics([topic]))
-    done = run(*words[:5], "--save", str(saved), "--bootstrap-server", f"c={servers}", "--tables", str(tables))
+    new_topic(servers, 3, topic)
+    done = run(*words[:5], "--save-kip122", str(tmp_path / "none"), *where)
+    assert done.returncode == 1
+    assert f"error: topic {topic} was deleted and created again since: its id was " in done.stderr
+    assert "error: there are no committed offsets of that time to plan for: no plan is written" in done.stderr
+    assert not (tmp_path / "none").exists()
+    ask(servers, lambda admin: admin.delete_topics([topic]))
+    done = run(*words[:5], "--save", str(saved), *where)
     assert done.returncode == 1
     assert f"error: asked-1 {topic}-1: This server does not host this topic-partition (" in done.stderr
 

@@ -19,12 +19,13 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetSpec
 from groupkeeper.client.admin.types import TopicPartition as Place
 from groupkeeper.operations.plans import document, kip122
-from groupkeeper.pipeline.jobs.restoring import OffsetThen, kip122_plans, restore_plan, then_of
+from groupkeeper.pipeline.jobs.restoring import OffsetThen, kip122_plans, of_topics_now, restore_plan, then_of
 from groupkeeper.pipeline.jobs.scan_time import scan_time
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.tables import SCAN_TIME
 from groupkeeper.pipeline.transforms.history import commits, group_records
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
+from groupkeeper.protocol.uuids import uuid_text
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -146,6 +147,25 @@ def test_offsets_are_restored_as_they_were(spark: SparkSession, servers: str) ->
         for place, c in group.changes.items()
     }
     assert changed == {0: (90, 10), 1: (20, 20)}
+
+
+@pytest.mark.long
+def test_offsets_of_an_earlier_topic_are_left_out(servers: str) -> None:
+    topic, group_id = new_topic(servers), f"restored-{uuid.uuid4().hex[:6]}"
+    described = ask(servers, lambda admin: admin.describe_topics([topic]))
+    topic_id = uuid_text(described.done[topic].topic_id)
+    mine = OffsetThen(group_id, topic, 0, 3, None, "", topic_id)
+    untold, gone = mine._replace(partition=1, topic_id=None), mine._replace(topic=f"{topic}-gone")
+    found = ask(servers, lambda admin: of_topics_now(admin, [mine, untold, gone]))
+    assert (found.offsets, found.left_out) == ([mine, untold, gone], [])
+    (doubt,) = found.doubts
+    assert doubt.startswith(f"the commits in 1 topic ({topic}) do not have the topic's id (brokers before 4.1): ")
+    earlier = [mine._replace(topic_id="A" * 22), mine._replace(group_id="other", topic_id="A" * 22)]
+    found = ask(servers, lambda admin: of_topics_now(admin, [*earlier, mine]))
+    assert (found.offsets, found.doubts) == ([mine], [])
+    (left_out,) = found.left_out
+    assert left_out.startswith(f"topic {topic} was deleted and created again since: its id was {'A' * 22}, and is ")
+    assert left_out.endswith(f"{topic_id}; 2 offsets in the earlier one, of 2 groups ({group_id}, …), left out")
 
 
 def test_a_scan_finds_what_list_offsets_finds(spark: SparkSession, servers: str) -> None:

@@ -172,6 +172,8 @@ def test_lag(spark: SparkSession) -> None:
     asked = by_sql(spark, lambda *given: to_estimate(*given).to_reader(), *known)
     found = by_sql(spark, lag, *known, estimated(asked, history))
     assert found.columns == LAG.names
+    problems = {row.log_end_offset: row.problem for row in found.where("problem IS NOT NULL").collect()}
+    assert problems == {5: "the committed offset is past the end of the log"}
     by_partition = {
         row.partition: (row.lag, row.committed_lag, row.lag_ms, row.committed_lag_ms, row.lag_basis)
         for row in found.where("group_id = 'g'").collect()

@@ -188,6 +188,12 @@ def unknown(cases: Cases) -> None:
     )
 
 
+def past_the_end(cases: Cases) -> None:
+    """The log was cut, or made again: nothing waits, but what a consumer will read nobody knows."""
+    cases.reads("past the end of the log", 600, 5)
+    cases.asked(601, 1200, 33, 0, 600, ("unknown", None))
+
+
 def without_committing(cases: Cases) -> None:
     """A reader without a group's members commits seldom: that it moves on is not known."""
     cases.reads("assigned itself, minutes ago", 600, 5)
@@ -223,7 +229,7 @@ def test_status(spark: SparkSession) -> None:
     cases = Cases()
     for add in (
         slow_topics, commit_intervals, frozen_lag, getting_nowhere, behind, put_back, never_there, without_members,
-        several_partitions, losing, unknown, without_committing, at_the_limits,
+        several_partitions, losing, unknown, past_the_end, without_committing, at_the_limits,
     ):  # fmt: skip
         add(cases)
     history = cases.trace.commits(spark)
@@ -249,6 +255,9 @@ def test_status(spark: SparkSession) -> None:
     lost = "5,000 records were deleted before it read them: it is at offset 1000, the log begins at 6000"
     assert rule["loses records, and commits"] == lost
     assert rule["its latest commits are not known"] == "the latest commits are not known: so"
+    assert rule["past the end of the log"].startswith(
+        "the committed offset is past the end of the log, 33: the log was"
+    )
     assert rule["assigned itself, minutes ago"].endswith("has waited for 14 min; its last commit was 6 min before")
     assert rule["behind, and moving"].endswith("has waited for 8 min; committed recently")
     assert rule["fast commits, a minute's pause"].endswith("has waited for 1 min")

@@ -68,6 +68,8 @@ def test_rebalances_idleness_and_what_the_lag_lacks() -> None:
         (view("g", [row("t", 0, 99)], [Wait(None)]), {"max_time_lag_ms": 10}),
         (view("g", [row("t", 0, 99)], [Wait(5, False, None, False)]), {"min_margin_ms": 10}),
         (view("g", problems=(PROBLEM,)), {"max_lag": 10}),
+        (view("g", [row("t", 0, 101)]), {"max_lag": 10}),
+        (view("g", [row("t", 0, 101)]), {"max_time_lag_ms": 10}),
         (view("g", problems=(PROBLEM,)), {"min_members": 1}),
         (view("g", problems=(PROBLEM,)), {"max_rebalances": 0}),
         (view("g", problems=(PROBLEM,)), {"states": frozenset({GroupState.STABLE})}),

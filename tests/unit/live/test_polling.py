@@ -62,6 +62,20 @@ async def test_groups_of_a_broker_that_lists_none_are_asked_for_by_name() -> Non
     assert [(problem.error, problem.broker) for problem in found.snapshot.problems] == [("CALL_TIMED_OUT", 2)]
 
 
+async def test_an_offset_past_the_end_is_a_problem_and_not_nothing_to_read() -> None:
+    async with broker(1, lists("a")) as only:
+        cluster_of(only)
+        only.topics["t"] = [1]
+        only.handlers["ListOffsets"] = listed(3)
+        async with fast_admin(only.bootstrap_servers) as admin:
+            found = await look(admin, Following())
+    group = found.snapshot.groups["a"]
+    assert (group.lag.lag, group.lag.beyond, group.lag.is_least) == (0, 1, True)
+    [problem] = group.problems
+    assert (problem.error, problem.topic, problem.partition) == ("BEYOND_LOG_END", "t", 0)
+    assert problem.message.startswith("the committed offset, 4, is past the end of the log, 3: ")
+
+
 async def test_a_cluster_of_which_no_broker_lists_its_groups_is_not_known() -> None:
     async with broker(1, REFUSES) as only, fast_admin(only.bootstrap_servers, default_api_timeout_ms="300") as admin:
         with pytest.raises(Exception, match="listGroups") as refused:

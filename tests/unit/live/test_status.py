@@ -45,6 +45,7 @@ def group(wait: Wait, still_min: int = 0, members: int = 1, committed: int = 40,
         (view("g", [row("t", 0, 100), row("t", 1, None)]), Status.UNKNOWN),  # who knows what it reads there
         (view("g", [row("t", 0, 100), row("t", 1, None, None)]), Status.UNKNOWN),
         (view("g", [row("t", 0, 100), row("t", 1, None, 100, start=100)]), Status.OK),  # there is nothing to read
+        (view("g", [row("t", 0, 101)]), Status.UNKNOWN),  # past the end of the log
         (view("g", [row("t", 0, 40, start=50), row("t", 1, None)], [Wait(1), Wait(None)]), Status.LOSING),
     ],
 )

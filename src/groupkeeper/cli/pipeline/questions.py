@@ -25,10 +25,13 @@ from groupkeeper.cli.pipeline.parts import import_job
 from groupkeeper.cli.pipeline.privacy import add_privacy_key
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.cli.pipeline.watch import Screen
     from groupkeeper.client.admin import Admin
-    from groupkeeper.pipeline.jobs.restoring import Then
+    from groupkeeper.operations.plans.model import GroupPlan
+    from groupkeeper.pipeline.jobs.restoring import OffsetThen, Then
     from groupkeeper.pipeline.jobs.watch import Summary
     from groupkeeper.pipeline.kafka.planning import Plan
 
@@ -86,10 +89,9 @@ def _as_of(options: Namespace) -> int:
         )  # fmt: skip
         summary: Summary = past.summary
         if is_planned:
-            from groupkeeper.pipeline.jobs.restoring import then_of
-
             (name,) = {each.name for each in found.ranges}  # the directory may have other clusters, too
-            _save(options, source, then_of(past.offsets.get(name, [])), summary, screen)
+            then = asyncio.run(_of_topics_now(source, past.offsets.get(name, []), summary, screen))
+            _save(options, source, then, summary, screen)
         return summary
 
     return run_job(options, "as-of", work)
@@ -97,6 +99,21 @@ def _as_of(options: Namespace) -> int:
 
 def _is_wanted(group: str, patterns: list[str]) -> bool:
     return not patterns or any(fnmatch.fnmatchcase(group, pattern) for pattern in patterns)
+
+
+async def _of_topics_now(source: dict[str, str], offsets: list[OffsetThen], summary: Summary, screen: Screen) -> Then:
+    """Without the offsets of topics that have been created again since, which are told of."""
+    from groupkeeper.pipeline.jobs.restoring import of_topics_now, then_of
+    from groupkeeper.pipeline.jobs.watch import Problem
+
+    async with _admin_of(source) as admin:
+        found = await of_topics_now(admin, offsets)
+    for text in found.left_out:
+        summary.problems.append(Problem(None, text))
+        screen.problem(summary.problems[-1])
+    for text in found.doubts:
+        screen.note(text)
+    return then_of(found.offsets)
 
 
 def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summary, screen: Screen) -> None:
@@ -110,7 +127,9 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
     from groupkeeper.pipeline.report.words import counted
 
     if not then:
-        summary.problems.append(Problem(None, "no group had committed offsets then: no plan is written"))
+        summary.problems.append(
+            Problem(None, "there are no committed offsets of that time to plan for: no plan is written")
+        )
         screen.problem(summary.problems[-1])
         return
     try:
@@ -126,6 +145,8 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
             for trouble in made.troubles:
                 summary.problems.append(Problem(None, explained(trouble_problem(trouble))))
                 screen.problem(summary.problems[-1])
+            for text in [text for group in made.plan.groups for text in _outside(group)]:
+                screen.note(text)
             _write(options.save, "".join(document.write(made.plan)))
             where = ["--context", *options.contexts] if options.contexts else []
             where += [word for _, servers in options.servers for word in ("--bootstrap-server", servers)]
@@ -136,6 +157,17 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
         raise SourceError(f"{error.filename or options.save}: {error.strerror}") from None
     except Unsaved as error:
         raise SourceError(str(error)) from None
+
+
+def _outside(group: GroupPlan) -> Iterator[str]:
+    """Of the offsets that the logs do not have: how many, and one of them."""
+    from groupkeeper.operations.plans.making import because
+    from groupkeeper.pipeline.report.words import counted
+
+    if group.notes:
+        one = group.notes[0]
+        count = counted(len(group.notes), "offset")
+        yield f"group {group.group_id}: {count} outside of the log, for one of {one.partition}: {because(one)}"
 
 
 async def _save_starts(folder: str, source: dict[str, str], then: Then, summary: Summary, screen: Screen) -> None:

@@ -10,8 +10,11 @@ from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans import kip122
 from groupkeeper.operations.plans.making import Made, Policies, Request, Topics, make_reset
 from groupkeeper.operations.plans.model import Change, GroupPlan
+from groupkeeper.operations.topics import describe_topics
+from groupkeeper.pipeline.report.words import counted
+from groupkeeper.protocol.uuids import uuid_text
 
-__all__ = ["POLICIES", "OffsetThen", "kip122_plans", "restore_plan", "then_of"]
+__all__ = ["POLICIES", "OffsetThen", "kip122_plans", "of_topics_now", "restore_plan", "then_of"]
 
 
 POLICIES = Policies()
@@ -27,6 +30,7 @@ class OffsetThen(NamedTuple):
     committed_offset: int
     leader_epoch: int | None
     metadata: str | None
+    topic_id: str | None = None
 
 
 Then = Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
@@ -39,6 +43,49 @@ def then_of(rows: Iterable[OffsetThen]) -> Then:
         commit = OffsetAndMetadata(row.committed_offset, row.leader_epoch, row.metadata or "")
         found.setdefault(row.group_id, {})[TopicPartition(row.topic, row.partition)] = commit
     return found
+
+
+class OfTopicsNow(NamedTuple):
+    """The offsets of topics that may be those of that time; why others are left out; and what is not known."""
+
+    offsets: list[OffsetThen]
+    left_out: list[str]
+    doubts: list[str]
+
+
+async def of_topics_now(admin: Admin, offsets: Sequence[OffsetThen]) -> OfTopicsNow:
+    """Without the offsets of topics that have been deleted and created again since: they mean nothing in their logs."""
+    described = await describe_topics(admin, dict.fromkeys(each.topic for each in offsets))
+    now = {name: uuid_text(topic.topic_id) for name, topic in described.done.items() if topic.topic_id is not None}
+    earlier: dict[tuple[str, str], list[OffsetThen]] = {}
+    untold: set[str] = set()
+    kept = []
+    for each in offsets:
+        if each.topic_id is None and each.topic in now:
+            untold.add(each.topic)
+        elif each.topic_id != now.get(each.topic, each.topic_id):
+            earlier.setdefault((each.topic, str(each.topic_id)), []).append(each)
+            continue
+        kept.append(each)
+    left_out = []
+    for (topic, topic_id), own in earlier.items():
+        groups = list(dict.fromkeys(each.group_id for each in own))
+        left_out.append(
+            f"topic {topic} was deleted and created again since: its id was {topic_id}, and is {now[topic]}; "
+            f"{counted(len(own), 'offset')} in the earlier one, of {_some(groups, 'group')}, left out"
+        )
+    doubts = []
+    if untold:
+        doubts.append(
+            f"the commits in {_some(sorted(untold), 'topic')} do not have the topic's id (brokers before 4.1): whether "
+            "it was deleted and created again since is unknown"
+        )
+    return OfTopicsNow(kept, left_out, doubts)
+
+
+def _some(names: Sequence[str], noun: str) -> str:
+    """How many, with the first of them."""
+    return f"{counted(len(names), noun)} ({names[0]}{', …' if len(names) > 1 else ''})"
 
 
 def kip122_plans(then: Then) -> dict[str, str]:

@@ -9,7 +9,10 @@ from groupkeeper.pipeline.present.trends import TREND
 from groupkeeper.pipeline.tables import FRESHNESS, LAG, TOPICS
 from groupkeeper.pipeline.transforms.estimates import ASKED, ESTIMATED
 
-__all__ = ["lag", "to_estimate"]
+__all__ = ["BEYOND", "lag", "to_estimate"]
+
+BEYOND = "the committed offset is past the end of the log"
+"""A problem of tables.LAG: `lag` is 0 there, but what a consumer reads depends on its `auto.offset.reset`."""
 
 _JUDGED = """
 asked AS (  -- where the latest commits are not known, lag is not either: what was before is of another instant
@@ -25,6 +28,7 @@ asked AS (  -- where the latest commits are not known, lag is not either: what w
 measured AS (
     SELECT *, CASE WHEN not_read IS NULL THEN list_filter(
             records, lambda each: each['offset'] = committed_offset)[1] END AS oldest,
+        committed_offset > log_end_offset AS is_beyond,
         greatest(committed_offset, 0) AS next_offset,  -- of an offset below 0 reading begins where the log does
         CASE WHEN not_read IS NULL AND log_end_offset IS NOT NULL
             THEN greatest(log_end_offset - next_offset, 0) END AS lag,
@@ -61,7 +65,7 @@ found AS (
             ELSE greatest(ms_between(oldest.committed_time, measured_time), 0) END AS committed_lag_ms,
         CASE WHEN is_exact THEN 'exact' WHEN estimated_time IS NOT NULL THEN 'interpolated' ELSE 'unknown' END
             AS lag_basis,
-        CASE WHEN lag_ms IS NULL THEN why END AS problem
+        CASE WHEN lag_ms IS NULL THEN why WHEN is_beyond THEN '{BEYOND}' END AS problem
     FROM timed
 ),
 jumps AS (

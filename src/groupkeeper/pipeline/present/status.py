@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from groupkeeper.pipeline.present.lag import BEYOND
 from groupkeeper.pipeline.present.sql import Rows, made
 from groupkeeper.pipeline.tables import STATUS
 
@@ -74,12 +75,12 @@ asked AS (
     LEFT JOIN groups USING (cluster, group_id)
 )"""
 
-_VERDICT = """
+_VERDICT = f"""
 verdicts AS (
     SELECT *, 'the oldest record to read has waited for ' || shown(waits_ms) AS waits,
         CASE WHEN is_empty THEN '; the group has no members' ELSE '' END AS no_members,
         CASE
-        WHEN lag IS NULL THEN 'unknown'
+        WHEN lag IS NULL OR committed_offset > log_end_offset THEN 'unknown'
         WHEN committed_offset >= 0 AND committed_offset < log_start_offset
             AND coalesce(members > 0 OR since_commit < $look_back_ms, false) THEN 'losing'
         WHEN lag = 0 THEN 'ok'
@@ -101,9 +102,12 @@ judged AS (
         WHEN 'lagging' THEN later(measured_time, $lagging_ms - waits_ms) END AS since_time,
         CASE
         WHEN lag IS NULL THEN coalesce(problem, 'the partition could not be asked')
-        WHEN status = 'losing' THEN format('{:,}', log_start_offset - committed_offset)
+        WHEN status = 'losing' THEN format('{{:,}}', log_start_offset - committed_offset)
             || ' records were deleted before it read them: it is at offset ' || committed_offset
             || ', the log begins at ' || log_start_offset
+        WHEN committed_offset > log_end_offset
+            THEN '{BEYOND}, ' || log_end_offset || ': the log was cut, or the topic deleted and created again; '
+            || 'auto.offset.reset decides where a consumer starts'
         WHEN lag = 0 THEN 'nothing to read'
         WHEN lag_ms IS NULL THEN concat_ws(': ', 'there are records to read, of unknown age', problem)
         WHEN lag_ms = 0 THEN 'no record waits: what is left is new, or markers only'

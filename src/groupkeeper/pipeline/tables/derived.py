@@ -238,7 +238,8 @@ LAG = Table(
         Column(
             "lag",
             pa.int64(),
-            "records to read for a reader of everything (below offset 0: all of them); null: not known, see problem",
+            "records to read for a reader of everything (below offset 0: all of them); null: not known; 0 with a "
+            "problem: the offset is past the end of the log, and auto.offset.reset decides what is read",
         ),
         Column("committed_lag", pa.int64(), "records to read for a reader of committed ones (to the LSO); null as lag"),
         Column(
@@ -254,7 +255,11 @@ LAG = Table(
             pa.int64(),
             "as lag_ms, of a reader of committed records: 0 where all up to the LSO have been read or were aborted",
         ),
-        Column("problem", pa.string(), "why lag, or its time, is not known; null: it is"),
+        Column(
+            "problem",
+            pa.string(),
+            "why lag, or its time, is not known, or that the offset is past the end; null: no problem",
+        ),
         Column(
             "measures",
             pa.list_(pa.struct([("time", TIME), ("committed_offset", pa.int64()), ("log_end_offset", pa.int64())])),
@@ -407,6 +412,7 @@ OFFSETS_AS_OF = Table(
         Column("commit_time", TIME, "when it had been committed"),
         _LEADER_EPOCH,
         _METADATA,
+        Column("topic_id", pa.string(), "id that the topic had; null: the commit does not have it (before 4.1)"),
     ),
 )
 

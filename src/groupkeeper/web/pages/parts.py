@@ -370,9 +370,10 @@ def lag_and_lost(of: LagSum) -> str:
 
 def time_lag(of: LagSum, wait: WaitSum) -> str:
     """How long the oldest of them has waited, likewise."""
-    if of.open_starts and not wait.lag_ms:
+    has_more = bool(of.open_starts or of.beyond)
+    if has_more and not wait.lag_ms:
         return UNKNOWN
-    is_least = bool(wait.unknown or of.open_starts)
+    is_least = has_more or bool(wait.unknown)
     return duration(wait.lag_ms, is_least=is_least, is_estimated=bool(wait.estimated))
 
 
