@@ -120,7 +120,6 @@ def test_rates_and_time_left_while_spark_reads(spark: SparkSession, tmp_path: Pa
     shares = [int(share) for share, _, _ in rates]
     assert shares == sorted(shares)
     assert 0 < shares[0] < shares[-1] < 100
-    assert re.search(show("reading 240 k records, all read"), text)
     assert screen.stages[0].tasks >= 30
     assert "commits: 240,000 new rows\r\n" in text
 

@@ -15,6 +15,7 @@ from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import TIMEOUT_MS, TIMEOUT_PROPERTY, add_property, add_timeout
 from groupkeeper.cli.framework.commands import Command, Entry, Family
 from groupkeeper.cli.framework.output import complain, say
+from groupkeeper.cli.pipeline.directory import check_directory, directory
 from groupkeeper.cli.pipeline.lake import add_lake, check_lake, keeping, settings_of
 from groupkeeper.cli.pipeline.parts import import_job
 from groupkeeper.cli.pipeline.privacy import add_privacy, privacy_of
@@ -88,7 +89,7 @@ def add_clusters(
 def add_output(parser: ArgumentParser, text_output: str = "the directory") -> None:
     """Adds the options for the tables' directory and the output; `text_output` names the text output in the help."""
     parser.add_argument(
-        "--tables", metavar="DIR", type=_directory, help="the directory of the tables: any path Spark writes to"
+        "--tables", metavar="DIR", type=directory, help="the directory of the tables: any path Spark writes to"
     )
     parser.add_argument(
         "--output", metavar="{text,json}",
@@ -101,7 +102,7 @@ def add_output(parser: ArgumentParser, text_output: str = "the directory") -> No
 
 def add_directory(parser: ArgumentParser) -> None:
     """Adds the option for the tables' directory, of commands that report as others than the pipeline's do."""
-    parser.add_argument("--tables", metavar="DIR", type=_directory, required=True, help="the directory of the tables")
+    parser.add_argument("--tables", metavar="DIR", type=directory, required=True, help="the directory of the tables")
 
 
 _FORMATS = ("text", "json")
@@ -111,7 +112,7 @@ def _settle_output(options: Namespace) -> str | None:
     """Settles the tables' directory and the output format, also as options of 0.1: --output DIR, --output-format."""
     if options.tables is None and options.output is not None:
         try:
-            options.tables, options.output = _directory(options.output), None
+            options.tables, options.output = directory(options.output), None
         except ArgumentTypeError as problem:
             return f"argument --output: {problem}"
         complain(f"note: --output {options.tables} is taken for the directory of the tables: write --tables\n")
@@ -123,12 +124,6 @@ def _settle_output(options: Namespace) -> str | None:
     if options.output not in _FORMATS:
         return f"argument --output: invalid choice: {options.output!r} (choose from 'text', 'json')"
     return None
-
-
-def _directory(text: str) -> str:
-    if not text.strip():
-        raise ArgumentTypeError("expected a directory, or a URL that Spark writes to")
-    return text
 
 
 def add_checkpoints(parser: ArgumentParser) -> None:
@@ -308,10 +303,11 @@ def run_job(
     """Query the clusters, start Spark, run the job and write the summary; returns the exit status. `more`: options of
     the source.
     """
-    from groupkeeper.cli.pipeline.watch import Screen
+    from groupkeeper.cli.pipeline.watch import FollowScreen, Screen
     from groupkeeper.pipeline.errors import SourceError
+    from groupkeeper.pipeline.report.words import counted
 
-    screen = Screen()
+    screen = Screen() if has_end else FollowScreen()
     try:
         summary = do_job(options, name, work, screen, has_end=has_end, more=more)
     except SourceError as error:
@@ -320,7 +316,8 @@ def run_job(
             say(_json_text(options, name, None, str(error)))
         return _FAILED
     say(_json_text(options, name, summary) if options.output == "json" else f"{options.tables}\n")
-    screen.say(f"done in {screen.seconds:.1f} s")
+    told = f", but for {counted(len(summary.problems), 'problem')} told above" if summary.problems else ""
+    screen.say(f"done in {screen.seconds:.1f} s{told}")
     return _FAILED if summary.problems else 0
 
 
@@ -334,6 +331,7 @@ def do_job(
     more: Sequence[tuple[str, str]] = (("rows", "decoded"),),
 ) -> Summary:
     """As run_job, but writes no summary, and failures raise SourceError."""
+    check_directory(options)
     with screen.shown():
         source = source_of(options)
         settings = settings_of(options)

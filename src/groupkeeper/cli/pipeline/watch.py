@@ -8,6 +8,7 @@ import shutil
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TextIO
 
@@ -16,7 +17,7 @@ from groupkeeper.cli.framework.terminal import is_terminal
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
 from groupkeeper.pipeline.report.words import amount, counted, duration
 
-__all__ = ["Screen", "Stage"]
+__all__ = ["FollowScreen", "Screen", "Stage"]
 
 _INTERVAL_S = 0.5
 _LEAST_S = 0.1
@@ -84,9 +85,9 @@ class Screen(Watch):
             self._erase()
             complain(f"{text}\n")
 
-    def reading(self, records: int, at_once: int | None = None) -> None:
+    def reading(self, records: int, at_once: int | None = None, cluster: str | None = None) -> None:
         doing = f"reading {amount(records)} record{'s' * (records != 1)}" if records else "nothing new to read"
-        self.doing(doing, records, at_once)
+        self.doing(f"cluster {cluster}: {doing}" if cluster else doing, records, at_once)
 
     def has_read(self, records: int) -> None:
         with self._lock:
@@ -117,9 +118,9 @@ class Screen(Watch):
         self.say(f"note: {text}")
 
     def problem(self, problem: Problem) -> None:
-        with self._lock:
-            self._erase()
-            complain(f"error: {problem.message}\n")
+        name = problem.cluster
+        where = "" if name is None or f"cluster {name}" in problem.message else f"cluster {name}: "
+        self.say(f"error: {where}{problem.message}")
 
     def _tick(self) -> None:
         while not self._ended.wait(_INTERVAL_S):
@@ -163,3 +164,37 @@ class Screen(Watch):
             with contextlib.suppress(OSError):
                 self._terminal.write(text)
                 self._terminal.flush()
+
+
+class FollowScreen(Screen):
+    """Of a job without an end: lines with their times, one for each refresh."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._new: Counter[str] = Counter()
+        self._made = 0
+        self._making_since = self._began
+
+    def say(self, text: str) -> None:
+        super().say(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}")
+
+    def making(self, tables: int) -> None:
+        self._making_since = time.monotonic()
+        super().making(tables)
+
+    def table(self, name: str, rows: int, *, is_appended: bool = False) -> None:
+        with self._lock:
+            if is_appended:
+                self._new[name] += rows
+            else:
+                self._made += 1
+
+    def waiting(self) -> None:
+        with self._lock:
+            made, self._made = self._made, 0
+            new, self._new = +self._new, Counter()
+        if made:
+            took_s = time.monotonic() - self._making_since
+            rows = ", ".join(f"{counted(number, 'new row')} of {name}" for name, number in new.items())
+            self.say(f"{counted(made, 'table')} refreshed in {took_s:.1f} s: {rows or 'no new rows'}")
+        super().waiting()

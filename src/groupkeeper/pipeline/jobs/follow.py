@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -15,13 +15,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.pipeline.errors import cause_of, first_line
+from groupkeeper.client.errors import ClientError
+from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.governance.privacy import with_privacy
 from groupkeeper.pipeline.jobs.history import Aside, append, written_by
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.polling import Polling
 from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
-from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
+from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, source_options
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
@@ -33,7 +34,7 @@ from groupkeeper.pipeline.kafka.source import GroupkeeperSource
 from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.storage.ledger import ROOT
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
-from groupkeeper.pipeline.tables import DECODED
+from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 
 __all__ = ["follow"]
 
@@ -42,6 +43,7 @@ _FIRST_PAUSE_S = 2.0
 _LONGEST_PAUSE_S = 60.0
 _RECORDS_PER_BATCH = 2_000_000
 _LEAST_PATIENCE_S = 5.0
+"""A cluster that has not answered for so long is away: it is named, and nobody waits for it."""
 _LONGEST_S = 300.0
 """A group that stands still becomes worse by the time alone."""
 
@@ -76,17 +78,20 @@ def follow(
     with open_output(spark, directory, lake=lake, keep_days=keep_days) as output:
         parsed = with_privacy(parsed, output.ledger)
         following = _Following(output, parsed, Run(watch), interval_s, checkpoints)
+        following.run.append({COMMITS.name: 0, GROUP_RECORDS.name: 0})
         following.owners = owners
         following.journals = journals
         if output.is_here:
             output.files.remove(_CHECKPOINTS)  # of an earlier version
+        often_s = min(interval_s, refresh_s)
         try:
-            due_at = 0.0
+            ended_at, pause_s = -refresh_s, refresh_s
             while not stop.is_set():
                 following.look_after()
-                if time.monotonic() >= due_at and following.is_ready:
-                    is_made = _refresh(output, following, stop)
-                    due_at = time.monotonic() + (refresh_s if is_made else min(interval_s, refresh_s))
+                since_s = time.monotonic() - ended_at
+                if following.is_ready and (since_s >= pause_s or (since_s >= often_s and following.has_more)):
+                    pause_s = refresh_s if _refresh(output, following, stop) else often_s
+                    ended_at = time.monotonic()
                 stop.wait(_LOOK_S)
         finally:
             following.end()
@@ -124,7 +129,7 @@ class _Answer(NamedTuple):
     """What clusters have, and by their numbers why others do not answer."""
 
     plan: Plan
-    failed: dict[int, str]
+    failed: dict[int, SourceError]
     retentions: Replies
 
 
@@ -162,12 +167,21 @@ class _Following:
         self._retry_at = dict.fromkeys(range(len(options.clusters)), 0.0)
         self._pauses = dict.fromkeys(self._retry_at, _FIRST_PAUSE_S)
         self._logged: dict[int, str] = {}
+        """Why clusters are not read, as it was told last."""
+        self._ended: dict[int, str] = {}
+        """Why reads have ended: told where the cluster, when it is asked again, has nothing more to say."""
+        self._same: list[str] = []
         self._unread: dict[int, str | None] = {}
         """What was told of partitions that cannot be read."""
         self._folders: dict[str, str] = {}
         """Where tasks of queries write, by cluster."""
         self._asking: dict[int, Future[_Answer]] = {}
-        self._pool = ThreadPoolExecutor(max(1, len(options.clusters)))
+        self._measuring: dict[int, Future[Plan]] = {}
+        self._unmeasured: set[int] = set()
+        """Clusters that could not be measured in time: they are not waited for until they can."""
+        self._shown: set[str] = set()
+        """Clusters that the tables show as they were at their last measurement."""
+        self._pool = ThreadPoolExecutor(2 * max(1, len(options.clusters)))
         self._late: dict[int, Mapping[int, int]] = {}
         """Clusters that were not read in time, and to where they should have been."""
         self._counting = threading.Lock()  # each query appends in a thread of its own
@@ -182,23 +196,52 @@ class _Following:
         """
         if self._asking and not self._queries:
             return False
-        if self._asking.keys() - self._logged.keys() and time.monotonic() < self._begun + self.patience_s:
+        if self._asking.keys() - self._logged.keys() and time.monotonic() < self._begun + _LEAST_PATIENCE_S:
             return False
         return not self._queries or any(self._is_caught_up(number) for number in self._queries)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a cluster is read that the tables do not show yet, or no longer."""
+        return any(
+            self._readings[number].name not in self._shown
+            and self._is_caught_up(number)
+            and not self._is_silent(number)
+            for number in self._queries
+        )
 
     def _is_caught_up(self, number: int) -> bool:
         reading = self._readings[number]
         return _has_read(self._queries[number], reading, {each.partition: each.end for each in reading.ranges})
 
     def measure(self) -> Instants:
-        """Of the clusters that are being read: others would only be waited for."""
-        numbers = list(self._queries)
-        found = asyncio.run(plan(_impatient(self._some(numbers))))
-        self.failed |= {name: str(error) for name, error in found.failed.items()}
-        for number in numbers:
-            if (instant := found.instants.get(self._readings[number].name)) is not None:
+        """Of the clusters that are being read, as far as they answer soon: others would only be waited for."""
+        for number in self._queries.keys() - self._measuring.keys():
+            self._measuring[number] = self._pool.submit(_measured, _impatient(self._some([number])))
+        late = {number for number in self._measuring if number in self._unmeasured or self._is_silent(number)}
+        wait([each for number, each in self._measuring.items() if number not in late], _LEAST_PATIENCE_S)
+        instants: dict[str, Instant] = {}
+        for number, measuring in list(self._measuring.items()):
+            name = self._readings[number].name
+            if not measuring.done():
+                self._unmeasured.add(number)
+                self.failed[name] = self._silence(number)
+                continue
+            del self._measuring[number]
+            self._unmeasured.discard(number)
+            if number not in self._queries:
+                continue
+            found = measuring.result()
+            for error in found.failed.values():
+                self.failed[name] = str(error)
+            if (instant := found.instants.get(name)) is not None:
+                instants[name] = instant
                 self._look_at_partitions(number, instant)
-        return found.instants
+        for query in self._queries.values():
+            if isinstance(query, Polling):
+                query.wake()  # what it has read is to be of this instant
+        self._shown = set(instants)
+        return instants
 
     def _look_at_partitions(self, number: int, instant: Instant) -> None:
         """Tell once which cannot be read, and read those again that could not be."""
@@ -238,15 +281,20 @@ class _Following:
             if not (self._has_read(number, ends) and self._is_quick(number))
         }
         wanted = self._wanted(instants)
-        return all(self._has_read(number, wanted[number]) for number in wanted.keys() - self._late.keys())
+        return all(
+            self._has_read(number, wanted[number]) or self._is_silent(number)
+            for number in wanted.keys() - self._late.keys()
+        )
 
     def note_late(self, instants: Instants) -> None:
         """Which clusters have not come to the ends of their logs, however long they were waited for."""
         for number, ends in self._wanted(instants).items():
             if number not in self._late and not self._has_read(number, ends):
                 self._late[number] = ends
-                name = self._readings[number].name
-                self.run.watch.note(f"cluster {name} is read slowly: its tables are behind, others do not wait for it")
+                if not self._is_silent(number):
+                    name = self._readings[number].name
+                    text = f"cluster {name} is read slowly: its tables are behind, others wait for it no longer"
+                    self.run.watch.note(text)
 
     def _is_quick(self, number: int) -> bool:
         """Whether what is written now would be read in time, if the next read takes as long as the last one."""
@@ -274,10 +322,20 @@ class _Following:
             if not query.isActive:
                 del self._queries[number]
                 error = query.exception()
-                self._failed(number, "it has ended" if error is None else cause_of(error) or first_line(error))
-            elif self._is_caught_up(number):  # the outage, if there was one, is over
-                self._logged.pop(number, None)
+                text = (
+                    f"cluster {self._name(number)}: its read ended"
+                    if error is None
+                    else cause_of(error) or first_line(error)
+                )
+                if not (is_away := _is_away(error)):
+                    self._ended[number] = text
+                self._failed(number, text, is_away=is_away, is_told=is_away)
+            elif self._is_silent(number):
+                self._tell(number, self._silence(number))
+            elif self._is_caught_up(number):
                 self._pauses[number] = _FIRST_PAUSE_S
+                if self._logged.pop(number, None) is not None:  # the outage is over
+                    self.run.watch.note(f"cluster {self._readings[number].name} is read again")
         for number, asking in list(self._asking.items()):
             if asking.done():
                 del self._asking[number]
@@ -306,20 +364,28 @@ class _Following:
         for note in answer.retentions.notes:
             self.run.watch.note(note)
         left, strange = readings(found, self._output.ledger)
-        for number, text in answer.failed.items():
-            self._failed(number, text)
+        for number, failure in answer.failed.items():
+            self._ended.pop(number, None)
+            self._failed(number, str(failure), is_away=_is_away(failure))
         for name, error in strange.items():
-            self._failed(next(each.cluster for each in found.ranges if each.name == name), str(error))
+            number = next(each.cluster for each in found.ranges if each.name == name)
+            self._ended.pop(number, None)
+            self._failed(number, str(error))
         for reading in left:
-            for note in reading.notes:
-                self.run.watch.note(note)
-            self._readings[reading.number] = reading
-            self._identities[reading.name] = found.instants[reading.name].identity
-            self.failed.pop(reading.name, None)
-            wanted = source_options(self.options, [reading], is_streaming=True)
-            self._queries[reading.number] = self._query(reading.name, wanted)
-        if left:
-            self.run.watch.reading(sum(each.size for each in left), _RECORDS_PER_BATCH)
+            self._read(reading, found.instants[reading.name].identity)
+
+    def _read(self, reading: Reading, identity: Identity) -> None:
+        if (ended := self._ended.pop(reading.number, None)) is not None:
+            self._tell(reading.number, ended)
+        self._readings[reading.number] = reading
+        self._identities[reading.name] = identity
+        self.failed.pop(reading.name, None)
+        for note in [*reading.notes, *(each for each in same_clusters(self._identities) if each not in self._same)]:
+            self.run.watch.note(note)
+        self._same = same_clusters(self._identities)
+        wanted = source_options(self.options, [reading], is_streaming=True)
+        self.run.watch.reading(reading.size, _RECORDS_PER_BATCH, reading.name)
+        self._queries[reading.number] = self._query(reading.name, wanted)
 
     def _query(self, name: str, options: Mapping[str, str]) -> StreamingQuery | Polling:
         """Where this process reaches the directory it reads by itself, and leaves to Spark what is worth tasks: each
@@ -364,6 +430,10 @@ class _Following:
                 if self._output.ledger.is_settled:  # else there may be files that are to be moved
                     self._output.files.remove(folder)
 
+    def _is_silent(self, number: int) -> bool:
+        query = self._queries.get(number)
+        return isinstance(query, Polling) and query.silence_s >= _LEAST_PATIENCE_S
+
     def _append(self, batch: DataFrame | Aside) -> None:
         appended = append(self._output, batch, self.retentions, identities=self._identities)
         self.run.append(appended.rows)
@@ -374,16 +444,27 @@ class _Following:
         if appended.note:
             self.run.watch.note(appended.note)
 
-    def _failed(self, number: int, text: str) -> None:
+    def _failed(self, number: int, text: str, *, is_away: bool = False, is_told: bool = True) -> None:
+        """Try it again after a pause. `is_away`: that it does not answer is all that is known."""
         pause_s = self._pauses[number]
         self._retry_at[number] = time.monotonic() + pause_s
         self._pauses[number] = min(2 * pause_s, _LONGEST_PAUSE_S)
-        reading = self._readings.get(number)
-        name = self.options.clusters[number].title if reading is None else reading.name
-        self.failed[name] = text
+        self.failed[self._name(number)] = text
+        if is_told and not (is_away and self._logged.get(number) == self._silence(number)):
+            self._tell(number, text)
+
+    def _tell(self, number: int, text: str) -> None:
+        """Once in an outage."""
         if self._logged.get(number) != text:
             self._logged[number] = text
-            self.run.watch.problem(Problem(name, f"{text}; trying again"))
+            self.run.watch.problem(Problem(self._name(number), f"{text}; trying again"))
+
+    def _silence(self, number: int) -> str:
+        return f"cluster {self._name(number)} has not answered for {_LEAST_PATIENCE_S:g} s"
+
+    def _name(self, number: int) -> str:
+        reading = self._readings.get(number)
+        return self.options.clusters[number].title if reading is None else reading.name
 
 
 def _plan(options: Options, number: int) -> _Answer:
@@ -392,7 +473,16 @@ def _plan(options: Options, number: int) -> _Answer:
     retentions = ask_retentions(named(options, found.ranges), found.ranges)
     ranges = [each._replace(cluster=number) for each in found.ranges]
     error = next(iter(found.failed.values()), None)
-    return _Answer(found._replace(ranges=ranges), {} if error is None else {number: str(error)}, retentions)
+    return _Answer(found._replace(ranges=ranges), {} if error is None else {number: error}, retentions)
+
+
+def _measured(options: Options) -> Plan:
+    return asyncio.run(plan(options))
+
+
+def _is_away(error: BaseException | None) -> bool:
+    """Whether a cluster could not be reached, or did not answer in time."""
+    return isinstance(error, SourceError) and isinstance(error.__cause__, ClientError)
 
 
 def _impatient(options: Options) -> Options:

@@ -35,6 +35,10 @@ class Clusters(NamedTuple):
     instants: Instants
     failed: Mapping[str, str]
 
+    def why_unmeasured(self, name: str) -> str:
+        """Why a cluster has no instant."""
+        return self.failed.get(name, f"cluster {name} is not among the given ones")
+
 
 class Place(NamedTuple):
     """A partition, and the committed offsets of it that are of interest."""
@@ -94,8 +98,8 @@ def _ask(clusters: Clusters, places: Sequence[Place]) -> list[Row]:
         wanted = {each.partition: each.offsets for each in places if each.cluster == name}
         cluster, instant = cluster_of(clusters.options, name), clusters.instants.get(name)
         if cluster is None or instant is None:
-            problem = clusters.failed.get(name, f"cluster {name} is not among the given ones")
-            found |= {(name, partition): {"is_deleted": False, "problem": problem} for partition in wanted}
+            row = {"is_deleted": False, "problem": clusters.why_unmeasured(name)}
+            found |= {(name, partition): dict(row) for partition in wanted}
         else:
             measures[name] = Measure(cluster, instant, wanted)
     for name, rows in zip(measures, measure(list(measures.values())), strict=True):

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,12 @@ class Polling:
         self._error: Exception | None = None
         self._progress: tuple[StreamOffsets, float] | None = None
         """To where it has come, and how many seconds the last read took."""
+        self._asked_at: float | None = None
+        """Since when the cluster has owed an answer; None: it owes none."""
+        self._answer_s = 0.0
+        """How long its last answer took."""
         self._stop = threading.Event()
+        self._woken = threading.Event()
         self._appending = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"groupkeeper {name}", daemon=True)
         self._thread.start()
@@ -63,27 +69,46 @@ class Polling:
         reached, took_s = self._progress
         return {"batchDuration": round(took_s * 1000), "sources": [{"endOffset": json.dumps(reached)}]}
 
+    @property
+    def silence_s(self) -> float:
+        """For how long the cluster has not answered, or how long its last answer took."""
+        asked_at = self._asked_at
+        return self._answer_s if asked_at is None else time.monotonic() - asked_at
+
+    def wake(self) -> None:
+        """Read what there is now, whenever the next read was due."""
+        self._woken.set()
+
     def stop(self) -> None:
         """Nothing is appended from now on. A read that is under way ends by itself."""
         self._stop.set()
+        self._woken.set()
         with self._appending:
             pass
 
     def _run(self) -> None:
         try:
-            at = self._reader.initialOffset()
+            at = self._answered(self._reader.initialOffset)
             while not self._stop.is_set():
+                self._woken.clear()
                 began = time.monotonic()
-                end = self._reader.latestOffset(at)
+                end = self._answered(partial(self._reader.latestOffset, at))
                 if end != at:
                     self._take([each for task in self._reader.partitions(at, end) for each in task.value or ()])
                     at = end
                 self._progress = at, time.monotonic() - began
-                self._stop.wait(max(0.0, began + self._interval_s - time.monotonic()))
+                if not self._stop.is_set():
+                    self._woken.wait(max(0.0, began + self._interval_s - time.monotonic()))
         except _Over:
             pass
         except (SourceError, PySparkException, Py4JError, OSError) as error:
             self._error = error
+
+    def _answered(self, ask: Callable[[], StreamOffsets]) -> StreamOffsets:
+        self._asked_at = began = time.monotonic()
+        found = ask()
+        self._answer_s, self._asked_at = time.monotonic() - began, None
+        return found
 
     def _take(self, ranges: Sequence[Range]) -> None:
         if sum(each.size for each in ranges) >= RECORDS_WORTH_A_TASK:

@@ -13,7 +13,7 @@ from groupkeeper.pipeline.kafka.options import Options
 from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, Plan, Range, by_cluster
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 
-__all__ = ["Reading", "readings", "source_options"]
+__all__ = ["Reading", "readings", "same_clusters", "source_options"]
 
 
 _WAY_OUT = "choose another --tables, or another name for the cluster"
@@ -83,6 +83,19 @@ def _check_identity(name: str, now: Identity, then: Identity | None) -> None:
             raise SourceError(
                 f"cluster {name}: the tables are of another {kind}, with the id {old}; the id is {new} now: {_WAY_OUT}"
             )
+
+
+def same_clusters(identities: Mapping[str, Identity]) -> list[str]:
+    """Notes of clusters, by name, that are one and the same."""
+    names: dict[str, list[str]] = {}
+    for name, identity in identities.items():
+        if identity.cluster_id is not None:
+            names.setdefault(identity.cluster_id, []).append(name)
+    return [
+        f"{' and '.join(same)} are the same cluster, its id is {cluster_id}: its groups are in the tables once for each"
+        for cluster_id, same in names.items()
+        if len(same) > 1
+    ]
 
 
 def _reading(ranges: list[Range], known: Mapping[int, int]) -> Reading:

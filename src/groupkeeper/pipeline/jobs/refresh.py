@@ -150,8 +150,6 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
     """
     run.watch.making(len(STEPS))
     _make_fewer(output, run)
-    for table in _HISTORY:
-        run.watch.table(table.name, run.summary.new_rows.setdefault(table.name, 0), is_appended=True)
     frames = _frames(output, given, run, from_start=from_start)
     if frames is None:
         return

@@ -17,7 +17,7 @@ from groupkeeper.pipeline.governance.privacy import with_privacy
 from groupkeeper.pipeline.jobs.history import Aside, append, written_by
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.queries import Checkpoint, find_queries
-from groupkeeper.pipeline.jobs.reading import Reading, readings, source_options
+from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, source_options
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
@@ -28,7 +28,7 @@ from groupkeeper.pipeline.kafka.source import GroupkeeperSource, read_ranges
 from groupkeeper.pipeline.kafka.written import write
 from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
-from groupkeeper.pipeline.tables import COMMITS, DECODED
+from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 
 __all__ = ["snapshot", "update_history"]
 
@@ -92,11 +92,14 @@ def update_history(output: Output, options: Mapping[str, str], run: Run, found: 
         if instant.unread is not None:
             run.fail(Problem(name, instant.unread))
     replies = ask_retentions(parsed, found.ranges)
-    for note in [*replies.notes, *(note for each in left for note in each.notes)]:
+    same = same_clusters({name: each.identity for name, each in instants.items()})
+    for note in [*replies.notes, *same, *(note for each in left for note in each.notes)]:
         run.note(note)
     run.watch.reading(sum(each.size for each in left))
     given = Given(Clusters(parsed, instants, failed), replies.by_cluster)
     _read(output, given, left, run)
+    for table in (COMMITS, GROUP_RECORDS):
+        run.watch.table(table.name, run.summary.new_rows.setdefault(table.name, 0), is_appended=True)
     return given
 
 

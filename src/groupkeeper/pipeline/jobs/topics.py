@@ -29,8 +29,9 @@ _Key = tuple[str, str]
 def topics(
     current_offsets: Rows, clusters: Clusters, then: Rows, note: Callable[[str], None] = lambda text: None
 ) -> pa.RecordBatchReader:
-    """Of the clusters that were measured. `then`: the rows of the refresh before; those of a cluster that are of the
-    same minute are taken again. `note` is called for each topic that has another id since.
+    """`then`: the rows of the refresh before. Those of a cluster are taken again when they are of the same minute, and,
+    with a problem, when it was not measured: a topic that is created again meanwhile is seen by its id. `note` is
+    called for each topic that has another id since.
     """
     earlier = made(TOPICS, "SELECT * FROM earlier", {"earlier": then}).read_all()
     before: dict[_Key, _Row] = {(row["cluster"], row["topic"]): row for row in earlier.to_pylist()}
@@ -41,7 +42,11 @@ def topics(
         for name, instant in clusters.instants.items()
         if (cluster := cluster_of(clusters.options, name)) is not None and not _is_measured(name, instant, before)
     }
-    rows = [row for key, row in before.items() if key[0] in clusters.instants and key[0] not in requests]
+    rows = [
+        row if name in clusters.instants else row | {"problem": clusters.why_unmeasured(name)}
+        for (name, _), row in before.items()
+        if name not in requests
+    ]
     for (name, _), facts in zip(requests.items(), ask_topics(list(requests.values())), strict=True):
         rows += _rows(name, clusters.instants[name], facts, before)
     for name in requests:
@@ -62,7 +67,7 @@ def _is_measured(name: str, instant: Instant, before: Mapping[_Key, _Row]) -> bo
     if len(known) < len(names) or _created_again(name, instant, before):
         return False
     minute = _minute(_time(instant.measured_ms))
-    return all(_minute(row["measured_time"]) == minute for row in known)
+    return all(row["problem"] is None and _minute(row["measured_time"]) == minute for row in known)
 
 
 def _created_again(name: str, instant: Instant, before: Mapping[_Key, _Row]) -> dict[str, tuple[str, str]]:

@@ -32,8 +32,10 @@ class Summary:
 class Watch:
     """Receives the progress of a job; this one does nothing."""
 
-    def reading(self, records: int, at_once: int | None = None) -> None:
-        """Reading starts: at most this many records, and `at_once` of them per job; None: all."""
+    def reading(self, records: int, at_once: int | None = None, cluster: str | None = None) -> None:
+        """Reading starts: at most this many records, and `at_once` of them per job; None: all. `cluster` None: of all
+        clusters.
+        """
 
     def has_read(self, records: int) -> None:
         """So many more were read by this process, not by tasks of Spark's."""
@@ -48,7 +50,7 @@ class Watch:
         """A table is published; for an appended one `rows` counts the new rows only."""
 
     def waiting(self) -> None:
-        """All work is done; the job waits for new records."""
+        """The tables are refreshed; the job waits for new records."""
 
     def note(self, text: str) -> None:
         """Something worth knowing."""

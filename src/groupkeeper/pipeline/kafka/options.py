@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from groupkeeper.pipeline.decode.privacy import Privacy
 from groupkeeper.pipeline.errors import SourceError
 
-__all__ = ["OFFSETS_TOPIC", "ClusterOptions", "Options", "Start", "parse_options"]
+__all__ = ["OFFSETS_TOPIC", "ClusterOptions", "Options", "Start", "parse_options", "parse_privacy"]
 
 EARLIEST = -2
 LATEST = -1
@@ -150,12 +150,12 @@ def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         poll_timeout_ms=_number(given, "kafkaConsumer.pollTimeoutMs") or 120_000,
         checks_crcs=_boolean(given, "kafka.check.crcs", True),
         history_folder=given.get("historyFolder"),
-        privacy=_privacy(given),
+        privacy=parse_privacy(given),
     )
 
 
-def _privacy(given: Mapping[str, str]) -> Privacy | None:
-    """A secret without modes is for those that the tables were begun with."""
+def parse_privacy(given: Mapping[str, str]) -> Privacy | None:
+    """What the options choose; None: nothing. A secret without modes is for those that the tables were begun with."""
     secret = given.get("privacySecret")
     try:
         key = None if secret is None else bytes.fromhex(secret)

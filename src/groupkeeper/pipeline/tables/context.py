@@ -12,7 +12,7 @@ _CLUSTER = Column("cluster", pa.string(), "name of the cluster")
 
 TOPICS = Table(
     "topics",
-    "topic of the queried clusters",
+    "topic of the clusters, as it was measured last",
     ("cluster", "topic"),
     (
         _CLUSTER,

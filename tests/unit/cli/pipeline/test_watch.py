@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.cli.pipeline.watch import Screen, Stage
+from groupkeeper.cli.pipeline.watch import FollowScreen, Screen, Stage
 from groupkeeper.pipeline.jobs.watch import Problem
 
 
@@ -32,6 +32,29 @@ def test_lines_for_a_file(capsys: pytest.CaptureFixture[str]) -> None:
         "nothing new to read",
     ]  # fmt: skip
     assert not told.out
+
+
+def test_a_job_without_an_end_tells_of_each_refresh(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = FollowScreen()
+    with screen.shown():
+        screen.reading(93, cluster="c")
+        for rows in (20, 0, 10):
+            screen.table("commits", rows, is_appended=True)
+        screen.table("group_records", 0, is_appended=True)
+        screen.problem(Problem("c", "2 of 50 partitions cannot be read"))
+        for _ in range(2):
+            screen.making(2)
+            screen.table("lag", 7)
+            screen.table("status", 9)
+            screen.waiting()
+        screen.waiting()  # nothing was made
+    lines = capsys.readouterr().err.splitlines()
+    assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ", line) for line in lines)
+    told = [re.sub(r" in \d\.\d s", " in 0.1 s", line.split(" ", 1)[1]) for line in lines]
+    assert told == [
+        "cluster c: reading 93 records", "error: cluster c: 2 of 50 partitions cannot be read",
+        "2 tables refreshed in 0.1 s: 30 new rows of commits", "2 tables refreshed in 0.1 s: no new rows",
+    ]  # fmt: skip
 
 
 @contextmanager

@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from typing import Any
 
 import pytest
 
+from groupkeeper.client.errors import ClientError
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs import follow
-from groupkeeper.pipeline.jobs.follow import _Following, _refresh
+from groupkeeper.pipeline.jobs.follow import _Answer, _Following, _refresh
+from groupkeeper.pipeline.jobs.polling import Polling
 from groupkeeper.pipeline.jobs.reading import Reading
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Watch
 from groupkeeper.pipeline.kafka.instants import Identity, Instant
 from groupkeeper.pipeline.kafka.options import parse_options
-from groupkeeper.pipeline.kafka.planning import Range
+from groupkeeper.pipeline.kafka.planning import Plan, Range
+from groupkeeper.pipeline.kafka.retention import Replies
 
 TOPIC = "__consumer_offsets"
 NO_OUTPUT: Any = None
@@ -141,6 +146,97 @@ def test_a_cluster_that_never_answers_is_asked_aside() -> None:
         found._begun -= found.patience_s
         assert found.is_ready
     asking.result(30)
+
+
+class Silent(Polling):
+    """A cluster that is read by this process, and has not answered for so long."""
+
+    silence_s = 0.0  # type: ignore[assignment]
+    isActive = True  # type: ignore[assignment]  # noqa: N815
+    lastProgress = Query("b", 100).lastProgress  # type: ignore[assignment]  # noqa: N815
+
+    def __init__(self) -> None:
+        self.wakes = 0
+        self.error: Exception | None = None
+
+    def wake(self) -> None:
+        self.wakes += 1
+
+    def exception(self) -> Exception | None:
+        return self.error
+
+    def stop(self) -> None:
+        pass
+
+
+def away() -> SourceError:
+    error = SourceError("cluster b: 127.0.0.1:1: connection refused")
+    error.__cause__ = ClientError("connection refused")
+    return error
+
+
+def test_an_outage_is_told_once_and_that_it_is_over() -> None:
+    found, said = following({"a": 100, "b": 100})
+    query = found._queries[1] = Silent()
+    query.silence_s = 4.9
+    found.look_after()
+    assert said.problems == []
+    query.silence_s = 5.0
+    found.look_after()
+    found.look_after()
+    assert found.has_read(instants(a=100, b=200))  # nobody waits for it
+    found.note_late(instants(a=100, b=200))
+    query.isActive, query.error = False, away()
+    found.look_after()
+    found._failed(1, str(away()), is_away=True)  # asked again, in vain
+    assert said.problems == [Problem("b", "cluster b has not answered for 5 s; trying again")]
+    assert found.failed["b"] == "cluster b: 127.0.0.1:1: connection refused"
+    assert said.notes == []
+    found._queries[1] = Silent()
+    found.look_after()
+    found.look_after()
+    assert said.notes == ["cluster b is read again"]
+
+
+def test_a_cluster_that_does_not_answer_holds_up_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = following({"a": 100, "b": 100})
+    found._queries[0] = Silent()
+    answers = threading.Event()
+
+    def measured(options: Any) -> Plan:
+        (cluster,) = options.clusters
+        if cluster.name == "b":
+            answers.wait(30)
+        return Plan([], {}, instants(**{cluster.name: 100}))
+
+    monkeypatch.setattr(follow, "_measured", measured)
+    monkeypatch.setattr(follow, "_LEAST_PATIENCE_S", 0.2)
+    assert list(found.measure()) == ["a"]
+    assert found._queries[0].wakes == 1  # what is read is to be of that instant
+    assert found.failed["b"] == "cluster b has not answered for 0.2 s"
+    assert found.has_more
+    monkeypatch.setattr(follow, "_LEAST_PATIENCE_S", 30.0)
+    began = time.monotonic()
+    assert list(found.measure()) == ["a"]  # it is not waited for again
+    assert time.monotonic() - began < 10
+    answers.set()
+    found._measuring[1].result()
+    assert sorted(found.measure()) == ["a", "b"]
+    assert not found.has_more
+    found._pool.shutdown()
+
+
+def test_why_a_read_ended_is_told_unless_the_cluster_tells_it_better() -> None:
+    found, said = following({"b": 100})
+    for _ in range(2):
+        found._queries[0] = query = Silent()
+        query.isActive, query.error = False, SourceError("cluster b: the topic has another id")
+        found.look_after()
+        assert said.problems == []
+    rebuilt = {0: SourceError("cluster b: the tables are of another cluster")}
+    found._output = type("Empty", (), {"ledger": None})
+    found._start(_Answer(Plan([], {}, {}), rebuilt, Replies({}, [])))
+    assert [each.message for each in said.problems] == ["cluster b: the tables are of another cluster; trying again"]
 
 
 def test_a_failure_that_has_passed_is_said_again_and_tried_soon() -> None:

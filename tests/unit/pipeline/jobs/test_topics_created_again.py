@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.pipeline.jobs.topics import _created_again, _is_measured, _rows
+from groupkeeper.pipeline.jobs.log_offsets import Clusters
+from groupkeeper.pipeline.jobs.topics import _created_again, _is_measured, _rows, topics
 from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, Refused
+from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.present.lag import lag
 from groupkeeper.pipeline.present.moved import recent_rewinds
 from groupkeeper.pipeline.present.sql import empty
@@ -55,7 +57,7 @@ def instant(*ends: LogEnds | Refused) -> Instant:
 
 
 def test_a_topic_of_another_id_is_measured_in_the_same_minute() -> None:
-    before = {("c", "t"): {"topic_id": "one", "measured_time": BEGIN}}
+    before = {("c", "t"): {"topic_id": "one", "measured_time": BEGIN, "problem": None}}
     same, other = LogEnds(0, 9, 9, "one"), LogEnds(0, 9, 9, "two")
     gone, unnamed = Refused("no leader", is_deleted=False), LogEnds(0, 9, 9, None)
     for now in (instant(same), instant(gone), instant(unnamed)):
@@ -66,6 +68,20 @@ def test_a_topic_of_another_id_is_measured_in_the_same_minute() -> None:
         assert not _is_measured("c", now, before)
     assert _created_again("d", instant(other), before) == {}
     assert _created_again("c", instant(other), {("c", "t"): {"topic_id": None}}) == {}
+
+
+def test_an_id_stays_known_while_the_cluster_is_away() -> None:
+    options = parse_options({"kafka.bootstrap.servers": "127.0.0.1:1", "cluster": "c", "rows": "decoded"})
+    before = rows(TOPICS, topic_id="one", partitions=1, measured_time=BEGIN, measures=[])
+    for clusters, why in (
+        (Clusters(options, {}, {"c": "cluster c: out of reach"}), "cluster c: out of reach"),
+        (Clusters(options, {}, {}), "cluster c is not among the given ones"),
+    ):
+        (row,) = topics(empty(CURRENT_OFFSETS), clusters, before).read_all().to_pylist()
+        assert (row["topic_id"], row["measured_time"], row["problem"]) == ("one", BEGIN, why)
+    after = {("c", "t"): row}
+    assert not _is_measured("c", instant(LogEnds(0, 9, 9, "one")), after)  # although it is of the same minute
+    assert _created_again("c", instant(LogEnds(0, 9, 9, "two")), after) == {"t": ("one", "two")}
 
 
 def test_an_id_stays_known_while_no_log_can_be_queried() -> None:

@@ -1,0 +1,64 @@
+"""The tables' directory, and what is looked at in it before clusters are asked and Spark starts."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentTypeError, Namespace
+
+from groupkeeper.cli.framework.output import complain
+from groupkeeper.cli.pipeline.parts import import_part
+from groupkeeper.cli.pipeline.privacy import privacy_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["check_directory", "directory"]
+
+
+def directory(text: str) -> str:
+    """The value of --tables."""
+    if not text.strip():
+        raise ArgumentTypeError("expected a directory, or a URL that Spark writes to")
+    if os.path.isfile(text):
+        raise ArgumentTypeError(f"{text!r} is a file, not a directory")
+    return text
+
+
+def check_directory(options: Namespace) -> None:
+    """Refuse what a run that writes there would refuse later. A directory that is elsewhere is looked at by the run.
+
+    Raises SourceError when another run writes to it, or it cannot be read.
+    """
+    from groupkeeper.pipeline.errors import SourceError
+
+    try:
+        given = import_part("kafka.options").parse_privacy(privacy_of(options))
+    except SourceError as error:
+        options.refuse(f"argument --privacy: {str(error).removeprefix('privacy: ')}")
+        raise
+    try:
+        _check_here(options, given)
+    except OSError as error:
+        raise SourceError(f"{options.tables} cannot be used: {error.strerror or error}") from error
+
+
+def _check_here(options: Namespace, given: Any) -> None:
+    from groupkeeper.pipeline.errors import SourceError
+
+    files = import_part("storage.files")
+    root = files.local_path(options.tables)
+    if root is None or not root.is_dir():
+        return
+    found = import_part("storage.stored").Stored(options.tables)
+    if not found.number:
+        if any(root.iterdir()):
+            complain(f"note: {options.tables} is not empty: the tables are written beside what is there\n")
+        return
+    if found.next_offsets:
+        try:
+            import_part("governance.privacy").chosen(given, found.privacy, options.tables)
+        except SourceError as error:
+            options.refuse(f"argument --privacy: {error}")
+    with files.LocalFiles(root).lock():
+        pass

@@ -1,0 +1,77 @@
+"""What is refused before clusters are asked and Spark starts."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.cli.main import main
+
+NOBODY = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "200ms"]
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What a usage mistake is told with, at exit status 2."""
+    with pytest.raises(SystemExit) as ended:
+        main(["pipeline", "snapshot", *words, *NOBODY])
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+def begun(tables: Path, **entry: object) -> Path:
+    """A directory that a run has written to."""
+    ledger = tables / "_groupkeeper" / "ledger"
+    ledger.mkdir(parents=True)
+    known = {"next_offsets": {"c": {"0": 7}}, "files": {}, **entry}
+    (ledger / "0000000001.json").write_text(json.dumps(known))
+    return tables
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("hosts=salt",), "to salt takes a key: give --privacy-key FILE"),
+        (("member-ids=drop",), "member ids tell members apart: choose member-ids=salt in place of drop"),
+        (("client-ids=drop,member-ids=keep",), "member ids begin with the client id: choose member-ids=salt, too"),
+        (("hosts=salt", "short"), "the key has 5 bytes, it needs 16 at least"),
+    ],
+)
+def test_a_choice_that_does_not_go(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: tuple[str, ...], why: str
+) -> None:
+    (tmp_path / "key").write_text("".join(words[1:]))
+    key = ("--privacy-key", str(tmp_path / "key")) if words[1:] else ()
+    told = refused(capsys, "--tables", str(tmp_path / "tables"), "--privacy", words[0], *key)
+    assert told.endswith(f"error: argument --privacy: {why}\n")
+    assert not (tmp_path / "tables").exists()
+
+
+def test_another_choice_than_the_directorys(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    tables = begun(tmp_path / "tables", privacy={})
+    told = refused(capsys, "--tables", str(tables), "--privacy", "hosts=drop")
+    assert "its tables keep hosts, client ids, member ids and metadata as they are: leave --privacy out" in told
+
+
+def test_a_file_is_no_directory(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "tables").touch()
+    told = refused(capsys, "--tables", str(tmp_path / "tables"))
+    assert told.endswith(f"error: argument --tables: '{tmp_path / 'tables'}' is a file, not a directory\n")
+
+
+def test_a_directory_that_another_run_writes_to(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    tables = begun(tmp_path / "tables")
+    with (tables / "_groupkeeper" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert main(["pipeline", "snapshot", "--tables", str(tables), *NOBODY]) == 1
+    told = capsys.readouterr().err
+    assert told == f"error: {tables}: another run writes to it: wait for its end, or choose another\n"
+
+
+def test_other_files_in_the_directory_are_noted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").touch()
+    assert main(["pipeline", "snapshot", "--tables", str(tmp_path), *NOBODY]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"note: {tmp_path} is not empty: the tables are written beside what is there\n")
