@@ -132,6 +132,7 @@ class Reader:
             case Tombstone(OffsetCommitKey() as key):
                 self.commits.get(key.group, {}).pop(TopicPartition(key.topic, key.partition), None)
             case Entry(GroupMetadataKey() as key, GroupMetadataValue() as value) if key.group in self._wanted:
+                # As `base_time` of groupkeeper.coordinator.classic.offsets has it for a group without members.
                 is_joined_once = bool(value.protocol_type) and not value.members
                 if is_joined_once and value.current_state_timestamp >= 0:
                     self.empty_ms[key.group] = value.current_state_timestamp

@@ -276,8 +276,8 @@ BUGS = (
     Bug(
         "offsets expire too early",
         "offsets.expiry",
-        "return now_ms - base_time(offset) >= retention_ms",
-        "return now_ms - base_time(offset) >= retention_ms // 2",
+        "base_time(offset), settings.offsets_retention_ms)",
+        "base_time(offset), settings.offsets_retention_ms // 2)",
         ("Offsets",),
     ),
     Bug(

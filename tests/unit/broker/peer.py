@@ -108,9 +108,12 @@ class Peer:
         protocols = [JoinGroupRequestProtocol("range", b"")]
         return JoinGroupRequest(group_id, 10_000, 60_000, member_id, instance_id, "consumer", protocols)
 
-    async def stable_member(self, group_id: str = "g") -> str:
+    async def stable_member(
+        self, group_id: str = "g", protocols: Sequence[JoinGroupRequestProtocol] | None = None
+    ) -> str:
         """Makes a Stable group of one member and returns its id."""
         request = self.join_request(group_id=group_id, instance_id=f"static-{group_id}")
+        request.protocols = request.protocols if protocols is None else protocols
         member_id = (await self.ask(request, 9, JoinGroupResponse)).member_id
         assignments = [SyncGroupRequestAssignment(member_id, b"assigned")]
         sync = SyncGroupRequest(group_id, 1, member_id, None, "consumer", "range", assignments)

@@ -40,6 +40,11 @@ def commit_time(offset: CommittedOffset) -> int:
     return offset.commit_timestamp_ms
 
 
+def expiry_ms(own_ms: int | None, base_ms: int, retention_ms: int) -> int:
+    """When an offset expires: at its own time (None: the commit named none), else when its age is the retention."""
+    return base_ms + retention_ms if own_ms is None else own_ms
+
+
 OffsetsByTopic: TypeAlias = Mapping[str, Mapping[int, CommittedOffset]]
 """Topic → partition → offset; no topic in it is empty."""
 

@@ -1,4 +1,9 @@
-"""Offsets that are removed without a request: by age, and with their topic."""
+"""Offsets that are removed without a request: by age, and with their topic.
+
+Three modules have the rule of age again, and change with it: `groupkeeper.operations.plans.sweeping` and
+`groupkeeper.pipeline.present.stale` tell which offsets will expire, `groupkeeper.pipeline.transforms.tombstones` which
+ones did.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from collections.abc import Mapping
 
 from groupkeeper.coordinator.kernel.group import Group
 from groupkeeper.coordinator.kernel.group_state import GroupState
-from groupkeeper.coordinator.kernel.offset_store import BaseTime, CommittedOffset
+from groupkeeper.coordinator.kernel.offset_store import expiry_ms
 from groupkeeper.coordinator.kernel.result import Meter, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Arm, OffsetExpiration
@@ -57,15 +62,9 @@ def _expired_offsets(
         for topic, offsets in state.offsets.of_group(group.group_id).items()
         if not rules.is_subscribed_to(group, topic)
         for partition, offset in offsets.items()
-        if _has_expired(offset, base_time, settings.offsets_retention_ms, now_ms)
+        if now_ms >= expiry_ms(offset.expire_timestamp_ms, base_time(offset), settings.offsets_retention_ms)
         and not state.offsets.is_pending(group.group_id, topic, partition)
     ]
-
-
-def _has_expired(offset: CommittedOffset, base_time: BaseTime, retention_ms: int, now_ms: int) -> bool:
-    if offset.expire_timestamp_ms is not None:
-        return now_ms >= offset.expire_timestamp_ms
-    return now_ms - base_time(offset) >= retention_ms
 
 
 def _offset_count(state: StateView, group_id: str) -> int:

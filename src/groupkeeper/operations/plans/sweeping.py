@@ -16,6 +16,7 @@ from groupkeeper.client.admin.types import (
     TopicDescription,
     TopicPartition,
 )
+from groupkeeper.coordinator.kernel.offset_store import expiry_ms
 from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, Times, commit_times
 from groupkeeper.operations.plans.deleting import NO_PARTITIONS, chosen
 from groupkeeper.operations.plans.making import Made, Topics
@@ -234,7 +235,7 @@ class _Sweep:
         return idle
 
     def _expiring(self, group_id: str, committed: Committed, group: Group | None) -> dict[TopicPartition, str]:
-        """The partitions whose offsets the brokers expire soon: with the rules of their own expiration."""
+        """The partitions whose offsets the brokers expire soon: the rule of groupkeeper.coordinator.offsets.expiry."""
         criteria = self._criteria
         if criteria.expiring_ms is None or criteria.retention_ms is None or self._times.failure(group_id) is not None:
             return {}
@@ -249,7 +250,7 @@ class _Sweep:
         is_vain = False
         for place, commit in self._known(group_id, committed).items():
             from_ms = commit.time_ms if empty_ms is None else empty_ms
-            at_ms = commit.expires_ms if commit.expires_ms is not None else from_ms + criteria.retention_ms
+            at_ms = expiry_ms(commit.expires_ms, from_ms, criteria.retention_ms)
             if place.topic in reads or at_ms > self._now_ms + criteria.expiring_ms:
                 continue
             if empty_ms is not None and empty_ms + criteria.retention_ms <= at_ms:

@@ -45,7 +45,7 @@ readers AS (
     FROM said
     GROUP BY cluster, group_id
 ),
-offsets AS (  -- committed offsets with their logs, and when they expire
+offsets AS (  -- committed offsets with their logs, and when they expire (groupkeeper.coordinator.offsets.expiry)
     SELECT own.cluster, group_id, own.topic, own.partition, committed_offset, commit_time, own.topic_id,
         logs.topic_id AS topic_id_now, log_start_offset, log_end_offset, is_deleted,
         coalesce(members, 0) AS number_of_members,

@@ -12,6 +12,7 @@ from groupkeeper.pipeline.transforms.query import Query, Words
 
 __all__ = ["CAUSES_OF", "kept_for"]
 
+# When offsets expire is the rule of groupkeeper.coordinator.offsets.expiry, in SQL.
 _SLACK_MS = 60_000
 """What a check itself may take, and what the clocks of two coordinators may differ by."""
 _GROUP = "cluster, group_id"
