@@ -33,6 +33,8 @@ else:
     Declared = SettingsTable
 
 _NO_EFFECT = "Accepted for compatibility; one thread does the work here."
+_NO_WAITING = "Accepted for compatibility; there is one replica, so a write waits for no other."
+_OWN_SIZE = "Accepted for compatibility; how much of a log is read at a time cannot be set."
 
 
 class GroupSettings(Declared):
@@ -47,8 +49,8 @@ class GroupSettings(Declared):
     offsets_topic_compression_codec = whole(
         0, low=0, high=4, doc="Compression of the offsets topic's records; 0 is none."
     )
-    offsets_load_buffer_size = whole(5242880, low=1, doc="Bytes read at a time when a partition of offsets is loaded.")
-    offsets_commit_timeout_ms = whole(5000, low=1, doc="How long a commit may wait for the log.")
+    offsets_load_buffer_size = whole(5242880, low=1, doc=_OWN_SIZE)
+    offsets_commit_timeout_ms = whole(5000, low=1, doc=_NO_WAITING)
 
     # --- the coordinator
     group_coordinator_rebalance_protocols = names(
@@ -116,12 +118,12 @@ class GroupSettings(Declared):
     share_coordinator_cold_partition_snapshot_interval_ms = whole(
         300000, low=1, doc="Age at which share state gets a snapshot without need, so that the log before it can go."
     ).in_kafka(is_listed=False)
-    share_coordinator_write_timeout_ms = whole(5000, low=1, doc="How long a write of share state may wait.")
+    share_coordinator_write_timeout_ms = whole(5000, low=1, doc=_NO_WAITING)
     share_coordinator_threads = whole(1, low=1, doc=_NO_EFFECT)
     share_coordinator_append_linger_ms = whole(
         -1, low=-1, doc="Accepted for compatibility; records are appended at once."
     )
-    share_coordinator_load_buffer_size = whole(5242880, low=1, doc="Bytes read at a time when share state is loaded.")
+    share_coordinator_load_buffer_size = whole(5242880, low=1, doc=_OWN_SIZE)
 
     unstable_api_versions_enable = flag(
         False, doc="Serve versions of requests that Kafka 4.3 calls unstable."

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from groupkeeper.broker.settings.config import Config
+_OWN_LEVEL = "Accepted for compatibility; the level cannot be set."
 
 
 class TopicConfig(SettingsTable):
@@ -58,24 +59,18 @@ class TopicConfig(SettingsTable):
         "log.flush.interval.ms"
     )
     follower_replication_throttled_replicas = names((), doc="Accepted for compatibility.")
-    compression_lz4_level = whole(9, low=1, high=17, doc="Level when the broker compresses with lz4.").default_of(
-        "compression.lz4.level"
-    )
+    compression_lz4_level = whole(9, low=1, high=17, doc=_OWN_LEVEL).default_of("compression.lz4.level")
     segment_bytes = whole(1073741824, low=1048576, doc="Size at which a new segment file is begun.").default_of(
         "log.segment.bytes"
     )
     retention_ms = long(
         604800000, low=-1, doc="How long records are kept, in milliseconds; −1 is no limit."
     ).default_of("log.retention.ms")
-    compression_gzip_level = whole(
-        -1, low=-1, high=9, doc="Level when the broker compresses with gzip; −1 is the default."
-    ).default_of("compression.gzip.level")
+    compression_gzip_level = whole(-1, low=-1, high=9, doc=_OWN_LEVEL).default_of("compression.gzip.level")
     flush_messages = long(
         LONG_MAX, low=1, doc="Accepted for compatibility; the operating system writes back."
     ).default_of("log.flush.interval.messages")
-    compression_zstd_level = whole(
-        3, low=-131072, high=22, doc="Level when the broker compresses with zstd."
-    ).default_of("compression.zstd.level")
+    compression_zstd_level = whole(3, low=-131072, high=22, doc=_OWN_LEVEL).default_of("compression.zstd.level")
     max_compaction_lag_ms = long(LONG_MAX, low=1, doc="Longest time a record stays uncompacted.").default_of(
         "log.cleaner.max.compaction.lag.ms"
     )
