@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 from tests.unit.broker.peer import Peer
 
+from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.network.connection import CloseConnection
 from groupkeeper.protocol.errors import CoordinatorNotAvailable, GroupSubscribedToTopic, UnknownTopicOrPartition
@@ -84,7 +85,7 @@ async def test_offset_fetch_0_is_gone(peer: Peer) -> None:
         await exchange(peer, 9, 0, text("g") + struct.pack(">i", 0))
 
 
-@pytest.mark.parametrize("version", range(6))
+@pytest.mark.parametrize("version", range(TABLE[16].highest + 1))
 async def test_list_groups(peer: Peer, version: int) -> None:
     # K518-01, K518-02, K518-X1: filters and states from 4 on, types from 5 on
     await peer.commit({("t", 0): 5})

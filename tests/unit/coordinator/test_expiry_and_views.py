@@ -14,7 +14,7 @@ from groupkeeper.protocol.messages.describe_groups_request import DescribeGroups
 from groupkeeper.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
-from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
+from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone
@@ -220,6 +220,11 @@ class TestList:
         assert self.listed(driver, (), ("consumer", "share", " classic")) == set()
         assert self.listed(driver, ("Empty",), ("CLASSIC",)) == {simple}
         assert self.listed(driver, ("Empty",), ("Consumer",)) == set()
+
+    def test_every_field_of_the_message_is_filled(self, driver: Driver) -> None:
+        driver.stable_group()
+        (group,) = driver.send(ListGroupsRequest(), ListGroupsRequest.MAX_VERSION).of(ListGroupsResponse).groups
+        assert [name for name in group.__slots__ if getattr(group, name) == getattr(ListedGroup(), name)] == []
 
 
 class TestDescribe:
