@@ -1,8 +1,11 @@
+from math import inf
+
 import pytest
 
 from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.group_overrides import GroupConfig, OffsetReset
+from groupkeeper.broker.settings.group_settings import BOUNDED
 from groupkeeper.broker.settings.table import InvalidSetting, property_text
 from groupkeeper.broker.settings.topic import TopicConfig
 
@@ -77,6 +80,27 @@ def test_a_bad_value_is_refused_by_name(given: dict[str, str], message: str) -> 
 def test_relations_name_both_keys(given: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidSetting, match=message):
         Config.from_texts(given)
+
+
+def limits(name: str) -> tuple[float, float]:
+    """The lowest and highest value that a setting of the broker can have by itself."""
+    setting = Config.setting(name)
+    assert setting is not None
+    return (-inf if setting.low is None else setting.low), (inf if setting.high is None else setting.high)
+
+
+@pytest.mark.parametrize(("family", "name"), BOUNDED)
+def test_the_documented_limits_can_be_reached(family: str, name: str) -> None:
+    """A value is also refused outside of `group.FAMILY.min.NAME` and `group.FAMILY.max.NAME`: they must go as far."""
+    lowest, highest = limits(f"group.{family}.{name}")
+    assert limits(f"group.{family}.min.{name}")[0] <= lowest
+    assert limits(f"group.{family}.max.{name}")[1] >= highest
+
+
+def test_a_groups_own_setting_has_an_upper_limit_where_the_brokers_has() -> None:
+    limited = {setting.name for setting in Config.settings() if setting.high is not None}
+    of_groups = {f"group.{setting.name}" for setting in GroupConfig.settings()}
+    assert limited & of_groups <= {f"group.{family}.{name}" for family, name in BOUNDED}
 
 
 def test_unknown_names_are_kept_and_foreign_ones_accepted() -> None:

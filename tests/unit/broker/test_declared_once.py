@@ -1,17 +1,28 @@
 """A setting is declared in one place; everything else follows (docs/decisions/0032)."""
 
+import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from zlib import crc32
 
 import pytest
 
 from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.group_overrides import GroupConfig
+from groupkeeper.broker.settings.group_settings import BOUNDED, declarations
 from groupkeeper.broker.settings.kafka import WITHOUT_EFFECT
 from groupkeeper.broker.settings.listing import listed_names
+from groupkeeper.broker.settings.topic import TopicConfig
+from groupkeeper.coordinator.kernel.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[3]
+SOURCES = ROOT / "src/groupkeeper"
+OF_BROKERS, ORDER_OF_BROKERS = 340, 2681882337
+"""How many settings of brokers Apache Kafka 4.3.1 describes, and the CRC-32 of their names in its order."""
+OF_GROUPS = 17
+"""How many settings a group can have in Apache Kafka 4.3.1."""
 DECLARED = 'group_share_made_up_ms: int = setting(7_000, "Made up by a test.", low=10, high=90_000, is_of_group=True)'
 ELSEWHERE = f"""
 import sys
@@ -54,7 +65,7 @@ for wrong in ("9", "90001", "x"):
 group = GroupConfig({{"share.made.up.ms": "9000"}}, config, is_new=True)
 described = {{one.name: one for one in describe_group(group, config)}}
 assert [value for _, value, _ in described["share.made.up.ms"].synonyms] == ["9000", "8000", "7000"]
-assert len(described) == 18
+assert len(described) == {OF_GROUPS} + 1, len(described)
 
 coordinator = Coordinator(coordinator_settings(config))
 assert coordinator.settings_of("any").group_share_made_up_ms == 8000
@@ -137,8 +148,24 @@ def test_a_new_setting_is_found_everywhere(program: str) -> None:
 
 def test_settings_are_in_kafkas_order() -> None:
     """That of Apache Kafka 4.3.1's DescribeConfigs, whole; differential/broker/test_configs.py asks Kafka itself."""
-    assert len(listed_names()) == 340
-    assert crc32(" ".join(listed_names()).encode()) == 2681882337
+    assert len(listed_names()) == OF_BROKERS
+    assert crc32(" ".join(listed_names()).encode()) == ORDER_OF_BROKERS
+    assert len(list(GroupConfig.settings())) == OF_GROUPS
+
+
+def test_every_setting_is_read() -> None:
+    """Its attribute is somewhere in the sources, or its name as a text: as a bound, or as the default of another."""
+    text = "".join(path.read_text() for path in SOURCES.rglob("*.py"))
+    used = set(re.findall(r"\.(\w+)", text)) | {one.replace(".", "_") for one in re.findall(r'"([a-z0-9.]+)"', text)}
+    used |= {f"group.{family}.{bound}.{name}".replace(".", "_") for family, name in BOUNDED for bound in ("min", "max")}
+    of_coordinators = {declaration.given_as or field: field for field, declaration, _ in declarations()}
+    unread = {one.name for one in fields(Settings) if one.name not in used}
+    for table, prefix in ((Config, ""), (TopicConfig, ""), (GroupConfig, "group_")):
+        for setting in table.settings():
+            name = of_coordinators.get(prefix + setting.attribute, setting.attribute)
+            if name not in used and not setting.doc.startswith("Accepted for compatibility"):
+                unread.add(setting.name)
+    assert unread == set()
 
 
 def test_no_setting_is_declared_twice() -> None:

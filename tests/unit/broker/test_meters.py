@@ -1,11 +1,20 @@
 """Rates and times over windows of 30 seconds, without waiting for them."""
 
+from pathlib import Path
+
 import pytest
 
+from groupkeeper import coordinator
 from groupkeeper.broker.meters import Rate, Timing
+from groupkeeper.coordinator.kernel.result import Meter
 
 S = 1_000_000_000
 MS = 1_000_000
+
+
+def test_coordinators_count_with_every_meter() -> None:
+    text = "".join(path.read_text() for path in Path(coordinator.__file__).parent.rglob("*.py"))
+    assert [meter for meter in Meter if f"Meter.{meter.name}" not in text] == []
 
 
 def test_a_rate_counts_two_windows() -> None:  # K496-60
