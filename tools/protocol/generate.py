@@ -184,7 +184,8 @@ def outputs() -> dict[Path, str]:
     messages = list(load(SCHEMAS.read_text()))
     files = {PROTOCOL / "messages" / f"{snake(m.name)}.py": module_text(m) for m in messages}
     files[PROTOCOL / "messages" / "__init__.py"] = (
-        '"""Message classes, one module per message. tools/protocol/generate.py writes them: edit nothing here."""\n'
+        '"""Message classes, one module per message: edit nothing here.\n\n'
+        '`python -m tools.protocol.generate` writes them from tools/protocol/schemas.txt.\n"""\n'
     )
     files[PROTOCOL / "index.py"] = index_text(messages)
     files[PROTOCOL / "errors.py"] = error_classes.module_text()

@@ -1,1 +1,3 @@
-"""Parts of the broker without sockets. Requests over the wire are under `tests/broker`."""
+"""Parts of the broker without sockets, all rooms of `src/groupkeeper/broker` in one folder. Requests over the wire are
+under `tests/broker`.
+"""

@@ -1,3 +1,5 @@
-"""Coordinators as pure functions: state, request, result. Long random histories are under `simulation`, conversations
-under `scenarios`.
+"""Coordinators as pure functions: state, request, result. One module for each protocol or subject, whatever room of
+`src` it is in.
+
+Long random histories are under `simulation`, conversations under `scenarios`.
 """

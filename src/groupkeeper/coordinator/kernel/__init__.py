@@ -1,4 +1,4 @@
 """What all types of groups need: results, timers, settings, topics as coordinators see them.
 
-Nothing here depends on a type of group.
+`Settings` and `Meter` list those of all types. Rules of a type of group are in its folder: nothing here imports one.
 """

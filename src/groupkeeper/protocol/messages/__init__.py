@@ -1,1 +1,4 @@
-"""Message classes, one module per message. tools/protocol/generate.py writes them: edit nothing here."""
+"""Message classes, one module per message: edit nothing here.
+
+`python -m tools.protocol.generate` writes them from tools/protocol/schemas.txt.
+"""
