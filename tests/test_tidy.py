@@ -76,7 +76,7 @@ def test_folders_are_small() -> None:
 
 
 def test_each_folder_says_what_belongs_there() -> None:
-    modules = [Path(name) for name in tracked_files() if re.match(r"(src|tests)/.*\.py$", name)]
+    modules = [Path(name) for name in tracked_files() if re.match(r"(src|tests|tools|bench)/.*\.py$", name)]
     folders = {one.parent for one in modules}
     assert {str(folder) for folder in folders if sentences_of(ROOT / folder / "__init__.py") < 2} == set()
 
