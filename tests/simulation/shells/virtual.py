@@ -12,6 +12,7 @@ from tests.simulation.shells.disk import Disk
 from groupkeeper.broker import Broker
 from groupkeeper.broker.network.listeners import Listener
 from groupkeeper.broker.network.server import Server
+from groupkeeper.broker.storage.journal import Journal
 
 _TICK_S = 1e-6
 _BEGINNING_MS = 1_700_000_000_000
@@ -50,6 +51,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     _process_events = _expect_nothing
 
+    def _write_to_self(self) -> None:
+        """Nobody waits in a selector: what another thread or a collected generator calls is due at once."""
+
     def _note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if error is not None:
@@ -83,8 +87,9 @@ class SimulatedBroker(Broker):
     def crash(self) -> None:
         """Ends as by SIGKILL: nothing is written any more, and the directory is free."""
         self._files.close_all()
-        for journal in (self.topics._journal, self.group_configs._journal, self.dynamic_config._journal):
-            journal.close()
+        for part in vars(self).values():
+            if isinstance(journal := getattr(part, "_journal", None), Journal):
+                journal.close()
         self._directory.close()
         if self.topics._remover is not None:
             self.topics._remover.shutdown()
