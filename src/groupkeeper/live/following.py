@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import NamedTuple
 
-from groupkeeper.client.admin.types import GroupState
+from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.operations.lag import AnyGroup, GroupsLag, LagStatus, PartitionLag
 from groupkeeper.operations.watch import Change, What, changes
 
@@ -35,9 +36,17 @@ class Standing(NamedTuple):
     since_ms: int
 
 
+class Stood(NamedTuple):
+    """The committed offset of a partition with records to read, and the time of the first poll that found it."""
+
+    offset: int
+    since_ms: int
+
+
 class Followed(NamedTuple):
     """``standing``: of each topic with commits, in order; a topic that can't be read now keeps its last value.
-    ``rebalances`` and ``trend``: see ``GroupView``. ``lag``: at ``at_ms``, None: not known of all.
+    ``stood``: of partitions with records to read; those that can't be read now keep theirs. ``rebalances`` and
+    ``trend``: see ``GroupView``. ``lag``: at ``at_ms``, None: not known of all.
     """
 
     description: AnyGroup | None = None
@@ -46,6 +55,7 @@ class Followed(NamedTuple):
     at_ms: int = 0
     trend: float | None = None
     standing: tuple[Standing, ...] = ()
+    stood: Mapping[TopicPartition, Stood] = MappingProxyType({})
 
     @property
     def committed(self) -> int | None:
@@ -80,10 +90,18 @@ class Following:
                 rebalances += _rebalances(last.description, now, differences)
             total_lag = None if rows is None else _lag(rows)
             trend = _trend(last, total_lag, at_ms)
-            standing = last.standing if rows is None else _standing(rows, last.standing, at_ms)
-            if rows is not None and (known := self._known.get(group_id)) is not None:
-                standing = _as_kept(standing, known)
-            self._groups[group_id] = Followed(now or last.description, rebalances, total_lag, at_ms, trend, standing)
+            standing, stood = last.standing, last.stood
+            if rows is not None:
+                standing = _standing(rows, standing, at_ms)
+                since_ms = at_ms
+                known = self._known.get(group_id)
+                if known is not None and known.progress_ms is not None and _is_as_known(standing, known):
+                    since_ms = known.progress_ms
+                    standing = tuple(each._replace(since_ms=since_ms) for each in standing)
+                stood = _stood(rows, stood, at_ms, since_ms)
+            self._groups[group_id] = Followed(
+                now or last.description, rebalances, total_lag, at_ms, trend, standing, stood
+            )
         # What could not be asked yet is still to be compared.
         self._known = {
             group_id: known
@@ -121,11 +139,28 @@ def _standing(rows: Sequence[PartitionLag], before: tuple[Standing, ...], at_ms:
     return before if now == before else now
 
 
-def _as_kept(standing: tuple[Standing, ...], known: Known) -> tuple[Standing, ...]:
+def _is_as_known(standing: tuple[Standing, ...], known: Known) -> bool:
     """After a restart: only what the whole group had is known, and each topic has stood still for at least as long."""
-    if known.progress_ms is None or known.committed != sum(each.committed for each in standing):
-        return standing
-    return tuple(each._replace(since_ms=known.progress_ms) for each in standing)
+    return known.committed == sum(each.committed for each in standing)
+
+
+def _stood(
+    rows: Sequence[PartitionLag], before: Mapping[TopicPartition, Stood], at_ms: int, new_ms: int
+) -> dict[TopicPartition, Stood]:
+    """Of the partitions with records to read; what is new stands since ``new_ms``. Of share groups it is the start
+    offset that stands: what is done ahead of it is not of one instant with the log's end.
+    """
+    found = {}
+    for row in rows:
+        place = TopicPartition(row.topic, row.partition)
+        last = before.get(place)
+        if row.committed is not None and row.lag:
+            offset = row.committed.offset
+            since_ms = new_ms if last is None else at_ms if last.offset != offset else min(last.since_ms, at_ms)
+            found[place] = Stood(offset, since_ms)
+        elif last is not None and row.failure is not None:
+            found[place] = last
+    return found
 
 
 def _lag(rows: Sequence[PartitionLag]) -> int | None:

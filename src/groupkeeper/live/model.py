@@ -52,6 +52,19 @@ class WaitSum(NamedTuple):
         return self.lag_ms if self.readable_ms is None else self.readable_ms
 
 
+class Stuck(NamedTuple):
+    """Of the partition that has stood still for longest while records wait: for how long the oldest has waited, and the
+    time of the first poll that found its committed offset.
+    """
+
+    waits_ms: int
+    since_ms: int
+
+    def stood_ms(self, now_ms: int) -> int:
+        """For how long a record has waited and the commits have stood still, both."""
+        return min(self.waits_ms, max(0, now_ms - self.since_ms))
+
+
 class TopicView(NamedTuple):
     """A group's partitions of one topic together. ``assigned``: to how many members some are assigned.
 
@@ -77,7 +90,8 @@ class GroupView(NamedTuple):
     committed, or it isn't known. ``progress_ms``: time of the first poll that found the current committed offsets: the
     group has made no progress for at least this time; None: nothing is committed. ``trend``: offsets by which the lag
     changes in a second, over the latest polls, newer ones counting more; None: not known. ``noted_members``: the number
-    of members that the history has, of a group that is from there.
+    of members that the history has, of a group that is from there. ``stuck`` None: no partition has records that wait,
+    or only what the whole group had is known.
     """
 
     group_id: str
@@ -96,6 +110,7 @@ class GroupView(NamedTuple):
     problems: tuple[Problem, ...]
     trend: float | None = None
     noted_members: int | None = None
+    stuck: Stuck | None = None
 
     @property
     def members(self) -> int | None:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Failure, GroupListing, GroupState
+from groupkeeper.client.admin.types import Failure, GroupListing, GroupState, TopicPartition
 from groupkeeper.client.errors import CallTimedOut
-from groupkeeper.live.following import Following, Standing
-from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Scope, TopicView, Wait
+from groupkeeper.live.following import Following, Standing, Stood
+from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Scope, Stuck, TopicView, Wait
 from groupkeeper.live.waits import Waits, longest
 from groupkeeper.operations.authorization import Acl
 from groupkeeper.operations.lag import (
@@ -186,7 +186,19 @@ def _view(
         followed.progress_ms,
         _problems(group_id, lag.failed.get(group_id), rows, waits, may_hide=may_hide),
         followed.trend,
+        stuck=_stuck(rows, of_rows, followed.stood, at_ms),
     )
+
+
+def _stuck(
+    rows: Sequence[PartitionLag], waits: Sequence[Wait], stood: Mapping[TopicPartition, Stood], at_ms: int
+) -> Stuck | None:
+    found = (
+        Stuck(wait.waits_ms, known.since_ms)
+        for row, wait in zip(rows, waits, strict=True)
+        if wait.waits_ms and (known := stood.get(TopicPartition(row.topic, row.partition))) is not None
+    )
+    return max(found, key=lambda each: each.stood_ms(at_ms), default=None)
 
 
 def topic_views(

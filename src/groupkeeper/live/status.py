@@ -37,10 +37,10 @@ class Judged(NamedTuple):
 def judge_status(group: GroupView, now_ms: int) -> Judged:
     """The status of a group at that time."""
     still_ms = None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
-    return Judged(_status(group, still_ms), still_ms)
+    return Judged(_status(group, still_ms, now_ms), still_ms)
 
 
-def _status(group: GroupView, still_ms: int | None) -> Status:
+def _status(group: GroupView, still_ms: int | None, now_ms: int) -> Status:
     lag, wait = group.lag, group.wait
     is_left = group.members == 0 and still_ms is not None and still_ms >= _LEFT_MS
     waits_ms = wait.waits_ms
@@ -48,7 +48,7 @@ def _status(group: GroupView, still_ms: int | None) -> Status:
     if (lag.lost or is_overdue) and not is_left:
         return Status.LOSING
     if lag.lag and waits_ms:
-        stood_ms = min(waits_ms, still_ms or 0)
+        stood_ms = min(waits_ms, still_ms or 0) if group.stuck is None else group.stuck.stood_ms(now_ms)
         if stood_ms >= (_EMPTY_PATIENCE_MS if group.members == 0 else _PATIENCE_MS):
             return Status.STOPPED
         if waits_ms >= _LAGGING_MS:

@@ -21,11 +21,14 @@ MS = 1_000_000
 
 
 class _Part(NamedTuple):
-    """Of one partition: whether records were lost or are about to be, and how long the next one has waited."""
+    """Of one partition: whether records were lost or are about to be, how long the next one has waited, and how long
+    commits have stood still meanwhile.
+    """
 
     is_lost: bool
     may_be_lost: bool
     wait_ms: Between
+    stood_ms: Between
 
 
 def admissible(truth: Truth, answer: Answer, group: str, measured_ms: int, first_poll_ms: int) -> set[str] | None:
@@ -35,7 +38,7 @@ def admissible(truth: Truth, answer: Answer, group: str, measured_ms: int, first
     if not all_parts:
         return None
     keys = truth.by_group.get(name, set())
-    parts = [_part(truth, answer, key, measured_ms) for key in keys]
+    parts = [_part(truth, answer, key, measured_ms, first_poll_ms) for key in keys]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
@@ -43,9 +46,8 @@ def admissible(truth: Truth, answer: Answer, group: str, measured_ms: int, first
         return {"losing"}
     found = {"losing"} if any(part.may_be_lost for part in known) else set[str]()
     wait = Between(*(max((one[at] for one in (part.wait_ms for part in known)), default=0) for at in (0, 1)))
-    still = _still_ms(truth, answer, keys, measured_ms, first_poll_ms)
+    stood = Between(*(max((one[at] for one in (part.stood_ms for part in known)), default=0) for at in (0, 1)))
     patience = _patience_ms(truth, answer, name)
-    stood = Between(min(wait.low, still.low), min(wait.high, still.high))
     if stood.high >= patience.low:
         found.add("stopped")
     if stood.low >= patience.high:
@@ -61,7 +63,7 @@ def admissible(truth: Truth, answer: Answer, group: str, measured_ms: int, first
     return found if any(one.low > 0 for one in without) else found | {"ok"}
 
 
-def _part(truth: Truth, answer: Answer, key: Key, measured_ms: int) -> _Part | None:
+def _part(truth: Truth, answer: Answer, key: Key, measured_ms: int, first_poll_ms: int) -> _Part | None:
     cluster, _, topic, partition = key
     if (cluster, topic) in truth.removed or truth.is_changing(cluster, topic, answer.asked):
         return None
@@ -75,9 +77,9 @@ def _part(truth: Truth, answer: Answer, key: Key, measured_ms: int) -> _Part | N
     wait = Between(min(one.low for one in waits), max(one.high for one in waits))
     is_below = all(offset is not None and offset < start.low for offset in commits)
     may_be_below = any(offset is not None and offset < start.high for offset in commits)
-    return _Part(
-        is_below or 0 <= kept_ms < wait.low, may_be_below or 0 <= kept_ms < wait.high, wait
-    )  # fmt: skip
+    still = _still_ms(truth, answer, key, measured_ms, first_poll_ms)
+    stood = Between(min(wait.low, still.low), min(wait.high, still.high))
+    return _Part(is_below or 0 <= kept_ms < wait.low, may_be_below or 0 <= kept_ms < wait.high, wait, stood)
 
 
 def _wait(
@@ -94,18 +96,16 @@ def _wait(
     return Between(min(ages), max(ages))
 
 
-def _still_ms(truth: Truth, answer: Answer, keys: set[Key], measured_ms: int, first_poll_ms: int) -> Between:
+def _still_ms(truth: Truth, answer: Answer, key: Key, measured_ms: int, first_poll_ms: int) -> Between:
     """Since when polls have found what is committed now, at least and at most."""
     least = most = first_poll_ms
-    is_sure = True
-    for key in keys:
-        commits = [one for one in truth.commits[key] if one.began < answer.answered]
-        is_sure = is_sure and all(one.outcome == DONE for one in commits)
-        offset = 0
-        for one in commits:
-            if one.offset != offset:
-                least, most = max(least, one.began // MS), max(most, one.ended // MS)
-            offset = one.offset
+    commits = [one for one in truth.commits[key] if one.began < answer.answered]
+    is_sure = all(one.outcome == DONE for one in commits)
+    offset = 0
+    for one in commits:
+        if one.offset != offset:
+            least, most = max(least, one.began // MS), max(most, one.ended // MS)
+        offset = one.offset
     return Between(max(0, measured_ms - most - POLL_MS) if is_sure else 0,
                    max(0, measured_ms - (least if is_sure else first_poll_ms)))  # fmt: skip
 

@@ -48,6 +48,27 @@ def test_rebalances_of_a_classic_group_are_seen_by_members_and_states() -> None:
     assert after(calm, begun, moved).of("g").rebalances == 1
 
 
+def test_a_partition_stands_still_however_the_others_get_on() -> None:
+    def stood(*looks: list[PartitionLag], known: dict[str, Known] | None = None) -> dict[int, tuple[int, int]]:
+        found_all = [found(described(), *rows) for rows in looks]
+        return {
+            place.partition: (each.offset, each.since_ms)
+            for place, each in after(*found_all, known=known).of("g").stood.items()
+        }
+
+    both = [row("t", 0, 10), row("t", 1, 20)]
+    moved = [row("t", 0, 10), row("t", 1, 30)]
+    done = [row("t", 0, 10), row("t", 1, 100)]
+    away = [row("t", 0, 10, None)._replace(failure=LeaderNotAvailable()), row("t", 1, 30)]
+    assert stood(both) == {0: (10, 1000), 1: (20, 1000)}
+    assert stood(both, moved) == {0: (10, 1000), 1: (30, 2000)}
+    assert stood(both, moved, away) == {0: (10, 1000), 1: (30, 2000)}
+    assert stood(both, done) == {0: (10, 1000)}
+    assert stood(both, done, both) == {0: (10, 1000), 1: (20, 3000)}  # there was nothing to read
+    assert stood(both, known={"g": Known(30, 7)}) == {0: (10, 7), 1: (20, 7)}  # after a restart
+    assert stood(both, known={"g": Known(29, 7)}) == {0: (10, 1000), 1: (20, 1000)}
+
+
 def test_what_changed_is_told() -> None:
     following = Following()
     following.follow(found(described("g", member("a", FIRST))), ["g"], 1000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.live.views import described, member, row, view
 
-from groupkeeper.live.model import GroupView, Wait
+from groupkeeper.live.model import GroupView, Stuck, Wait
 from groupkeeper.live.status import Status, judge_status
 from groupkeeper.operations.problems import Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
@@ -19,6 +19,11 @@ def group(wait: Wait, still_min: int = 0, members: int = 1, committed: int = 40,
     description = described("g", *(member(str(number)) for number in range(members)))
     rows = [row("t", 0, committed, start=start)]
     return view("g", rows, [wait], description, progress_ms=NOW_MS - still_min * MINUTE_MS)
+
+
+def stuck(waits_min: int, still_min: int) -> GroupView:
+    waits_ms = waits_min * MINUTE_MS
+    return group(Wait(waits_ms))._replace(stuck=Stuck(waits_ms, NOW_MS - still_min * MINUTE_MS))
 
 
 @pytest.mark.parametrize(
@@ -35,6 +40,9 @@ def group(wait: Wait, still_min: int = 0, members: int = 1, committed: int = 40,
         (group(Wait(99 * MINUTE_MS, readable_ms=0), still_min=99), Status.OK),  # all was aborted
         (group(Wait(99 * MINUTE_MS, readable_ms=MINUTE_MS), still_min=99), Status.OK),
         (group(Wait(99 * MINUTE_MS, readable_ms=98 * MINUTE_MS), still_min=99), Status.STOPPED),
+        (stuck(99, 10), Status.STOPPED),  # of one partition, though the group has got on just now
+        (stuck(99, 9), Status.LAGGING),
+        (stuck(9, 99), Status.LAGGING),
         (group(Wait(MINUTE_MS), start=50), Status.LOSING),
         (group(Wait(MINUTE_MS, False, -1)), Status.LOSING),
         (group(Wait(99 * MINUTE_MS), still_min=1440, members=0, start=50), Status.STOPPED),  # it has been left
