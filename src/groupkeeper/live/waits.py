@@ -66,7 +66,7 @@ class Waits:
                     wanted[position] = None
         self._ends.keep(places)
         for known in (self._records, self._readable, self._clear_to, self._open):
-            for position in [each for each in known if each not in wanted or _place(each) in new]:
+            for position in [each for each in known if each not in wanted or each.place in new]:
                 del known[position]
         self._read_ms = {place: ms for place, ms in self._read_ms.items() if place in places}
         topics = {position.topic for position in wanted}
@@ -87,11 +87,11 @@ class Waits:
 
     async def _read(self, admin: Admin, wanted: Iterable[Position], at_ms: int) -> None:
         missing = [each for each in wanted if each not in self._records and each.topic not in self._refused]
-        missing.sort(key=lambda each: self._read_ms.get(_place(each), 0))
+        missing.sort(key=lambda each: self._read_ms.get(each.place, 0))
         for start in range(0, len(missing), _READ_TOGETHER):
             read = await admin.first_records(missing[start : start + _READ_TOGETHER])
             for position, record in read.done.items():
-                self._read_ms[_place(position)] = at_ms
+                self._read_ms[position.place] = at_ms
                 if record is not None:
                     self._records[position] = record
             for position, failure in read.failed.items():
@@ -116,10 +116,10 @@ class Waits:
             await self._read_up_to({place: ends[place] for place in places[start : start + _READ_TOGETHER]}, admin)
 
     async def _read_up_to(self, ends: Mapping[Position, int], admin: Admin) -> None:
-        latest = {_place(position): OffsetSpec.latest() for position in ends}
+        latest = {position.place: OffsetSpec.latest() for position in ends}
         # First up to where all transactions have ended, then what they left there.
         stable = (await admin.list_offsets(latest, read_committed=True)).done
-        stops = {at: min(end, stable[_place(at)].offset) for at, end in ends.items() if _place(at) in stable}
+        stops = {at: min(end, stable[at.place].offset) for at, end in ends.items() if at.place in stable}
         begins = {at: at._replace(offset=self._clear_to.get(at, at.offset)) for at in stops}
         wanted = {begins[at]: stop for at, stop in stops.items() if begins[at].offset < stop}
         read = (await admin.first_records(wanted, read_committed=True)).done
@@ -158,7 +158,7 @@ class Waits:
         if record is not None and record.timestamp >= 0:
             written_ms, is_estimated = record.timestamp, False
         else:
-            written_ms = self._ends.written_ms(_place(position), position.offset)
+            written_ms = self._ends.written_ms(position.place, position.offset)
             is_estimated = True
         if written_ms is None:
             return _UNKNOWN
@@ -207,10 +207,6 @@ def longest(rows: Iterable[PartitionLag], waits: Iterable[Wait]) -> WaitSum:
             margin = wait.margin_ms if margin is None else min(margin, wait.margin_ms)
     lag_ms = None if not known and unknown else known
     return WaitSum(lag_ms, estimated, unknown, margin, None if readable == known else readable)
-
-
-def _place(position: Position) -> TopicPartition:
-    return TopicPartition(position.topic, position.partition)
 
 
 def _each(rows_by_group: Rows) -> Iterable[PartitionLag]:

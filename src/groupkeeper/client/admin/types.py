@@ -352,11 +352,16 @@ class ListedOffset(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A place in a partition's log."""
+    """An offset in a partition's log."""
 
     topic: str
     partition: int
     offset: int
+
+    @property
+    def place(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
 
 
 class FirstRecord(NamedTuple):
