@@ -104,8 +104,7 @@ class Reader:
         self._kept.clear()
 
     def _place(self, key: Position) -> TopicPartition:
-        place = TopicPartition(key.topic, key.partition)
-        return place if self._named is None else self._named[place]
+        return key.place if self._named is None else self._named[key.place]
 
     def _missing(
         self, places: Mapping[Position, TopicPartition], wanted: Mapping[Position, tuple[int, int]]

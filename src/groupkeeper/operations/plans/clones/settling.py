@@ -143,9 +143,7 @@ class _Settler:
         tried: dict[TopicPartition, int] = {}
         behind: dict[Position, tuple[int, int]] = {}
         while left:
-            distances = {
-                tp: self._distances[tp] for tp in dict.fromkeys(at.place for at in left) if tp in self._distances
-            }
+            distances = {at.place: self._distances[at.place] for at in left if at.place in self._distances}
             new = {tp: distance for tp, distance in distances.items() if tried.get(tp, 0) != distance}
             tried |= new
             found |= await self._guessed({at: inside[at] for at in left if at.place in new}, ours, new)
