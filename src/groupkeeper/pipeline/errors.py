@@ -19,6 +19,9 @@ _LOGGED = re.compile(r"^[-\d]+ [:\d]+ (?:ERROR|FATAL) \S+: (\S.*)$", re.MULTILIN
 class SourceError(Exception):
     """A cluster cannot be read with these options: the text has the cluster, the reason, and the way out."""
 
+    cluster_id: str | None = None
+    """Of the cluster that has replied; None: none has, or it is not known."""
+
 
 def cause_of(error: BaseException) -> str | None:
     """The text of the SourceError that made a Spark job fail; None when something else did.

@@ -161,8 +161,8 @@ def test_a_reject_goes_with_the_group_that_its_bytes_name(spark: SparkSession, s
 
 @pytest.mark.long
 def test_what_does_not_go_is_said(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = forget(str(tables), Wanted(("zq-b",), cluster="another"), execute=True)
-    assert (found.groups, found.rows) == (["zq-b"], {})
+    with pytest.raises(SourceError, match="has no cluster another: its clusters are "):
+        forget(str(tables), Wanted(("zq-b",), cluster="another"), execute=True)
     assert main(["pipeline", "forget", "nobody", "--tables", str(tables), "--execute"]) == 0
     assert "no table has rows of such a group" in capsys.readouterr().err
     assert main(["pipeline", "forget", "zq-b", "--tables", str(tables), "--execute", "--purge"]) == 1
@@ -185,5 +185,9 @@ def test_wrong_arguments_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit, match="2"):
         main(["pipeline", "forget", "--owner", "o", "--tables", str(tmp_path)])
     assert "give --owners FILE" in capsys.readouterr().err
+    (tmp_path / "owners").write_text("billing-* team-a\n")
+    with pytest.raises(SystemExit, match="2"):
+        main(["pipeline", "forget", "--owner", "o", "--owners", str(tmp_path / "owners"), "--tables", str(tmp_path)])
+    assert "argument --owner: the file of owners has no o" in capsys.readouterr().err
     assert main(["pipeline", "forget", "g", "--tables", str(tmp_path)]) == 1
     assert f"{tmp_path} has no tables" in capsys.readouterr().err

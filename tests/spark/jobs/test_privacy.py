@@ -139,5 +139,6 @@ def test_wrong_arguments_are_refused(words: list[str], said: str, capsys: pytest
 
 def test_what_the_arguments_lack_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["pipeline", "snapshot", "--tables", "t", "--bootstrap-server", "localhost:1"]
-    assert main([*words, "--privacy", "client-ids=drop"]) == 1
-    assert "privacy: to salt takes a key: give --privacy-key FILE" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main([*words, "--privacy", "client-ids=drop"])
+    assert "argument --privacy: to salt takes a key: give --privacy-key FILE" in capsys.readouterr().err

@@ -159,7 +159,7 @@ def test_offsets_of_an_earlier_topic_are_left_out(servers: str) -> None:
     found = ask(servers, lambda admin: of_topics_now(admin, [mine, untold, gone]))
     assert (found.offsets, found.left_out) == ([mine, untold, gone], [])
     (doubt,) = found.doubts
-    assert doubt.startswith(f"the commits in 1 topic ({topic}) do not have the topic's id (brokers before 4.1): ")
+    assert doubt.startswith(f"the commits in 1 topic ({topic}) do not have the topic's id (those of transactions, ")
     earlier = [mine._replace(topic_id="A" * 22), mine._replace(group_id="other", topic_id="A" * 22)]
     found = ask(servers, lambda admin: of_topics_now(admin, [*earlier, mine]))
     assert (found.offsets, found.doubts) == ([mine], [])

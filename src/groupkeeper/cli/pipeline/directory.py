@@ -20,8 +20,11 @@ def directory(text: str) -> str:
     """The value of --tables."""
     if not text.strip():
         raise ArgumentTypeError("expected a directory, or a URL that Spark writes to")
-    if os.path.isfile(text):
-        raise ArgumentTypeError(f"{text!r} is a file, not a directory")
+    part = text
+    while part and not os.path.isdir(part):
+        if os.path.isfile(part):
+            raise ArgumentTypeError(f"{part!r} is a file, not a directory")
+        part = os.path.dirname(part)
     return text
 
 
@@ -48,17 +51,18 @@ def _check_here(options: Namespace, given: Any) -> None:
 
     files = import_part("storage.files")
     root = files.local_path(options.tables)
-    if root is None or not root.is_dir():
+    if root is None:
         return
-    found = import_part("storage.stored").Stored(options.tables)
-    if not found.number:
-        if any(root.iterdir()):
-            complain(f"note: {options.tables} is not empty: the tables are written beside what is there\n")
-        return
-    if found.next_offsets:
-        try:
-            import_part("governance.privacy").chosen(given, found.privacy, options.tables)
-        except SourceError as error:
-            options.refuse(f"argument --privacy: {error}")
-    with files.LocalFiles(root).lock():
-        pass
+    is_there = root.is_dir()
+    found = import_part("storage.stored").Stored(options.tables) if is_there else None
+    known = found.privacy if found is not None and found.next_offsets else None
+    try:
+        import_part("governance.privacy").chosen(given, known, options.tables)
+    except SourceError as error:
+        options.refuse(f"argument --privacy: {str(error).removeprefix('privacy: ')}")
+    if (root / "_groupkeeper").is_dir():
+        with files.LocalFiles(root).lock():
+            pass
+    elif is_there and any(root.iterdir()):
+        import_part("storage.ledger").check_foreign([each.name for each in root.iterdir()], options.tables)
+        complain(f"note: {options.tables} is not empty: the tables are written beside what is there\n")

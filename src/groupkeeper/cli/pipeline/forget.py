@@ -60,6 +60,8 @@ def _run(options: Namespace) -> int:
         options.refuse("which groups? name them, or give --owner OWNER with --owners FILE")
     if options.owner is not None and not options.owners:
         options.refuse("argument --owner: which groups are theirs is in the file of owners: give --owners FILE")
+    if options.owner is not None and not any(each.owner == options.owner for each in options.owners):
+        options.refuse(f"argument --owner: the file of owners has no {options.owner}")
     if options.purge and not options.execute:
         options.refuse("argument --purge: it removes earlier versions: give --execute, too")
     try:

@@ -73,6 +73,8 @@ def _add_as_of_arguments(parser: ArgumentParser) -> None:
 
 def _as_of(options: Namespace) -> int:
     is_planned = bool(options.save or options.save_kip122 or options.save_starting_offsets)
+    if options.time > time.time_ns() // 10**6:
+        options.refuse("argument --time: it is in the future")
     if is_planned and len(options.servers) + len(options.contexts) > 1:
         options.refuse("a plan is for one cluster: give one --bootstrap-server or --context")
     if options.save:
@@ -90,11 +92,31 @@ def _as_of(options: Namespace) -> int:
         summary: Summary = past.summary
         if is_planned:
             (name,) = {each.name for each in found.ranges}  # the directory may have other clusters, too
-            then = asyncio.run(_of_topics_now(source, past.offsets.get(name, []), summary, screen))
+            offsets = past.offsets.get(name, [])
+            for group in options.groups:
+                if not _is_glob(group) and not any(each.group_id == group for each in offsets):
+                    _fail(summary, screen, f"group {group} had no committed offsets then")
+            then = asyncio.run(_of_topics_now(source, offsets, summary, screen))
             _save(options, source, then, summary, screen)
         return summary
 
     return run_job(options, "as-of", work)
+
+
+def _is_glob(text: str) -> bool:
+    return any(each in text for each in "*?[")
+
+
+def _fail(summary: Summary, screen: Screen, text: str) -> None:
+    from groupkeeper.pipeline.jobs.watch import Problem
+
+    summary.problems.append(Problem(None, text))
+    screen.problem(summary.problems[-1])
+
+
+def _note(summary: Summary, screen: Screen, text: str) -> None:
+    summary.notes.append(text)
+    screen.note(text)
 
 
 def _is_wanted(group: str, patterns: list[str]) -> bool:
@@ -104,15 +126,13 @@ def _is_wanted(group: str, patterns: list[str]) -> bool:
 async def _of_topics_now(source: dict[str, str], offsets: list[OffsetThen], summary: Summary, screen: Screen) -> Then:
     """Without the offsets of topics that have been created again since, which are told of."""
     from groupkeeper.pipeline.jobs.restoring import of_topics_now, then_of
-    from groupkeeper.pipeline.jobs.watch import Problem
 
     async with _admin_of(source) as admin:
         found = await of_topics_now(admin, offsets)
     for text in found.left_out:
-        summary.problems.append(Problem(None, text))
-        screen.problem(summary.problems[-1])
+        _fail(summary, screen, text)
     for text in found.doubts:
-        screen.note(text)
+        _note(summary, screen, text)
     return then_of(found.offsets)
 
 
@@ -143,10 +163,9 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
         if options.save:
             made = asyncio.run(_made(source, then, options))
             for trouble in made.troubles:
-                summary.problems.append(Problem(None, explained(trouble_problem(trouble))))
-                screen.problem(summary.problems[-1])
+                _fail(summary, screen, explained(trouble_problem(trouble)))
             for text in [text for group in made.plan.groups for text in _outside(group)]:
-                screen.note(text)
+                _note(summary, screen, text)
             _write(options.save, "".join(document.write(made.plan)))
             where = ["--context", *options.contexts] if options.contexts else []
             where += [word for _, servers in options.servers for word in ("--bootstrap-server", servers)]
@@ -173,7 +192,6 @@ def _outside(group: GroupPlan) -> Iterator[str]:
 async def _save_starts(folder: str, source: dict[str, str], then: Then, summary: Summary, screen: Screen) -> None:
     """Files only of groups of which all could be asked."""
     from groupkeeper.operations.queries.starting_offsets import EARLIEST, start_at_offsets
-    from groupkeeper.pipeline.jobs.watch import Problem
     from groupkeeper.pipeline.report.words import counted
 
     os.makedirs(folder, exist_ok=True)
@@ -184,10 +202,9 @@ async def _save_starts(folder: str, source: dict[str, str], then: Then, summary:
             starts = await start_at_offsets(admin, offsets, otherwise=EARLIEST)
             for place, why in starts.failed.items():
                 text = f"group {group_id}: {place.topic}-{place.partition}: {why}: no starting offsets are written"
-                summary.problems.append(Problem(None, text))
-                screen.problem(summary.problems[-1])
+                _fail(summary, screen, text)
             for note in starts.notes():
-                screen.note(f"group {group_id}: {note}")
+                _note(summary, screen, f"group {group_id}: {note}")
             if starts.done and not starts.failed:
                 _write(os.path.join(folder, _file_name(group_id)), f"{starts.as_json()}\n")
                 written += 1

@@ -164,6 +164,7 @@ def summary_text(report: Report, *, is_coloured: bool = False, limit: int | None
     if report.since is not None and report.until is not None:
         lines.append(f"{words.moment(report.since)} to {words.moment(report.until)} UTC")
     lines.append(_painted(sentence, {"good": GREEN, "bad": RED}.get(tone, "") if is_coloured else ""))
+    lines += page.unmeasured(report)
     if report.missing:
         lines.append(f"not in the directory: {', '.join(report.missing)}")
     for title, heads, rows, total in (_clusters(report), _worst(report), _rewinds(report), _stale(report)):
@@ -291,7 +292,7 @@ def _json_text(report: Report | None, target: str | None, problems: list[dict[st
     if report is not None:
         found |= {name: getattr(report, name) for name in ("measured_time", "since", "until", "missing")}
         found["refresh"] = None if report.refresh is None else report.refresh._asdict()
-        for name in ("findings", "clusters", "groups", "rewinds", "stale", "activity", "lag_lines"):
+        for name in ("findings", "unmeasured", "clusters", "groups", "rewinds", "stale", "activity", "lag_lines"):
             found[name] = [each._asdict() for each in getattr(report, name)]
     return json.dumps({**found, "problems": problems}, indent=2, default=_plain) + "\n"
 

@@ -79,7 +79,9 @@ class Privacy(NamedTuple):
                 raise SourceError("privacy: to salt takes a key: give --privacy-key FILE")
             if len(key) < _LEAST_KEY:
                 raise SourceError(f"privacy: the key has {len(key)} bytes, it needs {_LEAST_KEY} at least")
-        return Privacy(**given, key=key if key is not None and SALT in given.values() else b"")
+        elif key is not None:
+            raise SourceError("privacy: there is a key, but nothing to salt: choose salt, or leave the key out")
+        return Privacy(**given, key=key or b"")
 
     @property
     def modes(self) -> dict[str, str]:

@@ -88,6 +88,9 @@ def forget(
     try:
         with files.lock():
             ledger = Ledger(files, directory)
+            if wanted.cluster is not None and wanted.cluster not in ledger.next_offsets:
+                known = ", ".join(sorted(ledger.next_offsets))
+                raise SourceError(f"{directory} has no cluster {wanted.cluster}: its clusters are {known}")
             files.clean(_STAGING, _STAGING)  # what killed runs have written aside may have the groups, too
             if ledger.lake is None:
                 if purge:

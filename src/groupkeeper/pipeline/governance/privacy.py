@@ -14,26 +14,26 @@ __all__ = ["chosen", "with_privacy"]
 
 def with_privacy(options: Options, ledger: Ledger) -> Options:
     """With the choice that holds in the directory. Raises SourceError where another one was made before."""
-    known = ledger.privacy
-    if known is None:
-        privacy = options.privacy or Privacy()
+    privacy = chosen(options.privacy, ledger.privacy, ledger.place)
+    if ledger.privacy is None:
         ledger.choose_privacy(privacy.choice)
-    else:
-        privacy = chosen(options.privacy, known, ledger.place)
     return options._replace(privacy=privacy)
 
 
-def chosen(given: Privacy | None, known: Mapping[str, str], place: str) -> Privacy:
-    """What holds in a directory that has made the choice `known`; `place` is what errors call it. Raises SourceError
-    where another one is given.
+def chosen(given: Privacy | None, known: Mapping[str, str] | None, place: str) -> Privacy:
+    """What holds in a directory that has made the choice `known`, None: none yet. `place` is what errors call it.
+    Raises SourceError where another one is given, and for a key that nothing is salted with.
     """
-    has_only_key = given is not None and given.key and not given.changes_any
-    if given is None or has_only_key:
-        modes = {kind: known[kind] for kind in KINDS if kind in known}
-        given = Privacy.of(modes, given.key if given is not None else None)
-    if given.choice != known:
-        raise SourceError(f"{place}: {_difference(given.choice, known)}: {_WAY_OUT}")
-    return given
+    key = given.key if given is not None and given.key and not given.changes_any else None
+    if given is not None and key is None:
+        found = given
+    elif known is None:
+        found = Privacy.of({}, key)
+    else:
+        found = Privacy.of({kind: known[kind] for kind in KINDS if kind in known}, key)
+    if known is not None and found.choice != known:
+        raise SourceError(f"{place}: {_difference(found.choice, known)}: {_WAY_OUT}")
+    return found
 
 
 _WAY_OUT = "leave --privacy out, or choose another directory"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,7 @@ from groupkeeper.pipeline.tables import (
     REJECTS,
     SCAN_TIME,
     TABLES,
+    TOPICS,
 )
 
 __all__ = ["check_directory"]
@@ -84,6 +85,13 @@ WHERE cluster = $cluster AND log_offset < start
 GROUP BY log_partition
 """
 
+_MEASURED = """
+SELECT cluster, epoch_ms(max(measured_time)) AS found
+FROM (SELECT cluster, measured_time FROM freshness UNION ALL SELECT cluster, measured_time FROM topics)
+WHERE measured_time IS NOT NULL GROUP BY cluster
+"""
+
+_TIMES = pa.schema([("cluster", pa.string()), ("found", pa.int64())])
 _PAIR = pa.schema([("wanted", pa.int64()), ("found", pa.int64())])
 _OFFSETS_READ = pa.schema(
     [("cluster", pa.string()), ("partition", pa.int32()), ("rows", pa.int64()), ("different", pa.int64()),
@@ -137,7 +145,7 @@ def _checked(directory: str, options: Options | None, max_age_ms: int | None) ->
     checks += checks_of_tables({table: stored.rows(table) for table in there})
     checks += _of_history(stored, history)
     if max_age_ms is not None:
-        checks.append(_age(stored, max_age_ms))
+        checks += _ages(stored, max_age_ms)
     return checks, problems
 
 
@@ -177,14 +185,17 @@ def _unknown(check: Check) -> Check:
     return check._replace(result=UNKNOWN, found=0, detail="older rows of the history are in the lake only")
 
 
-def _age(stored: Stored, max_age_ms: int) -> Check:
-    query = "SELECT epoch_ms(max(measured_time)) AS found, 0 AS wanted FROM freshness"
-    (row,) = made(_PAIR, query, {FRESHNESS.name: stored.rows(FRESHNESS)}).read_all().to_pylist()
-    if row["found"] is None:
-        return Check(None, FRESHNESS.name, "age", FAILED, 1, "no cluster has been measured")
-    age_s = max(0, time.time_ns() // 1_000_000 - row["found"]) // 1000
-    is_old = age_s * 1000 > max_age_ms
-    return Check(None, FRESHNESS.name, "age", FAILED if is_old else OK, int(is_old), f"measured {age_s} s ago")
+def _ages(stored: Stored, max_age_ms: int) -> Iterator[Check]:
+    """Of each cluster that has been read."""
+    given = {table.name: stored.rows(table) for table in (FRESHNESS, TOPICS)}
+    measured = {row["cluster"]: row["found"] for row in made(_TIMES, _MEASURED, given).read_all().to_pylist()}
+    for cluster in sorted(stored.next_offsets):
+        if (found := measured.get(cluster)) is None:
+            yield Check(cluster, FRESHNESS.name, "age", FAILED, 1, "the cluster has never been measured")
+            continue
+        age_s = max(0, time.time_ns() // 1_000_000 - found) // 1000
+        is_old = age_s * 1000 > max_age_ms
+        yield Check(cluster, FRESHNESS.name, "age", FAILED if is_old else OK, int(is_old), f"measured {age_s} s ago")
 
 
 def _compared(

@@ -22,7 +22,7 @@ from groupkeeper.pipeline.jobs.history import Aside, append, written_by
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.polling import Polling
 from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
-from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, source_options
+from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, source_options, why_unread
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
@@ -366,7 +366,8 @@ class _Following:
         left, strange = readings(found, self._output.ledger)
         for number, failure in answer.failed.items():
             self._ended.pop(number, None)
-            self._failed(number, str(failure), is_away=_is_away(failure))
+            why = why_unread(self._name(number), failure, self._output.ledger)
+            self._failed(number, str(why), is_away=_is_away(why))
         for name, error in strange.items():
             number = next(each.cluster for each in found.ranges if each.name == name)
             self._ended.pop(number, None)
@@ -380,9 +381,10 @@ class _Following:
         self._readings[reading.number] = reading
         self._identities[reading.name] = identity
         self.failed.pop(reading.name, None)
-        for note in [*reading.notes, *(each for each in same_clusters(self._identities) if each not in self._same)]:
+        same = same_clusters({**self._output.ledger.identities, **self._identities})
+        for note in [*reading.notes, *(each for each in same if each not in self._same)]:
             self.run.watch.note(note)
-        self._same = same_clusters(self._identities)
+        self._same = same
         wanted = source_options(self.options, [reading], is_streaming=True)
         self.run.watch.reading(reading.size, _RECORDS_PER_BATCH, reading.name)
         self._queries[reading.number] = self._query(reading.name, wanted)

@@ -25,8 +25,8 @@ _Times = Mapping[Position, int | None]
 
 
 def freshness(read_to: NextOffsets, clusters: Clusters) -> pa.RecordBatchReader:
-    """Of every partition of the offsets topics of the clusters that were measured. `read_to`: the first offsets that
-    the tables do not have.
+    """Of every partition of the offsets topics of the clusters that were asked; of one that could not be measured, of
+    those that have been read. `read_to`: the first offsets that the tables do not have.
     """
     measured = {name: instant for name, instant in clusters.instants.items() if name in read_to}
     times = asyncio.run(_ask_all(clusters, {name: _unread(each, read_to[name]) for name, each in measured.items()}))
@@ -34,6 +34,12 @@ def freshness(read_to: NextOffsets, clusters: Clusters) -> pa.RecordBatchReader:
         {"cluster": name, **_row(instant, partition, read_to[name].get(partition, 0), times[name])}
         for name, instant in measured.items()
         for partition in instant.stable
+    ]
+    rows += [
+        {"cluster": name, "log_partition": partition, "read_to": offset, "problem": why}
+        for name, why in clusters.failed.items()
+        if name not in clusters.instants
+        for partition, offset in read_to.get(name, {}).items()
     ]
     return pa.Table.from_pylist(rows, FRESHNESS.arrow).to_reader()
 

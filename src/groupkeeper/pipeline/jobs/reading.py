@@ -13,7 +13,7 @@ from groupkeeper.pipeline.kafka.options import Options
 from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, Plan, Range, by_cluster
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 
-__all__ = ["Reading", "readings", "same_clusters", "source_options"]
+__all__ = ["Reading", "readings", "same_clusters", "source_options", "why_unread"]
 
 
 _WAY_OUT = "choose another --tables, or another name for the cluster"
@@ -71,6 +71,15 @@ def readings(planned: Plan, known: Known) -> tuple[list[Reading], dict[str, Sour
         except SourceError as error:
             failed[name] = error
     return found, failed
+
+
+def why_unread(name: str, failure: SourceError, known: Known) -> SourceError:
+    """Why a cluster cannot be read: above all, that it is another one than the tables are of."""
+    try:
+        _check_identity(name, Identity(failure.cluster_id, None), known.identities.get(name))
+    except SourceError as error:
+        return error
+    return failure
 
 
 def _check_identity(name: str, now: Identity, then: Identity | None) -> None:

@@ -77,8 +77,8 @@ async def of_topics_now(admin: Admin, offsets: Sequence[OffsetThen]) -> OfTopics
     doubts = []
     if untold:
         doubts.append(
-            f"the commits in {_some(sorted(untold), 'topic')} do not have the topic's id (brokers before 4.1): whether "
-            "it was deleted and created again since is unknown"
+            f"the commits in {_some(sorted(untold), 'topic')} do not have the topic's id (those of transactions, "
+            "and of brokers before 4.1): whether it was deleted and created again since is unknown"
         )
     return OfTopicsNow(kept, left_out, doubts)
 

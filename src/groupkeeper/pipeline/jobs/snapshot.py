@@ -17,7 +17,7 @@ from groupkeeper.pipeline.governance.privacy import with_privacy
 from groupkeeper.pipeline.jobs.history import Aside, append, written_by
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.queries import Checkpoint, find_queries
-from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, source_options
+from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, source_options, why_unread
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
@@ -84,7 +84,8 @@ def update_history(output: Output, options: Mapping[str, str], run: Run, found: 
     found = found or asyncio.run(plan(parsed))
     parsed = named(parsed, found.ranges)
     left, strange = readings(found, output.ledger)
-    failed = {name: str(error) for name, error in [*found.failed.items(), *strange.items()]}
+    unread = {name: why_unread(name, error, output.ledger) for name, error in found.failed.items()}
+    failed = {name: str(error) for name, error in [*unread.items(), *strange.items()]}
     for name, text in failed.items():
         run.fail(Problem(name, text))
     instants = {name: each for name, each in found.instants.items() if name not in strange}
@@ -92,7 +93,7 @@ def update_history(output: Output, options: Mapping[str, str], run: Run, found: 
         if instant.unread is not None:
             run.fail(Problem(name, instant.unread))
     replies = ask_retentions(parsed, found.ranges)
-    same = same_clusters({name: each.identity for name, each in instants.items()})
+    same = same_clusters({**output.ledger.identities, **{name: each.identity for name, each in instants.items()}})
     for note in [*replies.notes, *same, *(note for each in left for note in each.notes)]:
         run.note(note)
     run.watch.reading(sum(each.size for each in left))

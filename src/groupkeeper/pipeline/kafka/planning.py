@@ -152,6 +152,7 @@ async def plan_or_raise(options: Options) -> list[Range]:
 async def _plan_cluster(options: Options, number: int, *, measures: bool) -> _Planned:
     """The ranges of one cluster. Raises SourceError."""
     cluster = options.clusters[number]
+    cluster_id: str | None = None
     try:
         async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
             is_asked = measures or not cluster.name
@@ -169,8 +170,13 @@ async def _plan_cluster(options: Options, number: int, *, measures: bool) -> _Pl
             stable = {key: ends.get(key) for key in partitions}
             instant = None if begins is None else await _instant(admin, cluster_id, stable, begins)
             starts = await _offsets(admin, cluster, cluster.start, log, options.fails_without_later_record)
+    except SourceError as error:
+        error.cluster_id = cluster_id
+        raise
     except (ClientError, KafkaError) as error:
-        raise SourceError(cluster.failing(error)) from error
+        failure = SourceError(cluster.failing(error))
+        failure.cluster_id = cluster_id
+        raise failure from error
     ranges = []
     for key, (first, last) in log.items():
         found = Range(number, name, key.topic, key.partition, starts[key], ends[key])

@@ -9,7 +9,7 @@ from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.markup import class_of, sentence, text
 from groupkeeper.pipeline.report.model import Finding, Report
 
-__all__ = ["figure", "findings", "verdict"]
+__all__ = ["figure", "findings", "unmeasured", "verdict"]
 
 _SHOWN = 3
 _MOST = 50
@@ -41,6 +41,14 @@ def verdict(report: Report) -> tuple[str, str]:
     if unknown == total:
         return "none", f"The status of {words.counted(total, 'group')} is unknown."
     return "good", f"{'The one group is' if total == 1 else f'{total - unknown:,} groups are'} fine{rest}."
+
+
+def unmeasured(report: Report) -> list[str]:
+    """A sentence for each cluster that could not be measured."""
+    return [
+        f"Cluster {each.cluster} could not be measured: lag and statuses of its groups are unknown: {each.problem}"
+        for each in report.unmeasured
+    ]
 
 
 def findings(report: Report, link: Callable[[str, str], str]) -> str:

@@ -220,6 +220,13 @@ class Details(NamedTuple):
     commits: tuple[int, ...] = ()
 
 
+class Unmeasured(NamedTuple):
+    """A cluster that the last refresh could not measure, and why: its lag and statuses are unknown."""
+
+    cluster: str
+    problem: str
+
+
 class Report(NamedTuple):
     """`measured_time` None: no lag was measured. `missing` are tables that are not there. `groups` are sorted from
     worst to best; `top` is how many of them the plots show. `refresh` None: no run has listed the tables.
@@ -241,6 +248,7 @@ class Report(NamedTuple):
     refresh: Refresh | None = None
     findings: tuple[Finding, ...] = ()
     details: Mapping[tuple[str, str], Details] = MappingProxyType({})
+    unmeasured: tuple[Unmeasured, ...] = ()
 
     def worst(self, measure: str) -> list[Group]:
         """The groups that lag most by `lag` or `lag_ms`, worst first; those with nothing to read are left out."""

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from groupkeeper.pipeline.report import front, markup, plots, words
-from groupkeeper.pipeline.report.front import verdict
+from groupkeeper.pipeline.report.front import unmeasured, verdict
 from groupkeeper.pipeline.report.look import SCRIPT, STYLE
 from groupkeeper.pipeline.report.markup import Cell, ago, named, nothing, number, sentence, status, table, text
 from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Group, LagLine, Report
 from groupkeeper.pipeline.report.moves import Move, made_by, moves_of, sums
 from groupkeeper.pipeline.report.sections import anchor, sections
 
-__all__ = ["page", "verdict"]
+__all__ = ["page", "unmeasured", "verdict"]
 
 _MOST_ROWS = 500
 _MOST_EVENTS = 300
@@ -102,7 +102,8 @@ def _header(report: Report) -> str:
     if report.refresh is not None:
         when += f" All numbers are of refresh {report.refresh.number:,}"
         when += "." if report.refresh.time is None else f", published {words.moment(report.refresh.time)}."
-    return f'<p class="soft">{when}</p><p class="verdict {tone}">{text}</p>'
+    away = "".join(f'<p class="verdict none">{sentence(each)}</p>' for each in unmeasured(report))
+    return f'<p class="soft">{when}</p><p class="verdict {tone}">{text}</p>{away}'
 
 
 def _missing(report: Report) -> str:

@@ -17,7 +17,17 @@ from groupkeeper.pipeline.present.moved import told_by
 from groupkeeper.pipeline.report import impact
 from groupkeeper.pipeline.report.details import read_details
 from groupkeeper.pipeline.report.lag_lines import Key, Window, lag_lines, measured_lines
-from groupkeeper.pipeline.report.model import STATUSES, Activity, Cluster, Finding, Group, Report, Rewind, Stale
+from groupkeeper.pipeline.report.model import (
+    STATUSES,
+    Activity,
+    Cluster,
+    Finding,
+    Group,
+    Report,
+    Rewind,
+    Stale,
+    Unmeasured,
+)
 from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.report.shares import Share, read_shares, sums, verdict
 from groupkeeper.pipeline.tables import (
@@ -90,7 +100,7 @@ class _Reader:
         self._opened = Opened(directory, _NEEDED)
 
     def report(self, hours: float, top: int) -> Report:
-        measured, lags = self._lags()
+        measured, unmeasured, lags = self._lags()
         latest = _latest(measured.values())
         window = self._window(latest, hours)
         rebalances = self._rebalances(window)
@@ -108,6 +118,7 @@ class _Reader:
             () if window is None else lag_lines(self._opened, chosen, window, lines),
             rewinds, shown, self._opened.missing, self._opened.refresh,
             self._findings(groups, stale, shown, rebalances), read_details(self._opened, groups, shares, lines, window),
+            unmeasured,
         )  # fmt: skip
 
     def _findings(
@@ -126,17 +137,24 @@ class _Reader:
             impact.unused(shown, self._ways),
         )
 
-    def _lags(self) -> tuple[dict[str, datetime], dict[Key, dict[str, Any]]]:
-        """When each cluster was measured, and the sums of its groups."""
-        columns = ["cluster", "group_id", "lag", "lag_ms", "measured_time"]
+    def _lags(self) -> tuple[dict[str, datetime], tuple[Unmeasured, ...], dict[Key, dict[str, Any]]]:
+        """When each cluster was measured, which were not, and the sums of their groups."""
+        columns = ["cluster", "group_id", "lag", "lag_ms", "measured_time", "problem"]
         rows = self._opened.table(LAG, columns)
         summed = rows.group_by(["cluster", "group_id"]).aggregate(
             [("lag", "sum"), ("lag", "count"), ("lag_ms", "max"), ("cluster", "count")]
         )
-        instants = rows.group_by(["cluster"]).aggregate([("measured_time", "max")]).to_pylist()
-        return {row["cluster"]: row["measured_time_max"] for row in instants if row["measured_time_max"] is not None}, {
-            (row["cluster"], row["group_id"]): row for row in summed.to_pylist()
+        instants = rows.group_by(["cluster"]).aggregate([("measured_time", "max"), ("problem", "min")]).to_pylist()
+        measured = {
+            row["cluster"]: row["measured_time_max"] for row in instants if row["measured_time_max"] is not None
         }
+        unmeasured = [
+            Unmeasured(row["cluster"] or "", row["problem_min"] or "the reason is unknown")
+            for row in instants
+            if row["cluster"] not in measured
+        ]
+        sums = {(row["cluster"], row["group_id"]): row for row in summed.to_pylist()}
+        return measured, tuple(sorted(unmeasured)), sums
 
     def _window(self, measured: datetime | None, hours: float) -> Window | None:
         minutes = self._opened.table(RATES, ["minute"], pc.field("group_id").is_null())["minute"]

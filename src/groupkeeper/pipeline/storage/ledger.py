@@ -24,6 +24,7 @@ __all__ = [
     "Ledger",
     "NextOffsets",
     "Tables",
+    "check_foreign",
     "check_schema",
     "entry_path",
     "last_entry",
@@ -57,6 +58,7 @@ _KEPT_FIELDS = (
     "kept_from",
 )
 _MEASURED = tuple(table.name for table in TABLES if table.is_measured)
+_NAMES = frozenset(table.name for table in TABLES)
 _CARRIED = tuple(table.name for table in TABLES if table.is_carried)
 _HOUR_MS = 3_600_000
 _HOURS_KNOWN = 1000
@@ -111,6 +113,8 @@ class Ledger:
             self._move()
             self._check()
             self._forget()
+        else:
+            check_foreign(files.names(""), directory)
 
     @property
     def id(self) -> str:
@@ -495,6 +499,15 @@ def check_schema(entry: Mapping[str, Any], directory: str) -> None:
         raise SourceError(
             f"{directory}: its tables have schema version {found}, this groupkeeper knows versions up to {SCHEMA}: use "
             "the version of groupkeeper that wrote them or a later one, or choose another directory"
+        )
+
+
+def check_foreign(names: Iterable[str], directory: str) -> None:
+    """Raises SourceError where names in a directory without a ledger are those of tables, which a run would replace."""
+    if foreign := sorted(_NAMES.intersection(names)):
+        raise SourceError(
+            f"{directory} has {', '.join(foreign)}, which no run has listed, and which tables would replace: choose "
+            "another directory, or move them away"
         )
 
 

@@ -70,7 +70,7 @@ CURRENT_OFFSETS = Table(
 
 FRESHNESS = Table(
     "freshness",
-    "partition of __consumer_offsets, of the queried clusters: the progress of its history",
+    "partition of __consumer_offsets, of the clusters that were asked: the progress of its history",
     ("cluster", "log_partition"),
     (
         _CLUSTER,

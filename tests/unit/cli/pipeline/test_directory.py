@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.cli.main import main
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.storage.files import LocalFiles
+from groupkeeper.pipeline.storage.ledger import Ledger
 
 NOBODY = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "200ms"]
 
@@ -37,6 +40,8 @@ def begun(tables: Path, **entry: object) -> Path:
         (("member-ids=drop",), "member ids tell members apart: choose member-ids=salt in place of drop"),
         (("client-ids=drop,member-ids=keep",), "member ids begin with the client id: choose member-ids=salt, too"),
         (("hosts=salt", "short"), "the key has 5 bytes, it needs 16 at least"),
+        (("hosts=drop", "0123456789abcdef"), "there is a key, but nothing to salt: choose salt, or leave the key out"),
+        (("", "0123456789abcdef"), "there is a key, but nothing to salt: choose salt, or leave the key out"),
     ],
 )
 def test_a_choice_that_does_not_go(
@@ -44,7 +49,8 @@ def test_a_choice_that_does_not_go(
 ) -> None:
     (tmp_path / "key").write_text("".join(words[1:]))
     key = ("--privacy-key", str(tmp_path / "key")) if words[1:] else ()
-    told = refused(capsys, "--tables", str(tmp_path / "tables"), "--privacy", words[0], *key)
+    modes = ("--privacy", words[0]) if words[0] else ()
+    told = refused(capsys, "--tables", str(tmp_path / "tables"), *modes, *key)
     assert told.endswith(f"error: argument --privacy: {why}\n")
     assert not (tmp_path / "tables").exists()
 
@@ -59,6 +65,7 @@ def test_a_file_is_no_directory(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     (tmp_path / "tables").touch()
     told = refused(capsys, "--tables", str(tmp_path / "tables"))
     assert told.endswith(f"error: argument --tables: '{tmp_path / 'tables'}' is a file, not a directory\n")
+    assert told == refused(capsys, "--tables", str(tmp_path / "tables" / "below"))
 
 
 def test_a_directory_that_another_run_writes_to(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -68,6 +75,17 @@ def test_a_directory_that_another_run_writes_to(capsys: pytest.CaptureFixture[st
         assert main(["pipeline", "snapshot", "--tables", str(tables), *NOBODY]) == 1
     told = capsys.readouterr().err
     assert told == f"error: {tables}: another run writes to it: wait for its end, or choose another\n"
+
+
+def test_what_tables_would_replace_stays(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "lag").mkdir()
+    (tmp_path / "lag" / "mine.csv").touch()
+    assert main(["pipeline", "snapshot", "--tables", str(tmp_path), *NOBODY]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: {tmp_path} has lag, which no run has listed, and which tables would replace: ")
+    with pytest.raises(SourceError, match="which no run has listed"):  # wherever it is
+        Ledger(LocalFiles(tmp_path), str(tmp_path))
+    assert [each.name for each in tmp_path.rglob("*")] == ["lag", "mine.csv"]
 
 
 def test_other_files_in_the_directory_are_noted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

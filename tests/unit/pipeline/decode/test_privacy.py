@@ -110,7 +110,6 @@ def test_the_same_text_is_the_same_by_the_same_key_only() -> None:
 def test_what_is_kept_stays_as_it_is() -> None:
     batch = batch_of({"metadata": "m", "raw_key": b"k", "group_record": json.dumps(RECORD)})
     assert Privacy.of({"hosts": "keep"}, None).applied(batch) is batch
-    assert Privacy.of({}, KEY).choice == {}
     metadata_only = Privacy.of({"metadata": "drop"}, None).applied(batch).to_pylist()[0]
     assert (metadata_only["metadata"], metadata_only["raw_key"]) == (None, None)
     assert json.loads(metadata_only["group_record"]) == RECORD
@@ -121,6 +120,7 @@ def test_what_is_kept_stays_as_it_is() -> None:
     [
         ({"member_ids": "drop"}, KEY, "member ids tell members apart: choose member-ids=salt"),
         ({"client_ids": "drop", "member_ids": "keep"}, KEY, "member ids begin with the client id"),
+        ({}, KEY, "there is a key, but nothing to salt"),
         ({"client_ids": "drop"}, None, "to salt takes a key: give --privacy-key FILE"),
         ({"hosts": "salt"}, b"short", "the key has 5 bytes, it needs 16 at least"),
         ({"hosts": "hide"}, KEY, "hosts=hide: expected one of hosts, client_ids, member_ids, metadata, and keep"),

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -234,7 +235,7 @@ def test_why_a_read_ended_is_told_unless_the_cluster_tells_it_better() -> None:
         found.look_after()
         assert said.problems == []
     rebuilt = {0: SourceError("cluster b: the tables are of another cluster")}
-    found._output = type("Empty", (), {"ledger": None})
+    found._output = type("Empty", (), {"ledger": SimpleNamespace(identities={})})
     found._start(_Answer(Plan([], {}, {}), rebuilt, Replies({}, [])))
     assert [each.message for each in said.problems] == ["cluster b: the tables are of another cluster; trying again"]
 

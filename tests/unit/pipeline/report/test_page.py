@@ -27,6 +27,7 @@ from groupkeeper.pipeline.report.model import (
     Report,
     Rewind,
     Stale,
+    Unmeasured,
 )
 from groupkeeper.pipeline.report.page import page, verdict
 from groupkeeper.pipeline.report.sections import anchor
@@ -68,6 +69,13 @@ class Reader:
         """The row with those cells among its own."""
         (found,) = [row for row in self.rows if set(cells) <= set(row)]
         return found
+
+
+def test_a_cluster_that_could_not_be_measured_is_named() -> None:
+    away = (Unmeasured("prod", "cluster prod has not answered for 5 s"),)
+    text = page(a_report([a_group()], unmeasured=away))
+    told = "Cluster prod could not be measured: lag and statuses of its groups are unknown: cluster prod has not"
+    assert told in "".join(text.replace("<wbr>", "").split("\u200b"))
 
 
 def test_a_reason_is_shown_whole() -> None:

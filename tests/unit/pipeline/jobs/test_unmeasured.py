@@ -1,0 +1,64 @@
+"""What is told of a cluster that a run cannot measure."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from groupkeeper.broker import Broker
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.governance.quality import _ages
+from groupkeeper.pipeline.jobs.freshness import freshness
+from groupkeeper.pipeline.jobs.log_offsets import Clusters
+from groupkeeper.pipeline.jobs.reading import same_clusters, why_unread
+from groupkeeper.pipeline.kafka.instants import Identity
+from groupkeeper.pipeline.kafka.options import parse_options
+from groupkeeper.pipeline.kafka.planning import plan
+from groupkeeper.pipeline.present.sql import empty
+
+OPTIONS = parse_options({"kafka.bootstrap.servers": "127.0.0.1:1", "cluster": "c", "rows": "decoded"})
+
+
+def test_freshness_has_the_reason() -> None:
+    clusters = Clusters(OPTIONS, {}, {"c": "cluster c: out of reach", "never read": "cluster never read: out of reach"})
+    rows = freshness({"c": {0: 7, 1: 9}, "not given": {0: 1}}, clusters).read_all().to_pylist()
+    told = [(row["cluster"], row["log_partition"], row["read_to"], row["problem"]) for row in rows]
+    assert told == [("c", 0, 7, "cluster c: out of reach"), ("c", 1, 9, "cluster c: out of reach")]
+    assert {row["measured_time"] for row in rows} == {None}
+
+
+def test_the_age_of_each_cluster_counts() -> None:
+    stored = SimpleNamespace(next_offsets={"c": {0: 7}}, rows=lambda table: empty(table))
+    (check,) = _ages(stored, 1000)  # type: ignore[arg-type]
+    assert (check.cluster, check.result, check.detail) == ("c", "failed", "the cluster has never been measured")
+
+
+def test_another_cluster_is_named_before_what_it_lacks() -> None:
+    lacks = SourceError("cluster c: topic __consumer_offsets: it does not exist")
+    lacks.cluster_id = "new"
+    known = SimpleNamespace(next_offsets={}, identities={"c": Identity("old", None)})
+    assert str(why_unread("c", lacks, known)).startswith(
+        "cluster c: the tables are of another cluster, with the id old; the id is new now: "
+    )
+    lacks.cluster_id = "old"
+    assert why_unread("c", lacks, known) is lacks
+    assert why_unread("another", lacks, known) is lacks
+
+
+async def test_who_has_replied_is_known_of_a_cluster_without_an_offsets_topic() -> None:
+    async with Broker() as broker:
+        options = {"kafka.bootstrap.servers": broker.bootstrap_servers, "cluster": "c", "rows": "decoded"}
+        (failure,) = (await plan(parse_options(options))).failed.values()
+        assert "__consumer_offsets" in str(failure)
+        assert failure.cluster_id == broker.cluster_id
+
+
+def test_one_cluster_under_two_names_is_noted() -> None:
+    identities = {
+        "a": Identity("x", None),
+        "b": Identity("y", None),
+        "c": Identity("x", None),
+        "d": Identity(None, None),
+    }
+    assert same_clusters(identities) == [
+        "a and c are the same cluster, its id is x: its groups are in the tables once for each"
+    ]
