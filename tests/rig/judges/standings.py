@@ -56,11 +56,14 @@ def admissible(truth: Truth, answer: Answer, group: str, measured_ms: int, first
         found.add("lagging")
     if wait.low >= LAGGING_MS:
         return found
+    is_beyond = sums.is_beyond(truth, answer, group, surely=True)
+    if is_beyond or sums.is_beyond(truth, answer, group, surely=False):
+        found.add("unknown")
     # Where nothing is committed, it isn't known how many of the records wait.
     without = [part.uncommitted for part in all_parts.values() if part.uncommitted is not None]
     if any(one.high > 0 for one in without):
         found.add("unknown")
-    return found if any(one.low > 0 for one in without) else found | {"ok"}
+    return found if is_beyond or any(one.low > 0 for one in without) else found | {"ok"}
 
 
 def _part(truth: Truth, answer: Answer, key: Key, measured_ms: int, first_poll_ms: int) -> _Part | None:

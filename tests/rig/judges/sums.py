@@ -82,6 +82,20 @@ def parts_of(truth: Truth, answer: Answer, group: str, verdict: Verdict) -> dict
             for place in sorted(assigned | {place for place, some in offsets.items() if some})}  # fmt: skip
 
 
+def is_beyond(truth: Truth, answer: Answer, group: str, *, surely: bool) -> bool:
+    """Whether an offset of the group is committed past the end of its log, or may be."""
+    ends = answer.asked, answer.answered
+    for key in truth.by_group.get((answer.cluster, group), ()):
+        log = truth.logs.get((answer.cluster, *key[2:]))
+        offsets = [one.offset for one in truth.committed(key, *ends) if one is not None]
+        if log is None or not offsets:
+            continue
+        end = log.end(*ends)
+        if min(offsets) > end.high if surely else max(offsets) > end.low:
+            return True
+    return False
+
+
 def _part(truth: Truth, answer: Answer, place: Place, offsets: list[int]) -> Part:
     at = (answer.cluster, *place)
     asked, answered = answer.asked, answer.answered

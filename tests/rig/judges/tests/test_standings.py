@@ -31,6 +31,7 @@ def truth(offset: int, *, age_s: int, committed_s: int, partitions: int = 1, ret
     [
         (truth(2, age_s=900, committed_s=900), {"ok"}),
         (truth(1, age_s=10, committed_s=900), {"ok"}),
+        (truth(3, age_s=10, committed_s=900), {"unknown"}),  # past the end of the log
         (truth(1, age_s=900, committed_s=10), {"lagging"}),
         (truth(1, age_s=900, committed_s=70), {"lagging", "stopped"}),  # a poll may have found it just now
         (truth(1, age_s=900, committed_s=900), {"stopped"}),
