@@ -66,27 +66,22 @@ def check_lake(options: Namespace) -> None:
         options.refuse(f"--{given[0].replace('_', '-')} is for --table-format delta or iceberg")
     if options.namespace is not None and options.catalog is None:
         options.refuse("--namespace is for --catalog")
+    if options.table_format == "parquet" and (known := _known_format(options)) is not None:
+        options.refuse(
+            f"argument --table-format: {known} tables follow those in {options.tables}: leave it out, or choose "
+            "another directory"
+        )
 
 
 def keeping(options: Namespace) -> dict[str, Any]:
-    """How the jobs keep tables, as their arguments. Raises SourceError as `_lake_choice`."""
+    """How the jobs keep tables, as their arguments."""
     return {"lake": _lake_choice(options), "keep_days": getattr(options, "keep_rows", None)}
 
 
 def _lake_choice(options: Namespace) -> Any:
-    """The lake that the options select, for the jobs; None: no option. Raises SourceError when parquet is chosen for a
-    DIR that has a lake.
-    """
+    """The lake that the options select, for the jobs; None: no option."""
     wanted = getattr(options, "table_format", None)
-    if wanted is None:
-        return None
-    if wanted == "parquet":
-        if (known := _known_format(options)) is not None:
-            from groupkeeper.pipeline.errors import SourceError
-
-            raise SourceError(
-                f"{options.tables}: {known} tables follow its own: leave --table-format out, or choose another"
-            )
+    if wanted in (None, "parquet"):
         return None
     output = import_part("storage.output")
     lake, mirror = import_part("storage.lake"), import_part("storage.mirror")

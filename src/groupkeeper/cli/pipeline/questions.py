@@ -157,8 +157,13 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
             asyncio.run(_save_starts(options.save_starting_offsets, source, then, summary, screen))
         if options.save_kip122:
             os.makedirs(options.save_kip122, exist_ok=True)
+            before = {name for name in os.listdir(options.save_kip122) if name.endswith(".json")}
             for group_id, text in kip122_plans(then).items():
                 _write(os.path.join(options.save_kip122, _file_name(group_id)), text)
+            if others := before - set(map(_file_name, then)):
+                _note(
+                    summary, screen, f"{options.save_kip122} has {counted(len(others), 'other plan')}, of earlier runs"
+                )
             screen.say(f"plans of {counted(len(then), 'group')}: {options.save_kip122}")
         if options.save:
             made = asyncio.run(_made(source, then, options))
@@ -275,6 +280,9 @@ def _chosen(options: Namespace) -> list[tuple[str, str]]:
         except ValueError:
             options.refuse(f"argument --topic: {text!r}: expected TOPIC or TOPIC:0,1,2")
     whole = [text for text in options.topics if ":" not in text]
+    for text in options.topics:
+        if _is_glob(text):
+            options.refuse(f"argument --topic: {text!r}: topics are named whole here, globs do not go")
     if whole and by_topic:
         options.refuse("argument --topic: whole topics and single partitions do not go together")
     return [("assign", json.dumps(by_topic))] if by_topic else [("subscribe", ",".join(whole))]

@@ -462,7 +462,8 @@ class _Following:
             self.run.watch.problem(Problem(self._name(number), f"{text}; trying again"))
 
     def _silence(self, number: int) -> str:
-        return f"cluster {self._name(number)} has not answered for {_LEAST_PATIENCE_S:g} s"
+        servers = self.options.clusters[number].bootstrap_servers
+        return f"cluster {self._name(number)} ({servers}) has not answered for {_LEAST_PATIENCE_S:g} s"
 
     def _name(self, number: int) -> str:
         reading = self._readings.get(number)

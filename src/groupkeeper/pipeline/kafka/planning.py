@@ -17,7 +17,7 @@ from groupkeeper.client.admin.types import Batch, Failure, ListedOffset, OffsetS
 from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import Begins, Identity, Instant, list_logs, measure_logs
-from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, ClusterOptions, Options, Start
+from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, OFFSETS_TOPIC, ClusterOptions, Options, Start
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from groupkeeper.protocol.uuids import uuid_text
 
@@ -253,7 +253,9 @@ async def _partitions(admin: Admin, cluster: ClusterOptions) -> list[TopicPartit
         names = cluster.partitions
     described = await admin.describe_topics(names)
     for topic, failure in described.failed.items():
-        raise SourceError(f"cluster {cluster.title}: topic {topic}: {_why(failure)}")
+        is_new = topic == OFFSETS_TOPIC and isinstance(failure, UnknownTopicOrPartition)
+        hint = ": the first group that commits or joins makes it" if is_new else ""
+        raise SourceError(f"cluster {cluster.title}: topic {topic}: {_why(failure)}{hint}")
     found = []
     for topic, description in described.done.items():
         _check_id(cluster, description)

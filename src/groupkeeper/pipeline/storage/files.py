@@ -102,7 +102,10 @@ class LocalFiles:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise Busy(f"{self._root}: another run writes to it: wait for its end, or choose another") from None
+                raise Busy(
+                    f"{self._root}: another run writes to it: wait for its end (follow is ended by Ctrl-C or SIGTERM), "
+                    "or choose another directory"
+                ) from None
             yield
 
     def check_lock(self) -> None:

@@ -412,7 +412,7 @@ OFFSETS_AS_OF = Table(
         Column("commit_time", TIME, "when it had been committed"),
         _LEADER_EPOCH,
         _METADATA,
-        Column("topic_id", pa.string(), "id that the topic had; null: the commit does not have it (before 4.1)"),
+        Column("topic_id", pa.string(), "id that the topic had; null: the commit does not have it"),
     ),
 )
 

@@ -90,7 +90,7 @@ _COMMIT = (
     Column("partition", pa.int32(), "its partition"),
     Column("committed_offset", pa.int64(), "the next offset to read; null for a tombstone"),
     Column("leader_epoch", pa.int32(), "leader epoch of the last record read; null: not given"),
-    Column("topic_id", pa.string(), "id of the topic, as Kafka prints it; null: not given (before 4.1)"),
+    Column("topic_id", pa.string(), "id of the topic, as Kafka prints it; null: not given (transactions; before 4.1)"),
     Column("metadata", pa.string(), "what the client wrote beside the offset; null for a tombstone"),
 )
 

@@ -190,7 +190,7 @@ def test_an_outage_is_told_once_and_that_it_is_over() -> None:
     query.isActive, query.error = False, away()
     found.look_after()
     found._failed(1, str(away()), is_away=True)  # asked again, in vain
-    assert said.problems == [Problem("b", "cluster b has not answered for 5 s; trying again")]
+    assert said.problems == [Problem("b", "cluster b (127.0.0.1:1) has not answered for 5 s; trying again")]
     assert found.failed["b"] == "cluster b: 127.0.0.1:1: connection refused"
     assert said.notes == []
     found._queries[1] = Silent()
@@ -214,7 +214,7 @@ def test_a_cluster_that_does_not_answer_holds_up_no_measurement(monkeypatch: pyt
     monkeypatch.setattr(follow, "_LEAST_PATIENCE_S", 0.2)
     assert list(found.measure()) == ["a"]
     assert found._queries[0].wakes == 1  # what is read is to be of that instant
-    assert found.failed["b"] == "cluster b has not answered for 0.2 s"
+    assert found.failed["b"] == "cluster b (127.0.0.1:1) has not answered for 0.2 s"
     assert found.has_more
     monkeypatch.setattr(follow, "_LEAST_PATIENCE_S", 30.0)
     began = time.monotonic()
