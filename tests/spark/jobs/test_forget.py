@@ -161,7 +161,7 @@ def test_a_reject_goes_with_the_group_that_its_bytes_name(spark: SparkSession, s
 
 @pytest.mark.long
 def test_what_does_not_go_is_said(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SourceError, match="has no cluster another: its clusters are "):
+    with pytest.raises(SourceError, match="has no cluster another: its clusters: "):
         forget(str(tables), Wanted(("zq-b",), cluster="another"), execute=True)
     assert main(["pipeline", "forget", "nobody", "--tables", str(tables), "--execute"]) == 0
     assert "no table has rows of such a group" in capsys.readouterr().err

@@ -54,15 +54,23 @@ def _check_here(options: Namespace, given: Any) -> None:
     if root is None:
         return
     is_there = root.is_dir()
-    found = import_part("storage.stored").Stored(options.tables) if is_there else None
+    found = import_part("storage.stored").Stored(str(root)) if is_there else None
     known = found.privacy if found is not None and found.next_offsets else None
-    try:
-        import_part("governance.privacy").chosen(given, known, options.tables)
-    except SourceError as error:
-        options.refuse(f"argument --privacy: {str(error).removeprefix('privacy: ')}")
-    if (root / "_groupkeeper").is_dir():
+    if hasattr(options, "privacy_key"):
+        try:
+            import_part("governance.privacy").chosen(given, known, options.tables)
+        except SourceError as error:
+            option = "privacy" if getattr(options, "privacy", None) else "privacy-key"
+            options.refuse(f"argument --{option}: {str(error).removeprefix('privacy: ')}")
+    ledger = import_part("storage.ledger")
+    if (root / ledger.ROOT).is_dir():
         with files.LocalFiles(root).lock():
             pass
-    elif is_there and any(root.iterdir()):
-        import_part("storage.ledger").check_foreign([each.name for each in root.iterdir()], options.tables)
+    elif is_there and (names := [each.name for each in root.iterdir() if _counts(each.name)]):
+        ledger.check_foreign(names, options.tables)
         complain(f"note: {options.tables} is not empty: the tables are written beside what is there\n")
+
+
+def _counts(name: str) -> bool:
+    """Whether it is somebody's, and no mark of a file system or of a version control."""
+    return not name.startswith(".") and name != "lost+found"

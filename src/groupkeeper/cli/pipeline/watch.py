@@ -186,6 +186,7 @@ class FollowScreen(Screen):
         with self._lock:
             if is_appended:
                 self._new[name] += rows
+                self._appended, self._reads = self._appended + rows, None
             else:
                 self._made += 1
 

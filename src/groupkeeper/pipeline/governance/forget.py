@@ -89,8 +89,8 @@ def forget(
         with files.lock():
             ledger = Ledger(files, directory)
             if wanted.cluster is not None and wanted.cluster not in ledger.next_offsets:
-                known = ", ".join(sorted(ledger.next_offsets))
-                raise SourceError(f"{directory} has no cluster {wanted.cluster}: its clusters are {known}")
+                known = ", ".join(sorted(ledger.next_offsets)) or "none yet"
+                raise SourceError(f"{directory} has no cluster {wanted.cluster}: its clusters: {known}")
             files.clean(_STAGING, _STAGING)  # what killed runs have written aside may have the groups, too
             if ledger.lake is None:
                 if purge:

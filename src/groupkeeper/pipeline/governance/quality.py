@@ -88,7 +88,7 @@ GROUP BY log_partition
 _MEASURED = """
 SELECT cluster, epoch_ms(max(measured_time)) AS found
 FROM (SELECT cluster, measured_time FROM freshness UNION ALL SELECT cluster, measured_time FROM topics)
-WHERE measured_time IS NOT NULL GROUP BY cluster
+WHERE cluster IN (SELECT cluster FROM freshness) GROUP BY cluster
 """
 
 _TIMES = pa.schema([("cluster", pa.string()), ("found", pa.int64())])
@@ -186,12 +186,14 @@ def _unknown(check: Check) -> Check:
 
 
 def _ages(stored: Stored, max_age_ms: int) -> Iterator[Check]:
-    """Of each cluster that has been read."""
+    """Of each cluster that the last run was given; those that others write are not looked at."""
     given = {table.name: stored.rows(table) for table in (FRESHNESS, TOPICS)}
     measured = {row["cluster"]: row["found"] for row in made(_TIMES, _MEASURED, given).read_all().to_pylist()}
-    for cluster in sorted(stored.next_offsets):
-        if (found := measured.get(cluster)) is None:
-            yield Check(cluster, FRESHNESS.name, "age", FAILED, 1, "the cluster has never been measured")
+    if not measured:
+        yield Check(None, FRESHNESS.name, "age", FAILED, 1, "no cluster has been measured")
+    for cluster, found in sorted(measured.items()):
+        if found is None:
+            yield Check(cluster, FRESHNESS.name, "age", FAILED, 1, "no measurement is known")
             continue
         age_s = max(0, time.time_ns() // 1_000_000 - found) // 1000
         is_old = age_s * 1000 > max_age_ms

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.client.errors import ClientError
+from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, ConnectionFailed
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.governance.privacy import with_privacy
 from groupkeeper.pipeline.jobs.history import Aside, append, written_by
@@ -176,11 +176,13 @@ class _Following:
         self._folders: dict[str, str] = {}
         """Where tasks of queries write, by cluster."""
         self._asking: dict[int, Future[_Answer]] = {}
-        self._measuring: dict[int, Future[Plan]] = {}
-        self._unmeasured: set[int] = set()
-        """Clusters that could not be measured in time: they are not waited for until they can."""
-        self._shown: set[str] = set()
-        """Clusters that the tables show as they were at their last measurement."""
+        self._measuring: dict[int, Future[_Measured]] = {}
+        self._measuring_s: dict[int, float] = {}
+        """How long it took to measure each cluster the last time."""
+        self._new_reads: set[int] = set()
+        """Clusters whose reads have begun since the last measurement: the tables do not show them yet, or no longer."""
+        self._away: set[int] = set()
+        """Clusters of which it was told that they do not answer."""
         self._pool = ThreadPoolExecutor(2 * max(1, len(options.clusters)))
         self._late: dict[int, Mapping[int, int]] = {}
         """Clusters that were not read in time, and to where they should have been."""
@@ -204,10 +206,8 @@ class _Following:
     def has_more(self) -> bool:
         """Whether a cluster is read that the tables do not show yet, or no longer."""
         return any(
-            self._readings[number].name not in self._shown
-            and self._is_caught_up(number)
-            and not self._is_silent(number)
-            for number in self._queries
+            self._is_caught_up(number) and not self._is_silent(number)
+            for number in self._new_reads & self._queries.keys()
         )
 
     def _is_caught_up(self, number: int) -> bool:
@@ -215,33 +215,62 @@ class _Following:
         return _has_read(self._queries[number], reading, {each.partition: each.end for each in reading.ranges})
 
     def measure(self) -> Instants:
-        """Of the clusters that are being read, as far as they answer soon: others would only be waited for."""
-        for number in self._queries.keys() - self._measuring.keys():
-            self._measuring[number] = self._pool.submit(_measured, _impatient(self._some([number])))
-        late = {number for number in self._measuring if number in self._unmeasured or self._is_silent(number)}
-        wait([each for number, each in self._measuring.items() if number not in late], _LEAST_PATIENCE_S)
+        """Of the clusters that are being read, each as it is now. One that is silent is not waited for, another one for
+        10 s at least, and for twice as long as it took the last time.
+        """
+        new = self._begin_measuring()
+        began = time.monotonic()
+        while waiting := [self._measuring[number] for number in new if self._is_awaited(number, began)]:
+            wait(waiting, _LOOK_S)
         instants: dict[str, Instant] = {}
-        for number, measuring in list(self._measuring.items()):
-            name = self._readings[number].name
-            if not measuring.done():
-                self._unmeasured.add(number)
-                self.failed[name] = self._silence(number)
-                continue
-            del self._measuring[number]
-            self._unmeasured.discard(number)
-            if number not in self._queries:
-                continue
-            found = measuring.result()
-            for error in found.failed.values():
-                self.failed[name] = str(error)
-            if (instant := found.instants.get(name)) is not None:
-                instants[name] = instant
-                self._look_at_partitions(number, instant)
-        for query in self._queries.values():
+        for number in list(self._queries):
+            if number in new and self._measuring[number].done():
+                instants |= self._measured(number)
+            else:
+                name, is_silent = self._name(number), self._is_silent(number)
+                late = f"cluster {name} was not measured within {self._limit_s(number):g} s"
+                self.failed[name] = self._silence(number) if is_silent else late
+        for number, query in self._queries.items():
+            self._new_reads.discard(number)
             if isinstance(query, Polling):
                 query.wake()  # what it has read is to be of this instant
-        self._shown = set(instants)
+        self._note_unasked()
         return instants
+
+    def _begin_measuring(self) -> set[int]:
+        """Returns the clusters that are measured for this refresh: others still owe the answer to an earlier one."""
+        for number, measuring in list(self._measuring.items()):
+            if measuring.done():  # its instant is over
+                self._measuring_s[number] = self._measuring.pop(number).result().took_s
+        new = self._queries.keys() - self._measuring.keys()
+        for number in new:
+            self._measuring[number] = self._pool.submit(_measured, _impatient(self._some([number])))
+        return new
+
+    def _measured(self, number: int) -> Instants:
+        """The instant of a cluster that was measured, by its name; nothing where that failed."""
+        found, self._measuring_s[number] = self._measuring.pop(number).result()
+        name = self._name(number)
+        for error in found.failed.values():
+            self.failed[name] = str(error)
+        if (instant := found.instants.get(name)) is None:
+            return {}
+        self._look_at_partitions(number, instant)
+        return {name: instant}
+
+    def _note_unasked(self) -> None:
+        """Of clusters that are not read and have not answered yet."""
+        for number in self._asking.keys() - self._queries.keys():
+            self.failed.setdefault(self._name(number), self._silence(number))
+            if number not in self._logged:
+                self._tell(number, self._silence(number), is_away=True)
+
+    def _is_awaited(self, number: int, began: float) -> bool:
+        is_over = self._measuring[number].done() or time.monotonic() >= began + self._limit_s(number)
+        return not is_over and not self._is_silent(number)
+
+    def _limit_s(self, number: int) -> float:
+        return max(_PATIENCE_MS / 1000, round(2 * self._measuring_s.get(number, 0.0)))
 
     def _look_at_partitions(self, number: int, instant: Instant) -> None:
         """Tell once which cannot be read, and read those again that could not be."""
@@ -331,9 +360,10 @@ class _Following:
                     self._ended[number] = text
                 self._failed(number, text, is_away=is_away, is_told=is_away)
             elif self._is_silent(number):
-                self._tell(number, self._silence(number))
-            elif self._is_caught_up(number):
+                self._tell(number, self._silence(number), is_away=True)
+            elif self._is_caught_up(number) and _answer_s(query) < _LEAST_PATIENCE_S:
                 self._pauses[number] = _FIRST_PAUSE_S
+                self._away.discard(number)
                 if self._logged.pop(number, None) is not None:  # the outage is over
                     self.run.watch.note(f"cluster {self._readings[number].name} is read again")
         for number, asking in list(self._asking.items()):
@@ -379,6 +409,7 @@ class _Following:
         if (ended := self._ended.pop(reading.number, None)) is not None:
             self._tell(reading.number, ended)
         self._readings[reading.number] = reading
+        self._new_reads.add(reading.number)
         self._identities[reading.name] = identity
         self.failed.pop(reading.name, None)
         same = same_clusters({**self._output.ledger.identities, **self._identities})
@@ -452,12 +483,15 @@ class _Following:
         self._retry_at[number] = time.monotonic() + pause_s
         self._pauses[number] = min(2 * pause_s, _LONGEST_PAUSE_S)
         self.failed[self._name(number)] = text
-        if is_told and not (is_away and self._logged.get(number) == self._silence(number)):
-            self._tell(number, text)
+        if is_told:
+            self._tell(number, text, is_away=is_away)
 
-    def _tell(self, number: int, text: str) -> None:
-        """Once in an outage."""
-        if self._logged.get(number) != text:
+    def _tell(self, number: int, text: str, *, is_away: bool = False) -> None:
+        """Once in an outage, however that the cluster is away shows."""
+        is_known = is_away and number in self._away
+        if is_away:
+            self._away.add(number)
+        if not is_known and self._logged.get(number) != text:
             self._logged[number] = text
             self.run.watch.problem(Problem(self._name(number), f"{text}; trying again"))
 
@@ -479,13 +513,27 @@ def _plan(options: Options, number: int) -> _Answer:
     return _Answer(found._replace(ranges=ranges), {} if error is None else {number: error}, retentions)
 
 
-def _measured(options: Options) -> Plan:
-    return asyncio.run(plan(options))
+class _Measured(NamedTuple):
+    found: Plan
+    took_s: float
+
+
+def _measured(options: Options) -> _Measured:
+    began = time.monotonic()
+    found = asyncio.run(plan(options))
+    return _Measured(found, time.monotonic() - began)
 
 
 def _is_away(error: BaseException | None) -> bool:
-    """Whether a cluster could not be reached, or did not answer in time."""
-    return isinstance(error, SourceError) and isinstance(error.__cause__, ClientError)
+    """Whether a cluster could not be reached, or did not answer in time: as it is in an outage, and nothing else."""
+    cause = error.__cause__ if isinstance(error, SourceError) else None
+    if isinstance(cause, BrokersNotFound) and cause.__cause__ is not None:
+        cause = cause.__cause__
+    return isinstance(cause, ConnectionFailed | CallTimedOut | BrokersNotFound)
+
+
+def _answer_s(query: StreamingQuery | Polling) -> float:
+    return query.answer_s if isinstance(query, Polling) else 0.0
 
 
 def _impatient(options: Options) -> Options:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -22,6 +22,8 @@ from groupkeeper.pipeline.kafka.source import StreamOffsets, StreamReader, read_
 from groupkeeper.pipeline.kafka.written import write
 
 __all__ = ["Polling"]
+
+T = TypeVar("T")
 
 
 class _Over(Exception):
@@ -47,7 +49,7 @@ class Polling:
         """To where it has come, and how many seconds the last read took."""
         self._asked_at: float | None = None
         """Since when the cluster has owed an answer; None: it owes none."""
-        self._answer_s = 0.0
+        self.answer_s = 0.0
         """How long its last answer took."""
         self._stop = threading.Event()
         self._woken = threading.Event()
@@ -71,9 +73,9 @@ class Polling:
 
     @property
     def silence_s(self) -> float:
-        """For how long the cluster has not answered, or how long its last answer took."""
+        """For how long the cluster has not answered; 0: nothing is asked."""
         asked_at = self._asked_at
-        return self._answer_s if asked_at is None else time.monotonic() - asked_at
+        return 0.0 if asked_at is None else time.monotonic() - asked_at
 
     def wake(self) -> None:
         """Read what there is now, whenever the next read was due."""
@@ -94,7 +96,8 @@ class Polling:
                 began = time.monotonic()
                 end = self._answered(partial(self._reader.latestOffset, at))
                 if end != at:
-                    self._take([each for task in self._reader.partitions(at, end) for each in task.value or ()])
+                    tasks = self._answered(partial(self._reader.partitions, at, end))
+                    self._take([each for task in tasks for each in task.value or ()])
                     at = end
                 self._progress = at, time.monotonic() - began
                 if not self._stop.is_set():
@@ -104,10 +107,10 @@ class Polling:
         except (SourceError, PySparkException, Py4JError, OSError) as error:
             self._error = error
 
-    def _answered(self, ask: Callable[[], StreamOffsets]) -> StreamOffsets:
+    def _answered(self, ask: Callable[[], T]) -> T:
         self._asked_at = began = time.monotonic()
         found = ask()
-        self._answer_s, self._asked_at = time.monotonic() - began, None
+        self.answer_s, self._asked_at = time.monotonic() - began, None
         return found
 
     def _take(self, ranges: Sequence[Range]) -> None:
@@ -115,14 +118,15 @@ class Polling:
             aside = self._read_much(ranges)
         else:
             aside = Aside(self._directory, write(self._while_wanted(read_ranges(ranges, self._options)), self._folder))
-        self._reader.check_topics()  # a fetch names its topic by name: between offsets and records it may be another
+        # A fetch names its topic by name: between offsets and records it may be another.
+        self._answered(self._reader.check_topics)
         with self._appending:
             if self._stop.is_set():
                 raise _Over
             self._append(aside)
 
     def _while_wanted(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in rows:
+        while (batch := self._answered(partial(next, rows, None))) is not None:
             if self._stop.is_set():
                 raise _Over
             yield batch

@@ -22,6 +22,10 @@ _READERS = pa.schema([("cluster", pa.string()), ("topic", pa.string()), ("groups
 _GROUPS = """
 SELECT cluster, topic, count(DISTINCT group_id) AS groups FROM current_offsets GROUP BY cluster, topic
 """
+_NOT_NOW = "not measured: "
+_CARRIED = {"records_per_s": None, "growth_bytes_per_s": None}
+"""Of a cluster that was not measured: no rate is of now."""
+
 _Row = dict[str, Any]
 _Key = tuple[str, str]
 
@@ -29,9 +33,9 @@ _Key = tuple[str, str]
 def topics(
     current_offsets: Rows, clusters: Clusters, then: Rows, note: Callable[[str], None] = lambda text: None
 ) -> pa.RecordBatchReader:
-    """`then`: the rows of the refresh before. Those of a cluster are taken again when they are of the same minute, and,
-    with a problem, when it was not measured: a topic that is created again meanwhile is seen by its id. `note` is
-    called for each topic that has another id since.
+    """`then`: the rows of the refresh before. A cluster's rows stay for a minute; those of one that is not measured
+    stay, with a problem, so that a topic which is created again meanwhile is seen by its id. `note` is called for each
+    topic that has another id since.
     """
     earlier = made(TOPICS, "SELECT * FROM earlier", {"earlier": then}).read_all()
     before: dict[_Key, _Row] = {(row["cluster"], row["topic"]): row for row in earlier.to_pylist()}
@@ -43,7 +47,7 @@ def topics(
         if (cluster := cluster_of(clusters.options, name)) is not None and not _is_measured(name, instant, before)
     }
     rows = [
-        row if name in clusters.instants else row | {"problem": clusters.why_unmeasured(name)}
+        row if name in clusters.instants else {**row, **_CARRIED, "problem": _NOT_NOW + clusters.why_unmeasured(name)}
         for (name, _), row in before.items()
         if name not in requests
     ]
@@ -67,7 +71,8 @@ def _is_measured(name: str, instant: Instant, before: Mapping[_Key, _Row]) -> bo
     if len(known) < len(names) or _created_again(name, instant, before):
         return False
     minute = _minute(_time(instant.measured_ms))
-    return all(row["problem"] is None and _minute(row["measured_time"]) == minute for row in known)
+    is_carried = any((row["problem"] or "").startswith(_NOT_NOW) for row in known)
+    return not is_carried and all(_minute(row["measured_time"]) == minute for row in known)
 
 
 def _created_again(name: str, instant: Instant, before: Mapping[_Key, _Row]) -> dict[str, tuple[str, str]]:

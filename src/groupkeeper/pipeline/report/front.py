@@ -46,7 +46,7 @@ def verdict(report: Report) -> tuple[str, str]:
 def unmeasured(report: Report) -> list[str]:
     """A sentence for each cluster that could not be measured."""
     return [
-        f"Cluster {each.cluster} could not be measured: lag and statuses of its groups are unknown: {each.problem}"
+        f"Lag and statuses in cluster {each.cluster} are unknown, as it could not be measured: {each.problem}"
         for each in report.unmeasured
     ]
 

@@ -32,6 +32,7 @@ from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.report.shares import Share, read_shares, sums, verdict
 from groupkeeper.pipeline.tables import (
     COMMITS,
+    FRESHNESS,
     GROUPS,
     LAG,
     LOG_OFFSETS,
@@ -100,7 +101,7 @@ class _Reader:
         self._opened = Opened(directory, _NEEDED)
 
     def report(self, hours: float, top: int) -> Report:
-        measured, unmeasured, lags = self._lags()
+        measured, lags = self._lags()
         latest = _latest(measured.values())
         window = self._window(latest, hours)
         rebalances = self._rebalances(window)
@@ -118,7 +119,7 @@ class _Reader:
             () if window is None else lag_lines(self._opened, chosen, window, lines),
             rewinds, shown, self._opened.missing, self._opened.refresh,
             self._findings(groups, stale, shown, rebalances), read_details(self._opened, groups, shares, lines, window),
-            unmeasured,
+            self._unmeasured(),
         )  # fmt: skip
 
     def _findings(
@@ -137,24 +138,24 @@ class _Reader:
             impact.unused(shown, self._ways),
         )
 
-    def _lags(self) -> tuple[dict[str, datetime], tuple[Unmeasured, ...], dict[Key, dict[str, Any]]]:
-        """When each cluster was measured, which were not, and the sums of their groups."""
-        columns = ["cluster", "group_id", "lag", "lag_ms", "measured_time", "problem"]
+    def _unmeasured(self) -> tuple[Unmeasured, ...]:
+        """Clusters that the last refresh was given, and could not measure."""
+        rows = self._opened.table(FRESHNESS, ["cluster", "measured_time", "problem"])
+        found = rows.group_by(["cluster"]).aggregate([("measured_time", "max"), ("problem", "min")]).to_pylist()
+        away = [(row["cluster"], row["problem_min"]) for row in found if row["measured_time_max"] is None]
+        return tuple(Unmeasured(cluster or "", why or "why is unknown") for cluster, why in sorted(away))
+
+    def _lags(self) -> tuple[dict[str, datetime], dict[Key, dict[str, Any]]]:
+        """When each cluster was measured, and the sums of its groups."""
+        columns = ["cluster", "group_id", "lag", "lag_ms", "measured_time"]
         rows = self._opened.table(LAG, columns)
         summed = rows.group_by(["cluster", "group_id"]).aggregate(
             [("lag", "sum"), ("lag", "count"), ("lag_ms", "max"), ("cluster", "count")]
         )
-        instants = rows.group_by(["cluster"]).aggregate([("measured_time", "max"), ("problem", "min")]).to_pylist()
-        measured = {
-            row["cluster"]: row["measured_time_max"] for row in instants if row["measured_time_max"] is not None
+        instants = rows.group_by(["cluster"]).aggregate([("measured_time", "max")]).to_pylist()
+        return {row["cluster"]: row["measured_time_max"] for row in instants if row["measured_time_max"] is not None}, {
+            (row["cluster"], row["group_id"]): row for row in summed.to_pylist()
         }
-        unmeasured = [
-            Unmeasured(row["cluster"] or "", row["problem_min"] or "the reason is unknown")
-            for row in instants
-            if row["cluster"] not in measured
-        ]
-        sums = {(row["cluster"], row["group_id"]): row for row in summed.to_pylist()}
-        return measured, tuple(sorted(unmeasured)), sums
 
     def _window(self, measured: datetime | None, hours: float) -> Window | None:
         minutes = self._opened.table(RATES, ["minute"], pc.field("group_id").is_null())["minute"]

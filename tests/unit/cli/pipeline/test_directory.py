@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.cli.main import main
+from groupkeeper.pipeline.decode.privacy import Privacy
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.storage.files import LocalFiles
 from groupkeeper.pipeline.storage.ledger import Ledger
@@ -51,7 +52,8 @@ def test_a_choice_that_does_not_go(
     key = ("--privacy-key", str(tmp_path / "key")) if words[1:] else ()
     modes = ("--privacy", words[0]) if words[0] else ()
     told = refused(capsys, "--tables", str(tmp_path / "tables"), *modes, *key)
-    assert told.endswith(f"error: argument --privacy: {why}\n")
+    option = "--privacy" if modes else "--privacy-key"
+    assert told.endswith(f"error: argument {option}: {why}\n")
     assert not (tmp_path / "tables").exists()
 
 
@@ -59,6 +61,19 @@ def test_another_choice_than_the_directorys(capsys: pytest.CaptureFixture[str], 
     tables = begun(tmp_path / "tables", privacy={})
     told = refused(capsys, "--tables", str(tables), "--privacy", "hosts=drop")
     assert "its tables keep hosts, client ids, member ids and metadata as they are: leave --privacy out" in told
+
+
+def test_a_directory_that_salts_takes_its_key_and_commands_without_one(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    key = tmp_path / "key"
+    key.write_text("0123456789abcdef")
+    tables = begun(tmp_path / "tables", privacy=Privacy.of({"hosts": "salt"}, key.read_bytes()).choice)
+    snapshot = ["snapshot", "--privacy-key", str(key)]
+    for words in (snapshot, ["scan-time", "--topic", "t", "--time", "2026-01-01T00:00:00"]):
+        for place in (str(tables), f"file://{tables}"):
+            assert main(["pipeline", *words, "--tables", place, *NOBODY]) == 1
+            assert "connection refused" in capsys.readouterr().err  # it has come as far as the cluster
 
 
 def test_a_file_is_no_directory(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ import json
 import socket
 import threading
 import time
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from groupkeeper.client.errors import ClientError
+from groupkeeper.client.errors import AuthenticationFailed, BrokersNotFound, CallTimedOut, ConnectionFailed
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs import follow
 from groupkeeper.pipeline.jobs.follow import _Answer, _Following, _refresh
@@ -153,6 +154,7 @@ class Silent(Polling):
     """A cluster that is read by this process, and has not answered for so long."""
 
     silence_s = 0.0  # type: ignore[assignment]
+    answer_s = 0.1
     isActive = True  # type: ignore[assignment]  # noqa: N815
     lastProgress = Query("b", 100).lastProgress  # type: ignore[assignment]  # noqa: N815
 
@@ -172,7 +174,7 @@ class Silent(Polling):
 
 def away() -> SourceError:
     error = SourceError("cluster b: 127.0.0.1:1: connection refused")
-    error.__cause__ = ClientError("connection refused")
+    error.__cause__ = ConnectionFailed("connection refused")
     return error
 
 
@@ -199,32 +201,92 @@ def test_an_outage_is_told_once_and_that_it_is_over() -> None:
     assert said.notes == ["cluster b is read again"]
 
 
-def test_a_cluster_that_does_not_answer_holds_up_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, _ = following({"a": 100, "b": 100})
-    found._queries[0] = Silent()
-    answers = threading.Event()
+class Measured:
+    """Clusters that are measured: those in `late` when they are let, and others at once."""
 
-    def measured(options: Any) -> Plan:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *late: str) -> None:
+        self.end = 100
+        self._late = {name: threading.Event() for name in late}
+        monkeypatch.setattr(follow, "_measured", self)
+
+    def __call__(self, options: Any) -> Any:
         (cluster,) = options.clusters
-        if cluster.name == "b":
-            answers.wait(30)
-        return Plan([], {}, instants(**{cluster.name: 100}))
+        end = self.end
+        late = self._late.get(cluster.name)
+        if late is not None:
+            late.wait(30)
+        return follow._Measured(Plan([], {}, instants(**{cluster.name: end})), 0.1 if late is None else 12.0)
 
-    monkeypatch.setattr(follow, "_measured", measured)
-    monkeypatch.setattr(follow, "_LEAST_PATIENCE_S", 0.2)
+    def let(self, name: str) -> None:
+        self._late[name].set()
+
+
+def test_a_cluster_that_is_silent_holds_up_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = following({"a": 100, "b": 100})
+    found._queries = {0: Silent(), 1: Silent()}
+    found._queries[1].silence_s = 6.0
+    measured = Measured(monkeypatch, "b")
+    for _ in range(2):
+        began = time.monotonic()
+        assert list(found.measure()) == ["a"]
+        assert time.monotonic() - began < 5
+        assert found.failed["b"] == "cluster b (127.0.0.1:1) has not answered for 5 s"
+    assert found._queries[0].wakes == 2  # what is read is to be of that instant
+    measured.let("b")
+    found._pool.shutdown()
+
+
+def test_an_instant_of_an_earlier_refresh_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has been read since is not held against it."""
+    found, _ = following({"a": 100, "b": 100})
+    measured = Measured(monkeypatch, "b")
+    monkeypatch.setattr(follow, "_PATIENCE_MS", 300)
     assert list(found.measure()) == ["a"]
-    assert found._queries[0].wakes == 1  # what is read is to be of that instant
-    assert found.failed["b"] == "cluster b (127.0.0.1:1) has not answered for 0.2 s"
+    assert found.failed["b"] == "cluster b was not measured within 0.3 s"
+    measured.end = 200
+    measured.let("b")
+    found._measuring[1].result(30)
+    again = found.measure()
+    assert {name: each.stable for name, each in again.items()} == {"a": {0: 200}, "b": {0: 200}}
+    assert found._limit_s(1) == 24  # it may take twice as long as it took
+    found._pool.shutdown()
+
+
+def test_a_cluster_that_begins_to_be_read_makes_a_refresh_due_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = following({"a": 100})
+    Measured(monkeypatch)
+    found._new_reads.add(0)
     assert found.has_more
-    monkeypatch.setattr(follow, "_LEAST_PATIENCE_S", 30.0)
-    began = time.monotonic()
-    assert list(found.measure()) == ["a"]  # it is not waited for again
-    assert time.monotonic() - began < 10
-    answers.set()
-    found._measuring[1].result()
-    assert sorted(found.measure()) == ["a", "b"]
+    found.measure()
     assert not found.has_more
     found._pool.shutdown()
+
+
+def test_a_cluster_that_has_not_answered_yet_is_told_of_by_the_first_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, said = following({"a": 100, "b": 100})
+    Measured(monkeypatch)
+    del found._queries[1]
+    found._readings.pop(1)
+    found._asking[1] = Future()
+    for _ in range(2):
+        found.measure()
+    assert found.failed["b"] == "cluster b (127.0.0.1:1) has not answered for 5 s"
+    assert [each.message for each in said.problems] == [f"{found.failed['b']}; trying again"]
+    found._pool.shutdown()
+
+
+def test_only_an_outage_is_told_once() -> None:
+    found, said = following({"b": 100})
+    for error in (ConnectionFailed("refused"), CallTimedOut("late"), BrokersNotFound("nobody"), ConnectionFailed("no")):
+        failure = SourceError(f"cluster b: {error}")
+        failure.__cause__ = error
+        found._failed(0, str(failure), is_away=follow._is_away(failure))
+    assert [each.message for each in said.problems] == ["cluster b: refused; trying again"]
+    failure = SourceError("cluster b: wrong password")
+    failure.__cause__ = BrokersNotFound("nobody")
+    failure.__cause__.__cause__ = AuthenticationFailed("wrong password")
+    found._failed(0, str(failure), is_away=follow._is_away(failure))
+    assert said.problems[1].message == "cluster b: wrong password; trying again"
 
 
 def test_why_a_read_ended_is_told_unless_the_cluster_tells_it_better() -> None:

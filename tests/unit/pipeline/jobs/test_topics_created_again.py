@@ -78,7 +78,7 @@ def test_an_id_stays_known_while_the_cluster_is_away() -> None:
         (Clusters(options, {}, {}), "cluster c is not among the given ones"),
     ):
         (row,) = topics(empty(CURRENT_OFFSETS), clusters, before).read_all().to_pylist()
-        assert (row["topic_id"], row["measured_time"], row["problem"]) == ("one", BEGIN, why)
+        assert (row["topic_id"], row["measured_time"], row["problem"]) == ("one", BEGIN, f"not measured: {why}")
     after = {("c", "t"): row}
     assert not _is_measured("c", instant(LogEnds(0, 9, 9, "one")), after)  # although it is of the same minute
     assert _created_again("c", instant(LogEnds(0, 9, 9, "two")), after) == {"t": ("one", "two")}

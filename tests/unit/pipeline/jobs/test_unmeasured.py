@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
 
 from groupkeeper.broker import Broker
 from groupkeeper.pipeline.errors import SourceError
@@ -13,7 +17,15 @@ from groupkeeper.pipeline.jobs.reading import same_clusters, why_unread
 from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import plan
-from groupkeeper.pipeline.present.sql import empty
+from groupkeeper.pipeline.present.sql import empty, made
+from groupkeeper.pipeline.tables import FRESHNESS, TOPICS, Table
+
+
+def rows_of(table: Table, rows: list[dict[str, Any]]) -> pa.Table:
+    """As SQL takes them."""
+    given = {table.name: pa.Table.from_pylist(rows, table.arrow)}
+    return made(table, f"SELECT * FROM {table.name}", given).read_all()
+
 
 OPTIONS = parse_options({"kafka.bootstrap.servers": "127.0.0.1:1", "cluster": "c", "rows": "decoded"})
 
@@ -27,9 +39,25 @@ def test_freshness_has_the_reason() -> None:
 
 
 def test_the_age_of_each_cluster_counts() -> None:
-    stored = SimpleNamespace(next_offsets={"c": {0: 7}}, rows=lambda table: empty(table))
-    (check,) = _ages(stored, 1000)  # type: ignore[arg-type]
-    assert (check.cluster, check.result, check.detail) == ("c", "failed", "the cluster has never been measured")
+    """Of those that the last run was given; topics of a cluster that is away have the time of its last measurement."""
+    now = datetime.now(UTC)
+    fresh = {"old": None, "new": now, "never": None}
+    known = {"old": now - timedelta(minutes=10), "new": now, "not given": now - timedelta(days=1)}
+    tables = {
+        FRESHNESS: [{"cluster": name, "log_partition": 0, "measured_time": at} for name, at in fresh.items()],
+        TOPICS: [{"cluster": name, "topic": "t", "measured_time": at} for name, at in known.items()],
+    }
+    stored = SimpleNamespace(rows=lambda table: rows_of(table, tables[table]))
+    checks = {check.cluster: (check.result, check.detail) for check in _ages(stored, 300_000)}  # type: ignore[arg-type]
+    assert checks == {
+        "never": ("failed", "no measurement is known"),
+        "old": ("failed", checks["old"][1]),
+        "new": ("ok", checks["new"][1]),
+    }
+    assert checks["old"][1].startswith("measured 60")
+    nothing = SimpleNamespace(rows=lambda table: empty(table))
+    (check,) = _ages(nothing, 1000)  # type: ignore[arg-type]
+    assert (check.cluster, check.detail) == (None, "no cluster has been measured")
 
 
 def test_another_cluster_is_named_before_what_it_lacks() -> None:

@@ -74,7 +74,7 @@ class Reader:
 def test_a_cluster_that_could_not_be_measured_is_named() -> None:
     away = (Unmeasured("prod", "cluster prod has not answered for 5 s"),)
     text = page(a_report([a_group()], unmeasured=away))
-    told = "Cluster prod could not be measured: lag and statuses of its groups are unknown: cluster prod has not"
+    told = "Lag and statuses in cluster prod are unknown, as it could not be measured: cluster prod has not answered"
     assert told in "".join(text.replace("<wbr>", "").split("\u200b"))
 
 
