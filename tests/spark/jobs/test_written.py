@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs import history
 from groupkeeper.pipeline.jobs.history import Aside, append
 from groupkeeper.pipeline.kafka import written
@@ -114,17 +115,18 @@ def test_what_is_read_again_is_appended_once(spark: SparkSession, tmp_path: Path
     assert sorted(found) == list(range(300))
 
 
-def test_rows_of_a_ledger_that_is_gone_are_not_taken_for_the_past(spark: SparkSession, tmp_path: Path) -> None:
-    """Their tombstones would be appended once more."""
-    rows = batches(4, 120)
-    for _ in range(2):
-        with open_output(spark, str(tmp_path)) as output:
-            directory, path = output.folder_aside(DECODED)
-            appended = append(output, Aside(directory, write(rows, path)), {})
-            assert sum(appended.rows.values()) == 120
-            assert sum(map(len, (output.ledger.files(table.name) for table in (COMMITS, GROUP_RECORDS)))) > 0
-        for entry in (tmp_path / "_groupkeeper" / "ledger").iterdir():
-            entry.unlink()
+def test_rows_of_a_ledger_that_is_gone_stay(spark: SparkSession, tmp_path: Path) -> None:
+    """They may be all that is left of the history: nothing is written in their place."""
+    with open_output(spark, str(tmp_path)) as output:
+        directory, path = output.folder_aside(DECODED)
+        appended = append(output, Aside(directory, write(batches(4, 120), path)), {})
+        assert sum(appended.rows.values()) == 120
+    files = sorted((tmp_path / COMMITS.name).iterdir())
+    for entry in (tmp_path / "_groupkeeper" / "ledger").iterdir():
+        entry.unlink()
+    with pytest.raises(SourceError, match="which no run has listed"), open_output(spark, str(tmp_path)):
+        pass
+    assert sorted((tmp_path / COMMITS.name).iterdir()) == files
 
 
 def test_why_offsets_went_is_the_same_in_this_process_and_by_spark(

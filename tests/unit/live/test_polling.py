@@ -82,9 +82,7 @@ def test_the_partition_that_stands_still_for_longest_while_records_wait() -> Non
     waits = [Wait(9000), Wait(5000), Wait(9000, readable_ms=0), Wait(None)]
     since = {0: 8000, 1: 1000, 2: 0, 3: 0}
     stood = {TopicPartition("t", number): Stood(40, since_ms) for number, since_ms in since.items()}
-    assert _stuck(rows, waits, stood, 10_000) == Stuck(
-        5000, 1000
-    )  # of what was aborted, or is unknown, nothing is said
+    assert _stuck(rows, waits, stood, 10_000) == Stuck(5000, 1000)  # nothing waits in 2, and in 3 it is not known
     assert _stuck(rows, waits, {}, 10_000) is None
 
 

@@ -162,7 +162,7 @@ class Output:
 
     def read(self, table: Table) -> DataFrame:
         """A table as it is now; a table that is not there has no rows. Of a history table all rows."""
-        is_unknown = table in _HISTORY and not self.ledger.has(table.name)  # files there are of a ledger that is gone
+        is_unknown = table in _HISTORY and not self.ledger.has(table.name)  # files there are not ours
         if self.mirror is not None and table in _HISTORY and not is_unknown:
             return self.mirror.rows(table)
         if is_unknown or not self.files.names(table.name):
