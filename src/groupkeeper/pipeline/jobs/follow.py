@@ -176,6 +176,7 @@ class _Following:
         self._folders: dict[str, str] = {}
         """Where tasks of queries write, by cluster."""
         self._asking: dict[int, Future[_Answer]] = {}
+        self._asked_at: dict[int, float] = {}
         self._measuring: dict[int, Future[_Measured]] = {}
         self._measuring_s: dict[int, float] = {}
         """How long it took to measure each cluster the last time."""
@@ -216,7 +217,7 @@ class _Following:
 
     def measure(self) -> Instants:
         """Of the clusters that are being read, each as it is now. One that is silent is not waited for, another one for
-        10 s at least, and for twice as long as it took the last time.
+        10 s at least, and up to a minute for twice as long as it took the last time.
         """
         new = self._begin_measuring()
         began = time.monotonic()
@@ -260,7 +261,8 @@ class _Following:
 
     def _note_unasked(self) -> None:
         """Of clusters that are not read and have not answered yet."""
-        for number in self._asking.keys() - self._queries.keys():
+        silent_since = time.monotonic() - _LEAST_PATIENCE_S
+        for number in [number for number in self._asking if self._asked_at[number] <= silent_since]:
             self.failed.setdefault(self._name(number), self._silence(number))
             if number not in self._logged:
                 self._tell(number, self._silence(number), is_away=True)
@@ -270,7 +272,7 @@ class _Following:
         return not is_over and not self._is_silent(number)
 
     def _limit_s(self, number: int) -> float:
-        return max(_PATIENCE_MS / 1000, round(2 * self._measuring_s.get(number, 0.0)))
+        return min(max(_PATIENCE_MS / 1000, round(2 * self._measuring_s.get(number, 0.0))), _LONGEST_PAUSE_S)
 
     def _look_at_partitions(self, number: int, instant: Instant) -> None:
         """Tell once which cannot be read, and read those again that could not be."""
@@ -385,6 +387,7 @@ class _Following:
 
     def _ask(self, numbers: Sequence[int]) -> None:
         for number in numbers:
+            self._asked_at[number] = time.monotonic()
             self._asking[number] = self._pool.submit(_plan, self._some([number]), number)
 
     def _start(self, answer: _Answer) -> None:

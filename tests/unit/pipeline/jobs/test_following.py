@@ -267,7 +267,10 @@ def test_a_cluster_that_has_not_answered_yet_is_told_of_by_the_first_refresh(mon
     Measured(monkeypatch)
     del found._queries[1]
     found._readings.pop(1)
-    found._asking[1] = Future()
+    found._asking[1], found._asked_at[1] = Future(), time.monotonic()
+    found.measure()
+    assert (said.problems, found.failed) == ([], {})
+    found._asked_at[1] -= 5
     for _ in range(2):
         found.measure()
     assert found.failed["b"] == "cluster b (127.0.0.1:1) has not answered for 5 s"
