@@ -113,6 +113,12 @@ class Coordinator:
 
         return regex.regexes_resolved(self._state, self.settings_of(group_id), group_id, topics_by_regex, now_ms)
 
+    def share_work_due(self, work: Work) -> Work:
+        """What is left to do of the work of a result, once it is its turn."""
+        from groupkeeper.coordinator.share import requests as share_requests
+
+        return share_requests.work_due(self._state, work)
+
     def share_work_done(self, work: Work, errors: ShareErrors) -> Result:
         """The share coordinator has completed the work of a result, except for the share-partitions with an error."""
         from groupkeeper.coordinator.share import requests as share_requests

@@ -248,7 +248,7 @@ class World:
         if life != self.restarts or not self.shell.share_work:
             return
         self.shell.advance_to(self.events.now_ms)
-        work = self.shell.share_work[0]
+        work = self.shell.share_work[0] = self.shell.coordinator.share_work_due(self.shell.share_work[0])
         assert isinstance(work, InitializeShares | DeleteShares)
         errors: dict[SharePartitionKey, KafkaError] = {}
         for key in work.share_partitions():

@@ -182,6 +182,9 @@ class Shard(HostedShard["Record"]):
     async def _finish_share_work(self, work: Work) -> None:
         assert self._do_share_work is not None
         async with self._share_turn:  # in the order in which it was asked for
+            if self.failure is not None:
+                return
+            work = self.coordinator.share_work_due(work)
             errors = await self._do_share_work(work)
         if self.failure is None:
             self._settle(self.coordinator.share_work_done(work, errors), work, self._now_ms())

@@ -20,7 +20,7 @@ from groupkeeper.coordinator.share.group import (
     remove_partitions,
 )
 from groupkeeper.coordinator.share.step import ShareStep
-from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares, ShareErrors
+from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares, ShareErrors, ShareWork
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import (
@@ -115,6 +115,25 @@ def _empty_group(state: StateView, group_id: str, *, is_created: bool) -> ShareG
     if group.state is not GroupState.EMPTY:
         raise NonEmptyGroup
     return group
+
+
+def still_due(state: StateView, work: ShareWork) -> ShareWork:
+    """Work that has waited for its turn, without what has been done since: an initialization that a heartbeat asked for
+    would let share-partitions begin anew that were altered meanwhile.
+    """
+    if isinstance(work, DeleteShares) or work.call is not None:
+        return work
+    group = state.find(work.group_id, ShareGroup)
+    has = SharePartitions() if group is None else group.has
+    offsets = {
+        topic_id: {
+            partition: offset
+            for partition, offset in own.items()
+            if topic_id in has.initializing and partition in has.initializing[topic_id].partitions
+        }
+        for topic_id, own in work.start_offsets.items()
+    }
+    return replace(work, start_offsets={topic_id: own for topic_id, own in offsets.items() if own})
 
 
 def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -> Result:
@@ -259,7 +278,7 @@ def offsets_deleted(
         has = group.partitions
         deleting = {topic_id: name for topic_id, name in has.deleting.items() if topic_id not in done}
         changed = without_forgotten(replace(has, deleting=deleting), work, group.group_id, errors)
-        written = (records.partitions_record(group.group_id, changed),) if done else ()
+        written = (records.partitions_record(group.group_id, changed),) if changed != has else ()
     answer = _deleted(state.topics, request, partitions, failed)
     return Result(records=written, released=(Released(call.call_id, answer),))
 

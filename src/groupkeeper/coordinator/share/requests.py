@@ -42,6 +42,12 @@ def handle(state: StateView, settings_of: Callable[[str], Settings], call: Call,
     raise AssertionError(f"no group request: {type(call.request).__name__}")
 
 
+def work_due(state: StateView, work: Work) -> Work:
+    """What is left to do of work that has waited for its turn."""
+    assert isinstance(work, InitializeShares | DeleteShares)
+    return share_group_offsets.still_due(state, work)
+
+
 def work_done(state: StateView, work: Work, errors: ShareErrors) -> Result:
     """What follows once the share coordinator has done its work."""
     if isinstance(work, InitializeShares):
