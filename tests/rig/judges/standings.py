@@ -81,7 +81,10 @@ def _part(truth: Truth, answer: Answer, key: Key, measured_ms: int, first_poll_m
     is_below = all(offset is not None and offset < start.low for offset in commits)
     may_be_below = any(offset is not None and offset < start.high for offset in commits)
     still = _still_ms(truth, answer, key, measured_ms, first_poll_ms)
-    stood = Between(min(wait.low, still.low), min(wait.high, still.high))
+    # What is read is followed from when there was something to read on, whatever time the record has.
+    nexts = [None if offset is None else log.next_record(offset) for offset in commits]
+    there_ms = min(0 if one is None else max(0, measured_ms - one.ended // MS - POLL_MS) for one in nexts)
+    stood = Between(min(wait.low, still.low, there_ms), min(wait.high, still.high))
     return _Part(is_below or 0 <= kept_ms < wait.low, may_be_below or 0 <= kept_ms < wait.high, wait, stood)
 
 
