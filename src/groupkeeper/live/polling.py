@@ -18,6 +18,7 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Scope, Stu
 from groupkeeper.live.waits import Waits, longest
 from groupkeeper.operations.authorization import Acl
 from groupkeeper.operations.lag import (
+    WHY_BEYOND,
     AnyGroup,
     GroupsLag,
     LagStatus,
@@ -228,12 +229,6 @@ _NO_PROBLEM = frozenset(
 )
 
 
-_BEYOND = (
-    "the committed offset, {}, is past the end of the log, {}: the log was cut, or the topic deleted and created "
-    "again; auto.offset.reset decides where a consumer starts"
-)
-
-
 def _problems(
     group_id: str, failure: Failure | None, rows: Sequence[PartitionLag], waits: Waits, *, may_hide: bool
 ) -> tuple[Problem, ...]:
@@ -248,7 +243,10 @@ def _problems(
         if len(found) == _MOST_PROBLEMS:
             break
         if row.status is LagStatus.BEYOND_LOG_END and row.committed is not None:
-            text = _BEYOND.format(row.committed.offset, row.log_end_offset)
+            text = (
+                f"the committed offset, {row.committed.offset}, is past the end of the log, {row.log_end_offset}: "
+                f"{WHY_BEYOND}"
+            )
             found[Problem(row.status.name, text, group_id, row.topic, row.partition)] = None
         if row.failure is not None and row.status not in _NO_PROBLEM:
             # Whether a topic may be seen is no matter of its partitions.

@@ -108,6 +108,12 @@ class PartitionLag(NamedTuple):
         return self.in_log if self.committed is None else self.lag
 
 
+WHY_BEYOND = (
+    "the log was cut, or the topic deleted and created again; auto.offset.reset decides where a consumer starts"
+)
+"""How a committed offset comes to be past the end of its log, and what follows."""
+
+
 class LagSum(NamedTuple):
     """The lag of a group, or of one of its topics, as far as it is known; None: it isn't known of any partition.
 

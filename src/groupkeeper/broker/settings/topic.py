@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from groupkeeper.broker.settings.config import Config
+
 _OWN_LEVEL = "Accepted for compatibility; the level cannot be set."
 
 

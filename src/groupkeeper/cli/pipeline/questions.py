@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import is_pattern
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.executing import words_to_apply
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
@@ -25,14 +26,12 @@ from groupkeeper.cli.pipeline.parts import import_job
 from groupkeeper.cli.pipeline.privacy import add_privacy_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.cli.pipeline.watch import Screen
     from groupkeeper.client.admin import Admin
     from groupkeeper.operations.plans.model import GroupPlan
     from groupkeeper.pipeline.jobs.restoring import OffsetThen, Then
-    from groupkeeper.pipeline.jobs.watch import Summary
+    from groupkeeper.pipeline.jobs.watch import Run, Summary
     from groupkeeper.pipeline.kafka.planning import Plan
 
 __all__ = ["AS_OF", "SCAN_TIME"]
@@ -89,54 +88,41 @@ def _as_of(options: Namespace) -> int:
             wants=(lambda group: _is_wanted(group, options.groups)) if is_planned else None,
             found=found, is_remote=options.remote is not None,
         )  # fmt: skip
-        summary: Summary = past.summary
+        run: Run = past.run
         if is_planned:
+            from groupkeeper.pipeline.jobs.watch import Problem
+
             (name,) = {each.name for each in found.ranges}  # the directory may have other clusters, too
             offsets = past.offsets.get(name, [])
             for group in options.groups:
-                if not _is_glob(group) and not any(each.group_id == group for each in offsets):
-                    _fail(summary, screen, f"group {group} had no committed offsets then")
-            then = asyncio.run(_of_topics_now(source, offsets, summary, screen))
-            _save(options, source, then, summary, screen)
-        return summary
+                if not is_pattern(group) and not any(each.group_id == group for each in offsets):
+                    run.fail(Problem(None, f"group {group} had no committed offsets then"))
+            then = asyncio.run(_of_topics_now(source, offsets, run))
+            _save(options, source, then, run, screen)
+        return run.summary
 
     return run_job(options, "as-of", work)
-
-
-def _is_glob(text: str) -> bool:
-    return any(each in text for each in "*?[")
-
-
-def _fail(summary: Summary, screen: Screen, text: str) -> None:
-    from groupkeeper.pipeline.jobs.watch import Problem
-
-    summary.problems.append(Problem(None, text))
-    screen.problem(summary.problems[-1])
-
-
-def _note(summary: Summary, screen: Screen, text: str) -> None:
-    summary.notes.append(text)
-    screen.note(text)
 
 
 def _is_wanted(group: str, patterns: list[str]) -> bool:
     return not patterns or any(fnmatch.fnmatchcase(group, pattern) for pattern in patterns)
 
 
-async def _of_topics_now(source: dict[str, str], offsets: list[OffsetThen], summary: Summary, screen: Screen) -> Then:
+async def _of_topics_now(source: dict[str, str], offsets: list[OffsetThen], run: Run) -> Then:
     """Without the offsets of topics that have been created again since, which are told of."""
     from groupkeeper.pipeline.jobs.restoring import of_topics_now, then_of
+    from groupkeeper.pipeline.jobs.watch import Problem
 
     async with _admin_of(source) as admin:
         found = await of_topics_now(admin, offsets)
     for text in found.left_out:
-        _fail(summary, screen, text)
+        run.fail(Problem(None, text))
     for text in found.doubts:
-        _note(summary, screen, text)
+        run.note(text)
     return then_of(found.offsets)
 
 
-def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summary, screen: Screen) -> None:
+def _save(options: Namespace, source: dict[str, str], then: Then, run: Run, screen: Screen) -> None:
     """Raises SourceError for a file that cannot be written."""
     from groupkeeper.cli.framework.render import explained
     from groupkeeper.operations.plans import document
@@ -147,30 +133,26 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
     from groupkeeper.pipeline.report.words import counted
 
     if not then:
-        summary.problems.append(
-            Problem(None, "there are no committed offsets of that time to plan for: no plan is written")
-        )
-        screen.problem(summary.problems[-1])
+        run.fail(Problem(None, "there are no committed offsets of that time to plan for: no plan is written"))
         return
     try:
         if options.save_starting_offsets:
-            asyncio.run(_save_starts(options.save_starting_offsets, source, then, summary, screen))
+            asyncio.run(_save_starts(options.save_starting_offsets, source, then, run, screen))
         if options.save_kip122:
             os.makedirs(options.save_kip122, exist_ok=True)
             before = {name for name in os.listdir(options.save_kip122) if name.endswith(".json")}
             for group_id, text in kip122_plans(then).items():
                 _write(os.path.join(options.save_kip122, _file_name(group_id)), text)
             if others := before - set(map(_file_name, then)):
-                _note(
-                    summary, screen, f"{options.save_kip122} has {counted(len(others), 'other plan')}, of earlier runs"
-                )
+                run.note(f"{options.save_kip122} has {counted(len(others), 'other plan')}, of earlier runs")
             screen.say(f"plans of {counted(len(then), 'group')}: {options.save_kip122}")
         if options.save:
             made = asyncio.run(_made(source, then, options))
             for trouble in made.troubles:
-                _fail(summary, screen, explained(trouble_problem(trouble)))
-            for text in [text for group in made.plan.groups for text in _outside(group)]:
-                _note(summary, screen, text)
+                run.fail(Problem(None, explained(trouble_problem(trouble))))
+            for group in made.plan.groups:
+                if group.notes:
+                    run.note(_outside(group))
             _write(options.save, "".join(document.write(made.plan)))
             where = ["--context", *options.contexts] if options.contexts else []
             where += [word for _, servers in options.servers for word in ("--bootstrap-server", servers)]
@@ -183,20 +165,20 @@ def _save(options: Namespace, source: dict[str, str], then: Then, summary: Summa
         raise SourceError(str(error)) from None
 
 
-def _outside(group: GroupPlan) -> Iterator[str]:
+def _outside(group: GroupPlan) -> str:
     """Of the offsets that the logs do not have: how many, and one of them."""
     from groupkeeper.operations.plans.making import because
     from groupkeeper.pipeline.report.words import counted
 
-    if group.notes:
-        one = group.notes[0]
-        count = counted(len(group.notes), "offset")
-        yield f"group {group.group_id}: {count} outside of the log, for one of {one.partition}: {because(one)}"
+    one = group.notes[0]
+    count = counted(len(group.notes), "offset")
+    return f"group {group.group_id}: {count} outside of the log, for one of {one.partition}: {because(one)}"
 
 
-async def _save_starts(folder: str, source: dict[str, str], then: Then, summary: Summary, screen: Screen) -> None:
+async def _save_starts(folder: str, source: dict[str, str], then: Then, run: Run, screen: Screen) -> None:
     """Files only of groups of which all could be asked."""
     from groupkeeper.operations.queries.starting_offsets import EARLIEST, start_at_offsets
+    from groupkeeper.pipeline.jobs.watch import Problem
     from groupkeeper.pipeline.report.words import counted
 
     os.makedirs(folder, exist_ok=True)
@@ -207,9 +189,9 @@ async def _save_starts(folder: str, source: dict[str, str], then: Then, summary:
             starts = await start_at_offsets(admin, offsets, otherwise=EARLIEST)
             for place, why in starts.failed.items():
                 text = f"group {group_id}: {place.topic}-{place.partition}: {why}: no starting offsets are written"
-                _fail(summary, screen, text)
+                run.fail(Problem(None, text))
             for note in starts.notes():
-                _note(summary, screen, f"group {group_id}: {note}")
+                run.note(f"group {group_id}: {note}")
             if starts.done and not starts.failed:
                 _write(os.path.join(folder, _file_name(group_id)), f"{starts.as_json()}\n")
                 written += 1
@@ -281,7 +263,7 @@ def _chosen(options: Namespace) -> list[tuple[str, str]]:
             options.refuse(f"argument --topic: {text!r}: expected TOPIC or TOPIC:0,1,2")
     whole = [text for text in options.topics if ":" not in text]
     for text in options.topics:
-        if _is_glob(text):
+        if is_pattern(text):
             options.refuse(f"argument --topic: {text!r}: topics are named whole here, globs do not go")
     if whole and by_topic:
         options.refuse("argument --topic: whole topics and single partitions do not go together")

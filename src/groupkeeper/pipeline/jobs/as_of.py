@@ -23,10 +23,15 @@ __all__ = ["Found", "as_of"]
 
 
 class Found(NamedTuple):
-    """What was done, and by cluster the offsets of the groups that are wanted."""
+    """The run, and by cluster the offsets of the groups that are wanted."""
 
-    summary: Summary
+    run: Run
     offsets: dict[str, list[OffsetThen]]
+
+    @property
+    def summary(self) -> Summary:
+        """What was done."""
+        return self.run.summary
 
 
 def as_of(
@@ -64,4 +69,4 @@ def as_of(
                 then = OffsetThen(*row)
                 if wants(then.group_id):
                     offsets.setdefault(cluster, []).append(then if has_metadata else then._replace(metadata=None))
-        return Found(run.summary, offsets)
+        return Found(run, offsets)

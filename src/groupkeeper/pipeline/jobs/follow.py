@@ -226,7 +226,7 @@ class _Following:
         instants: dict[str, Instant] = {}
         for number in list(self._queries):
             if number in new and self._measuring[number].done():
-                instants |= self._measured(number)
+                instants |= self._instant_of(number)
             else:
                 name, is_silent = self._name(number), self._is_silent(number)
                 late = f"cluster {name} was not measured within {self._limit_s(number):g} s"
@@ -248,7 +248,7 @@ class _Following:
             self._measuring[number] = self._pool.submit(_measured, _impatient(self._some([number])))
         return new
 
-    def _measured(self, number: int) -> Instants:
+    def _instant_of(self, number: int) -> Instants:
         """The instant of a cluster that was measured, by its name; nothing where that failed."""
         found, self._measuring_s[number] = self._measuring.pop(number).result()
         name = self._name(number)
@@ -323,7 +323,7 @@ class _Following:
             if number not in self._late and not self._has_read(number, ends):
                 self._late[number] = ends
                 if not self._is_silent(number):
-                    name = self._readings[number].name
+                    name = self._name(number)
                     text = f"cluster {name} is read slowly: its tables are behind, others wait for it no longer"
                     self.run.watch.note(text)
 
@@ -367,7 +367,7 @@ class _Following:
                 self._pauses[number] = _FIRST_PAUSE_S
                 self._away.discard(number)
                 if self._logged.pop(number, None) is not None:  # the outage is over
-                    self.run.watch.note(f"cluster {self._readings[number].name} is read again")
+                    self.run.watch.note(f"cluster {self._name(number)} is read again")
         for number, asking in list(self._asking.items()):
             if asking.done():
                 del self._asking[number]

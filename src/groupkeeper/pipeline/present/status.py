@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from groupkeeper.operations.lag import WHY_BEYOND
 from groupkeeper.pipeline.present.lag import BEYOND
 from groupkeeper.pipeline.present.sql import Rows, made
 from groupkeeper.pipeline.tables import STATUS
@@ -60,6 +61,7 @@ usual AS (  -- the median of the last gaps, the lower of two
 ),
 asked AS (
     SELECT lags.*, moved_time, first_time, had_been, rewind_time, members,
+        committed_offset > log_end_offset AS is_beyond,
         coalesce(members = 0 AND group_type NOT IN ('simple', 'spark'), false) AS is_empty,
         CASE WHEN is_empty THEN $empty_patience_ms
             ELSE least(greatest(coalesce(commits_in, 0), $patience_ms), $most_patience_ms) END AS commit_patience,
@@ -80,7 +82,7 @@ verdicts AS (
     SELECT *, 'the oldest record to read has waited for ' || shown(waits_ms) AS waits,
         CASE WHEN is_empty THEN '; the group has no members' ELSE '' END AS no_members,
         CASE
-        WHEN lag IS NULL OR committed_offset > log_end_offset THEN 'unknown'
+        WHEN lag IS NULL OR is_beyond THEN 'unknown'
         WHEN committed_offset >= 0 AND committed_offset < log_start_offset
             AND coalesce(members > 0 OR since_commit < $look_back_ms, false) THEN 'losing'
         WHEN lag = 0 THEN 'ok'
@@ -105,9 +107,8 @@ judged AS (
         WHEN status = 'losing' THEN format('{{:,}}', log_start_offset - committed_offset)
             || ' records were deleted before it read them: it is at offset ' || committed_offset
             || ', the log begins at ' || log_start_offset
-        WHEN committed_offset > log_end_offset
-            THEN '{BEYOND}, ' || log_end_offset || ': the log was cut, or the topic deleted and created again; '
-            || 'auto.offset.reset decides where a consumer starts'
+        WHEN is_beyond
+            THEN '{BEYOND}, ' || log_end_offset || ': {WHY_BEYOND}'
         WHEN lag = 0 THEN 'nothing to read'
         WHEN lag_ms IS NULL THEN concat_ws(': ', 'there are records to read, of unknown age', problem)
         WHEN lag_ms = 0 THEN 'no record waits: what is left is new, or markers only'
