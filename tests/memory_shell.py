@@ -205,6 +205,15 @@ class MemoryShell:
         compute = partial(self.coordinator.regexes_resolved, lookup.group_id, topics_by_regex, self.wall_ms)
         self.carry_out(self._compute(compute), lookup)
 
+    def begin_share_work(self) -> Work | None:
+        """What there is to do of the oldest work; None when it failed before."""
+        work = self.share_work[0]
+        self.share_work[0], before = self.coordinator.share_work_due(work)
+        if self.carry_out(before, work):
+            return self.share_work[0]
+        del self.share_work[0]
+        return None
+
     def finish_share_work(self, errors: ShareErrors) -> None:
         """The share coordinator did the oldest work, but for what has an error."""
         work = self.share_work.pop(0)
@@ -223,8 +232,8 @@ class MemoryShell:
             self.carry_out(self._compute(partial(self.coordinator.expire, timer, self.wall_ms)), timer)
         self.now_ms = max(self.now_ms, time_ms)
 
-    def carry_out(self, result: Result, cause: Call | TimerKey | RegexLookup | Work | None) -> None:
-        """The six steps."""
+    def carry_out(self, result: Result, cause: Call | TimerKey | RegexLookup | Work | None) -> bool:
+        """The six steps. Returns whether the records could be appended."""
         error = self.refuse_append(result.records) if result.records else None
         if error is not None:
             result = self._compute(lambda: self.coordinator.append_failed(cause, error, self.wall_ms))
@@ -252,6 +261,7 @@ class MemoryShell:
             else:
                 self.share_work.append(lookup)
         self._send(result, cause)
+        return error is None
 
     def _compute(self, compute: Callable[[], Result]) -> Result:
         return self.around(self.coordinator, compute)

@@ -113,8 +113,10 @@ class Coordinator:
 
         return regex.regexes_resolved(self._state, self.settings_of(group_id), group_id, topics_by_regex, now_ms)
 
-    def share_work_due(self, work: Work) -> Work:
-        """What is left to do of the work of a result, once it is its turn."""
+    def share_work_due(self, work: Work) -> tuple[Work, Result]:
+        """What is left to do of the work of a result, once it is its turn, and what is to happen before it is done.
+        When that fails, so does the work.
+        """
         from groupkeeper.coordinator.share import requests as share_requests
 
         return share_requests.work_due(self._state, work)

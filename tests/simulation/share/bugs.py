@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.simulation.classic.bugs import Bug
 
-_LOCK_IS_OVER = " and run.deadline_ms <= now_ms\n        ]\n        for"
+_LOCK_IS_OVER = " and run.deadline_ms <= now_ms\n        ]\n"
 
 FETCHING = (
     Bug(
@@ -33,6 +33,13 @@ FETCHING = (
         "share_partition.partition",
         _LOCK_IS_OVER,
         _LOCK_IS_OVER.replace("now_ms", "0"),
+        ("Liveness",),
+    ),
+    Bug(
+        "what ended with a lock is not stored",
+        "share_partition.partition",
+        "        ended = Transition((), merged(expired))\n",
+        "        ended = Transition((), ())\n",
         ("Liveness",),
     ),
     Bug(
@@ -145,7 +152,7 @@ FETCHING = (
         "share_state.coordinator",
         "                start_offset=start_offset,\n                delivery_complete_count=written",
         "                start_offset=0,\n                delivery_complete_count=written",
-        ("StartOffset", "Acknowledged"),
+        ("StartOffset", "Acknowledged", "Liveness"),
     ),
     Bug(
         "the log is pruned too far",

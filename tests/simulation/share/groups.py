@@ -13,7 +13,7 @@ from functools import partial
 
 from tests.memory_shell import MemoryShell, Observer
 from tests.simulation.share.base import START_MS, Events, MemoryShareState, Outcome, outcome_of
-from tests.simulation.share.plan import Plan
+from tests.simulation.share.plan import GroupsPlan
 
 from groupkeeper.coordinator.coordinator import Coordinator
 from groupkeeper.coordinator.kernel.result import Call, Record, Result
@@ -177,7 +177,7 @@ class Member:
 class World:
     """One coordinator, its share coordinator, and everybody around them."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: GroupsPlan) -> None:
         self.plan = plan
         self.events = Events(plan.seed)
         self.truth = Truth()
@@ -248,7 +248,10 @@ class World:
         if life != self.restarts or not self.shell.share_work:
             return
         self.shell.advance_to(self.events.now_ms)
-        work = self.shell.share_work[0] = self.shell.coordinator.share_work_due(self.shell.share_work[0])
+        work = self.shell.begin_share_work()
+        if work is None:
+            self.events.note("work cannot begin")
+            return
         assert isinstance(work, InitializeShares | DeleteShares)
         errors: dict[SharePartitionKey, KafkaError] = {}
         for key in work.share_partitions():
@@ -568,4 +571,4 @@ class World:
 
 def run(seed: int, steps: int) -> Outcome:
     """One run to its end."""
-    return outcome_of(World(Plan.of_seed(seed)), steps)
+    return outcome_of(World(GroupsPlan.of_seed(seed)), steps)

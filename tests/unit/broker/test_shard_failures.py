@@ -21,8 +21,9 @@ from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.shares.leader import LedPartition
 from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC
+from groupkeeper.coordinator.share_partition.acquire import Limits, Span, acquire
 from groupkeeper.coordinator.share_partition.partition import SharePartition, Transition
-from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBatch
 from groupkeeper.coordinator.transactions.transaction import TransactionStatus
 from groupkeeper.protocol.errors import (
     NONE,
@@ -441,6 +442,35 @@ async def test_locks_of_share_partitions_end_although_their_timer_raised(
         led._ring()
     await until(lambda: states.calls > 2)
     assert len(raised) == 1
+
+
+async def test_the_end_of_locks_is_stored_as_soon_as_it_can_be(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("groupkeeper.broker.shares.leader._RETRY_S", 0.01)
+    topic = broker.topics.create("u", 1, {})
+    key, states = SharePartitionKey("g", topic.topic_id, 0), SharePartition(0)
+    owner = broker.share_sessions.partitions
+    led = LedPartition(owner, key, topic.partitions[0], states, 0)
+    written: list[tuple[int, tuple[StateBatch, ...]]] = []
+
+    async def write_state(*_: object, start_offset: int, batches: tuple[StateBatch, ...], **__: object) -> None:
+        written.append((start_offset, batches))
+        if len(written) <= 2:
+            raise NotCoordinator
+
+    monkeypatch.setattr(owner.persister, "write_state", write_state)
+    limits = Limits(
+        max_records=10, is_strict=False, batch_size=10, max_in_flight=10, max_delivery_count=2, deadline_ms=0
+    )
+    acquire(states, "m", [Span(0, 3)], 0, limits)
+    led._ring()
+    await until(lambda: len(written) == 1)
+    acquire(states, "m", [Span(0, 3), Span(4, 4)], 0, limits)
+    states.expire(0, max_delivery_count=2)
+    await until(lambda: len(written) == 3)
+    assert written[0] == (0, (StateBatch(0, 3, 0, 1),))
+    assert written[-1] == (4, (StateBatch(4, 4, 0, 1),))
+    await asyncio.sleep(0.05)
+    assert len(written) == 3
 
 
 class Failing(SharePartition):

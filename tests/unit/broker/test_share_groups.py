@@ -20,7 +20,7 @@ from groupkeeper.broker.shares.state_shard import ShareStateShard
 from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.share_state.coordinator import ShareStateSettings
 from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBatch
-from groupkeeper.protocol.errors import FencedStateEpoch, NotCoordinator
+from groupkeeper.protocol.errors import FencedStateEpoch, NonEmptyGroup, NotCoordinator
 from groupkeeper.protocol.messages import (
     alter_share_group_offsets_request,
     delete_share_group_offsets_request,
@@ -305,6 +305,29 @@ async def test_unloading_answers_who_waits(peer: Peer) -> None:  # GP-05
     await until(lambda: any(shard.parked_count for shard in peer.broker.groups.shards))
     peer.broker.groups.shard_of("g").unload()
     assert (await asked).error_code == NotCoordinator.code
+
+
+async def test_nothing_is_deleted_of_a_group_that_members_joined_before(peer: Peer) -> None:
+    assert (await alter(peer, {0: 1})).error_code == 0
+    for shard in peer.broker.share_states.shards:
+        shard.is_loading = True
+        shard.loaded.clear()
+    shard_of_group = peer.broker.groups.shard_of("g")
+    asked = [asyncio.create_task(alter(peer, {0: 2}))]
+    await until(lambda: shard_of_group.parked_count == 1)
+    asked.append(asyncio.create_task(delete_offsets(peer, "t")))
+    await until(lambda: shard_of_group.parked_count == 2)
+    deletion = asyncio.create_task(peer.ask(DeleteGroupsRequest(["g"]), 2, DeleteGroupsResponse))
+    await until(lambda: shard_of_group.parked_count == 3)
+    await beat(peer, 0, ["t"])
+    for shard in peer.broker.share_states.shards:
+        shard.is_loading = False
+        shard.loaded.set()
+    altered, offsets_deleted = await asyncio.gather(*asked)
+    assert (altered.error_code, offsets_deleted.error_code) == (0, NonEmptyGroup.code)
+    assert [one.error_code for one in (await deletion).results] == [NonEmptyGroup.code]
+    await until_initialized(peer)
+    assert (await describe(peer))["t", 0][0] == 2
 
 
 # --- who finds and may what

@@ -173,6 +173,24 @@ def test_what_a_record_limit_leaves_of_a_batch_is_in_flight() -> None:
     assert take(partition, *spans, member="n") == [Acquired(3, 5, 2), Acquired(6, 11, 1)]
 
 
+def test_an_acknowledgement_that_fails_after_the_last_lock_is_still_to_be_stored() -> None:
+    partition = SharePartition(0)
+    take(partition, Span(0, 3), max_delivery_count=1, deadline_ms=1000)
+    acknowledgements = [Acknowledgement(0, 3, [ACCEPT])]
+    failing = partition.acknowledge("m", acknowledgements, max_delivery_count=1)
+    ended = partition.roll_back(failing, 1000, max_delivery_count=1)
+    assert (ended.runs, ended.batches, partition.start_offset) == ((), (StateBatch(0, 3, 4, 1),), 4)
+    assert partition.acknowledge("m", acknowledgements, max_delivery_count=1).needs_storing
+
+
+def test_what_is_at_rest() -> None:
+    partition = SharePartition(0)
+    take(partition, Span(0, 1), Span(2, 3), Span(4, 5), deadline_ms=1000)
+    acknowledge(partition, 2, 3, RELEASE)
+    partition.acknowledge("m", [Acknowledgement(4, 5, [ACCEPT])], max_delivery_count=5)
+    assert partition.at_rest() == ((), (StateBatch(2, 3, 0, 1),), True)
+
+
 def test_an_acknowledgement_behind_a_start_offset_that_is_not_stored_waits_for_it() -> None:
     """The last lock of a record ended, and that could not be stored: a restart would deliver it again."""
     partition = SharePartition(0)

@@ -184,7 +184,9 @@ class Shard(HostedShard["Record"]):
         async with self._share_turn:  # in the order in which it was asked for
             if self.failure is not None:
                 return
-            work = self.coordinator.share_work_due(work)
+            work, before = self.coordinator.share_work_due(work)
+            if self._settle(before, work, self._now_ms()) is not before:
+                return
             errors = await self._do_share_work(work)
         if self.failure is None:
             self._settle(self.coordinator.share_work_done(work, errors), work, self._now_ms())

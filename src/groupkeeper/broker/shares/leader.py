@@ -132,7 +132,8 @@ class LedPartition:
                 self.states.complete(transition)
             else:
                 max_delivery_count = self.config.effective.group_share_delivery_count_limit
-                self.states.roll_back(transition, self._owner.lock_time_ms(), max_delivery_count=max_delivery_count)
+                now_ms = self._owner.lock_time_ms()
+                self._take_ended(self.states.roll_back(transition, now_ms, max_delivery_count=max_delivery_count))
             self.wake()
 
     async def _write(self, transition: Transition) -> None:
@@ -175,18 +176,31 @@ class LedPartition:
         except Exception:
             self._timer = asyncio.get_running_loop().call_later(_RETRY_S, self._ring)
             raise
-        if expired.batches:
-            self._owner.spawn(self._store_expired(expired))
-            self.wake()
+        self._take_ended(expired)
         self._arm()
 
-    async def _store_expired(self, expired: Transition) -> None:
-        if self.is_void:
-            return
-        try:
-            await self._write(expired)
-        except KafkaError as error:
-            _log.warning("locks of %s ended, but that could not be stored: %s", self._key, error.message)
+    def _take_ended(self, ended: Transition) -> None:
+        if ended.batches and not self._owner.is_stopped:
+            self._owner.spawn(self._store_ended(ended))
+            self.wake()
+
+    async def _store_ended(self, ended: Transition) -> None:
+        """Stores that locks ended, retrying until it is done: what was delivered to the limit would be delivered once
+        more by the next leader, also after a late acknowledgement of it.
+        """
+        is_told = False
+        while not self.is_void:
+            try:
+                await self._write(ended)
+                return
+            except KafkaError as error:
+                if not is_told:
+                    _log.warning("locks of %s ended, but that could not be stored: %s", self._key, error.message)
+                is_told = True
+            if self.is_fenced:
+                return
+            await asyncio.sleep(_RETRY_S)
+            ended = self.states.at_rest()  # more may have changed by now
 
     # ------------------------------------------------------------------ life
 

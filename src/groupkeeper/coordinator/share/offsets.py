@@ -117,12 +117,26 @@ def _empty_group(state: StateView, group_id: str, *, is_created: bool) -> ShareG
     return group
 
 
-def still_due(state: StateView, work: ShareWork) -> ShareWork:
-    """Work that has waited for its turn, without what has been done since: an initialization that a heartbeat asked for
-    would let share-partitions begin anew that were altered meanwhile.
+def due(state: StateView, work: ShareWork) -> tuple[ShareWork, Result]:
+    """What is left to do of work that has waited for its turn, and what is to be in the log before it is done. Of a
+    group that has members by now, nothing is deleted.
     """
-    if isinstance(work, DeleteShares) or work.call is not None:
-        return work
+    if isinstance(work, DeleteShares):
+        left = {one: own for one, own in work.partitions.items() if not _has_members(state, one)}
+        work = replace(work, partitions=left)
+        return work, Result(records=_forgotten(state, work))
+    return work if work.call is not None else _still_missing(state, work), Result()
+
+
+def _has_members(state: StateView, group_id: str) -> bool:
+    group = state.find(group_id, ShareGroup)
+    return group is not None and bool(group.members)
+
+
+def _still_missing(state: StateView, work: InitializeShares) -> InitializeShares:
+    """An initialization that a heartbeat asked for, without what has been done since: share-partitions that were
+    altered meanwhile would begin anew.
+    """
     group = state.find(work.group_id, ShareGroup)
     has = SharePartitions() if group is None else group.has
     offsets = {
@@ -277,28 +291,38 @@ def offsets_deleted(
         done = partitions.keys() - failed.keys()
         has = group.partitions
         deleting = {topic_id: name for topic_id, name in has.deleting.items() if topic_id not in done}
-        changed = without_forgotten(replace(has, deleting=deleting), work, group.group_id, errors)
+        changed = replace(has, deleting=deleting)
         written = (records.partitions_record(group.group_id, changed),) if changed != has else ()
     answer = _deleted(state.topics, request, partitions, failed)
     return Result(records=written, released=(Released(call.call_id, answer),))
 
 
-def without_forgotten(has: SharePartitions, work: DeleteShares, group_id: str, errors: ShareErrors) -> SharePartitions:
-    """A group's share-partitions after the state of some was deleted. One that became initialized meanwhile is to be
-    initialized once more: of two alterations at a time the second one took its topic out of deletion, then the first
-    one ended, and the second one is still under way.
+def _forgotten(state: StateView, work: DeleteShares) -> tuple[Record, ...]:
+    """What says that share-partitions are not initialized any more, for the log before their state is deleted: members
+    would be given share-partitions without state if the coordinator ended, or could not write, after it.
+
+    Usually the request has written so. Of two alterations before it the second one can take its topic out of deletion,
+    though, and then the first one ends; the second one is still under way, and initializes them once more.
     """
-    forgotten = {
-        topic_id: TopicPartitions(name, gone)
-        for topic_id, (name, partitions) in has.initialized.items()
-        if topic_id in work.partitions[group_id]
-        and (gone := _without_errors(group_id, topic_id, partitions & work.partitions[group_id][topic_id], errors))
-    }
-    return replace(
-        has,
-        initializing=add_partitions(has.initializing, forgotten),
-        initialized=remove_partitions(has.initialized, {topic_id: gone for topic_id, (_, gone) in forgotten.items()}),
-    )
+    written = []
+    for group_id, by_topic in work.partitions.items():
+        group = state.find(group_id, ShareGroup)
+        if group is None:
+            continue
+        has = group.has
+        gone = {
+            topic_id: TopicPartitions(name, some)
+            for topic_id, (name, partitions) in has.initialized.items()
+            if (some := partitions & by_topic.get(topic_id, frozenset()))
+        }
+        if gone:
+            changed = replace(
+                has,
+                initializing=add_partitions(has.initializing, gone),
+                initialized=remove_partitions(has.initialized, {one: some for one, (_, some) in gone.items()}),
+            )
+            written.append(records.partitions_record(group_id, changed))
+    return tuple(written)
 
 
 def begin_deletion(state: StateView, call: Call, request: DeleteGroupsRequest) -> Result | None:

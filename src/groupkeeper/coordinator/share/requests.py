@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from groupkeeper.coordinator.epochs.checks import own_message
-from groupkeeper.coordinator.kernel.result import Call, Record, Released, Result, Work
+from groupkeeper.coordinator.kernel.result import Call, Released, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.share import offsets as share_group_offsets
 from groupkeeper.coordinator.share.describe import describe_share_groups, share_describe_failure
 from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.share.heartbeat import heartbeat
-from groupkeeper.coordinator.share.records import partitions_record
 from groupkeeper.coordinator.share.work import DeleteShares, InitializeShares, ShareErrors
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.views import remove_groups
-from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError
+from groupkeeper.protocol.errors import CoordinatorLoadInProgress, KafkaError, NonEmptyGroup
 from groupkeeper.protocol.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
 from groupkeeper.protocol.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
 from groupkeeper.protocol.messages.delete_groups_request import DeleteGroupsRequest
@@ -42,10 +41,10 @@ def handle(state: StateView, settings_of: Callable[[str], Settings], call: Call,
     raise AssertionError(f"no group request: {type(call.request).__name__}")
 
 
-def work_due(state: StateView, work: Work) -> Work:
-    """What is left to do of work that has waited for its turn."""
+def work_due(state: StateView, work: Work) -> tuple[Work, Result]:
+    """What is left to do of work that has waited for its turn, and what is to be in the log before it is done."""
     assert isinstance(work, InitializeShares | DeleteShares)
-    return share_group_offsets.still_due(state, work)
+    return share_group_offsets.due(state, work)
 
 
 def work_done(state: StateView, work: Work, errors: ShareErrors) -> Result:
@@ -55,7 +54,9 @@ def work_done(state: StateView, work: Work, errors: ShareErrors) -> Result:
     assert isinstance(work, DeleteShares)
     request = work.call.request
     if isinstance(request, DeleteShareGroupOffsetsRequest):
-        return share_group_offsets.offsets_deleted(state, work.call, request, work, errors)
+        if request.group_id in work.partitions:
+            return share_group_offsets.offsets_deleted(state, work.call, request, work, errors)
+        return Result(released=(Released(work.call.call_id, refuse(request, NonEmptyGroup())),))
     assert isinstance(request, DeleteGroupsRequest)
     return _groups_cleared(state, work, request, errors)
 
@@ -66,20 +67,16 @@ def _groups_cleared(state: StateView, work: DeleteShares, request: DeleteGroupsR
     share-partitions would be orphaned if their work comes later, or fails.
     """
     codes = {key.group_id: error.code for key, error in errors.items()}
-    written: list[Record] = []
-    for group_id in work.partitions:
+    for group_id, changes in work.changes.items():
         group = state.find(group_id, ShareGroup)
-        if group is None:
-            continue
-        left = share_group_offsets.without_forgotten(group.has, work, group_id, errors)
-        if left != group.has:
-            written.append(partitions_record(group_id, left))
-        if not group.members and group.partition_changes != work.changes[group_id]:
+        if group is not None and group_id not in work.partitions:
+            codes[group_id] = NonEmptyGroup.code
+        elif group is not None and not group.members and group.partition_changes != changes:
             codes.setdefault(group_id, CoordinatorLoadInProgress.code)
     result = remove_groups(state, request, codes)
     assert isinstance(result.response, Message)
     released = (Released(work.call.call_id, result.response),)
-    return Result(records=(*written, *result.records), timers=result.timers, released=released)
+    return Result(records=result.records, timers=result.timers, released=released)
 
 
 def refuse(request: Message, error: KafkaError) -> Message:

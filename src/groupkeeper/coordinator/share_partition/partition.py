@@ -222,21 +222,29 @@ class SharePartition:
 
     def expire(self, now_ms: int, *, max_delivery_count: int) -> Transition:
         """Releases expired acquisition locks. The release holds even when it cannot be stored: the next leader makes it
-        too.
+        too. The caller stores `at_rest` later, then.
         """
         expired = [
             run
             for run in self.runs()
             if run.state is RecordState.ACQUIRED and run.before is None and run.deadline_ms <= now_ms
         ]
+        return self._end_locks(expired, max_delivery_count)
+
+    def _end_locks(self, expired: Sequence[Run], max_delivery_count: int) -> Transition:
         for run in expired:
             run.release(max_delivery_count)
             self.may_have_available |= run.state is RecordState.AVAILABLE
-        transition = self._transition(expired)._replace(runs=())
+        ended = Transition((), merged(expired))
         self.advance_start()
         if expired:
             self._owed_start = self.start_offset
-        return transition
+        return ended
+
+    def at_rest(self) -> Transition:
+        """All in flight that is neither acquired nor about to be stored, to be stored once more."""
+        resting = (run for run in self.runs() if run.state is not RecordState.ACQUIRED and run.before is None)
+        return Transition((), merged(resting), is_owed=True)
 
     def _begin(self, run: Run, state: RecordState | None, max_delivery_count: int) -> None:
         """Gives a run its new state, the one after a release if None, until that is stored or fails."""
@@ -264,18 +272,15 @@ class SharePartition:
             self.may_have_available |= run.state is RecordState.AVAILABLE
         self.advance_start()
 
-    def roll_back(self, transition: Transition, now_ms: int, *, max_delivery_count: int) -> None:
-        """The change could not be stored: records return to their earlier state, or are released if their lock expired
-        meanwhile.
+    def roll_back(self, transition: Transition, now_ms: int, *, max_delivery_count: int) -> Transition:
+        """The change could not be stored: records return to their earlier state. Those whose lock expired meanwhile are
+        released; they are returned, as by `expire`.
         """
         for run in transition.runs:
             assert run.before is not None
             run.state, run.member_id = run.before
             run.before = None
-            if run.deadline_ms <= now_ms:
-                run.release(max_delivery_count)
-                self.may_have_available |= run.state is RecordState.AVAILABLE
-        self.advance_start()
+        return self._end_locks([run for run in transition.runs if run.deadline_ms <= now_ms], max_delivery_count)
 
     def advance_start(self) -> None:
         """Removes records at the start that are done and stored as done."""
