@@ -72,7 +72,7 @@ async def _commit(servers: str) -> None:
 
 
 def follow_them(addresses: list[str], directory: str) -> None:
-    from groupkeeper.pipeline.jobs.follow import follow
+    from groupkeeper.pipeline.jobs.following.job import follow
     from groupkeeper.pipeline.jobs.watch import Watch
     from groupkeeper.pipeline.session import start_session
 

@@ -15,7 +15,7 @@ from tests.spark.jobs.test_snapshot import places
 from tests.spark.kafka.test_source import PATIENCE_S, commit, new_topic
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs.follow import follow
+from groupkeeper.pipeline.jobs.following.job import follow
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
 from groupkeeper.testing.background import BackgroundBroker

@@ -20,7 +20,8 @@ from tests.apache_kafka import require as require_apache_kafka
 from tests.spark.kafka.test_source import PATIENCE_S, commit, new_topic
 from tools.apache_kafka import ApacheKafka, run_tool
 
-from groupkeeper.pipeline.jobs.follow import _Following, follow
+from groupkeeper.pipeline.jobs.following.job import follow
+from groupkeeper.pipeline.jobs.following.reads import Reads
 from groupkeeper.pipeline.jobs.watch import Watch
 from groupkeeper.pipeline.kafka.instants import Instants
 from groupkeeper.testing.background import BackgroundBroker
@@ -93,13 +94,13 @@ def run(
 ) -> None:
     """Follows until tables are made; with `more` options of the source."""
 
-    class Followed(_Following):
+    class Followed(Reads):
         def measure(self) -> Instants:
             instants = super().measure()
             later_ms = script.meanwhile(self)
             return {name: each._replace(measured_ms=each.measured_ms + later_ms) for name, each in instants.items()}
 
-    monkeypatch.setattr("groupkeeper.pipeline.jobs.follow._Following", Followed)
+    monkeypatch.setattr("groupkeeper.pipeline.jobs.following.job.Reads", Followed)
     made = Made()
     options = {"kafka.bootstrap.servers": servers, "cluster": "c", **more}
     follow(spark, options, str(tables), made.stop, made, interval_s=0.2, refresh_s=0.2)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.spark.jobs.test_snapshot import places
 from tests.spark.kafka.test_source import commit, new_topic
 
-from groupkeeper.pipeline.jobs.follow import follow
+from groupkeeper.pipeline.jobs.following.job import follow
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
 from groupkeeper.testing.background import BackgroundBroker
 

@@ -17,7 +17,7 @@ from tests.spark.kafka.test_source import new_topic, produce
 from groupkeeper.cli.main import main
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.as_of import as_of
-from groupkeeper.pipeline.jobs.follow import follow
+from groupkeeper.pipeline.jobs.following.job import follow
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.watch import Watch
 from groupkeeper.testing.background import BackgroundBroker

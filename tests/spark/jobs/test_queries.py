@@ -20,7 +20,7 @@ from tests.spark.kafka.test_source import commit, new_topic
 from groupkeeper.cli.framework.values import Checkpoint
 from groupkeeper.pipeline.checkpoints.folders import _hadoop_folders, find_folders
 from groupkeeper.pipeline.checkpoints.queries import read_query
-from groupkeeper.pipeline.jobs.follow import follow
+from groupkeeper.pipeline.jobs.following.job import follow
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
 from groupkeeper.pipeline.report.reading import read_report

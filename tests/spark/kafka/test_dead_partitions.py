@@ -19,7 +19,7 @@ from tools.apache_kafka import ApacheKafka
 from groupkeeper.broker.coordination.partitioning import partition_of_group
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.pipeline.jobs.follow import follow
+from groupkeeper.pipeline.jobs.following.job import follow
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
 from groupkeeper.protocol.errors import LeaderNotAvailable

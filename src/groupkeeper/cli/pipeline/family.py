@@ -282,7 +282,7 @@ def _follow(options: Namespace) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, frame: stop.set())
         screen.say("following; Ctrl-C ends it")
-        summary: Summary = import_job("follow").follow(
+        summary: Summary = import_job("following.job").follow(
             spark, source, options.tables, stop, screen,
             interval_s=options.interval, refresh_s=options.refresh, **keeping(options),
             checkpoints=options.checkpoints, owners=options.owners, journals=options.journals,

@@ -15,9 +15,9 @@ import pytest
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import NewTopic, OffsetAndMetadata, TopicPartition
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs import polling
+from groupkeeper.pipeline.jobs.following import polling
+from groupkeeper.pipeline.jobs.following.polling import Polling
 from groupkeeper.pipeline.jobs.history import Aside
-from groupkeeper.pipeline.jobs.polling import Polling
 from groupkeeper.pipeline.kafka.options import Options, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, plan
 from groupkeeper.pipeline.kafka.source import read_ranges

@@ -14,9 +14,11 @@ import pytest
 
 from groupkeeper.client.errors import AuthenticationFailed, BrokersNotFound, CallTimedOut, ConnectionFailed
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs import follow
-from groupkeeper.pipeline.jobs.follow import _Answer, _Following, _refresh
-from groupkeeper.pipeline.jobs.polling import Polling
+from groupkeeper.pipeline.jobs.following import job, measuring
+from groupkeeper.pipeline.jobs.following.job import Refreshing
+from groupkeeper.pipeline.jobs.following.outages import is_unanswered
+from groupkeeper.pipeline.jobs.following.polling import Polling
+from groupkeeper.pipeline.jobs.following.reads import Reads, _Answer
 from groupkeeper.pipeline.jobs.reading import Reading
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Watch
 from groupkeeper.pipeline.kafka.instants import Identity, Instant
@@ -68,7 +70,7 @@ def following(read_to: dict[str, int | None], *, servers: str = "127.0.0.1:1") -
     clusters = dict.fromkeys(read_to, properties)
     options = parse_options({"clusters": json.dumps(clusters), "rows": "decoded"})
     said = Said()
-    found: Any = _Following(NO_OUTPUT, options, Run(said), 5)
+    found: Any = Reads(NO_OUTPUT, options, Run(said), 5)
     for number, (name, offset) in enumerate(read_to.items()):
         found._queries[number] = Query(name, offset)
         found._readings[number] = Reading(name, number, (Range(number, name, TOPIC, 0, 0, 100),), ())
@@ -128,9 +130,11 @@ def test_a_table_that_could_not_be_written_is_made_again_at_the_next_refresh(mon
         if failures:
             run.fail(failures.pop())
 
-    monkeypatch.setattr(follow, "make_tables", make_tables)
-    assert [_refresh(NO_OUTPUT, found, threading.Event()) for _ in range(3)] == [True, True, False]
-    assert (made, len(said.problems), found.run.summary.problems) == ([1, 0], 1, [])
+    monkeypatch.setattr(job, "make_tables", make_tables)
+    run = Run(said)
+    refreshing = Refreshing(NO_OUTPUT, found, run)
+    assert [refreshing.refresh(threading.Event()) for _ in range(3)] == [True, True, False]
+    assert (made, len(said.problems), run.summary.problems) == ([1, 0], 1, [])
 
 
 def test_a_cluster_that_never_answers_is_asked_aside() -> None:
@@ -207,7 +211,7 @@ class Measured:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *late: str) -> None:
         self.end = 100
         self._late = {name: threading.Event() for name in late}
-        monkeypatch.setattr(follow, "_measured", self)
+        monkeypatch.setattr(measuring, "_measured", self)
 
     def __call__(self, options: Any) -> Any:
         (cluster,) = options.clusters
@@ -215,7 +219,7 @@ class Measured:
         late = self._late.get(cluster.name)
         if late is not None:
             late.wait(30)
-        return follow._Measured(Plan([], {}, instants(**{cluster.name: end})), 0.1 if late is None else 12.0)
+        return measuring._Measured(Plan([], {}, instants(**{cluster.name: end})), 0.1 if late is None else 12.0)
 
     def let(self, name: str) -> None:
         self._late[name].set()
@@ -240,15 +244,15 @@ def test_an_instant_of_an_earlier_refresh_is_over(monkeypatch: pytest.MonkeyPatc
     """What has been read since is not held against it."""
     found, _ = following({"a": 100, "b": 100})
     measured = Measured(monkeypatch, "b")
-    monkeypatch.setattr(follow, "_PATIENCE_MS", 300)
+    monkeypatch.setattr(measuring, "_PATIENCE_MS", 300)
     assert list(found.measure()) == ["a"]
     assert found.failed["b"] == "cluster b was not measured within 0.3 s"
     measured.end = 200
     measured.let("b")
-    found._measuring[1].result(30)
+    found._measuring._under_way[1].result(30)
     again = found.measure()
     assert {name: each.stable for name, each in again.items()} == {"a": {0: 200}, "b": {0: 200}}
-    assert found._limit_s(1) == 24  # it may take twice as long as it took
+    assert found._measuring.limit_s(1) == 24  # it may take twice as long as it took
     found._pool.shutdown()
 
 
@@ -283,12 +287,12 @@ def test_only_an_outage_is_told_once() -> None:
     for error in (ConnectionFailed("refused"), CallTimedOut("late"), BrokersNotFound("nobody"), ConnectionFailed("no")):
         failure = SourceError(f"cluster b: {error}")
         failure.__cause__ = error
-        found._failed(0, str(failure), is_away=follow._is_away(failure))
+        found._failed(0, str(failure), is_away=is_unanswered(failure))
     assert [each.message for each in said.problems] == ["cluster b: refused; trying again"]
     failure = SourceError("cluster b: wrong password")
     failure.__cause__ = BrokersNotFound("nobody")
     failure.__cause__.__cause__ = AuthenticationFailed("wrong password")
-    found._failed(0, str(failure), is_away=follow._is_away(failure))
+    found._failed(0, str(failure), is_away=is_unanswered(failure))
     assert said.problems[1].message == "cluster b: wrong password; trying again"
 
 
@@ -309,7 +313,7 @@ def test_a_failure_that_has_passed_is_said_again_and_tried_soon() -> None:
     found, said = following({"c": 100})
     for _ in range(3):
         found._failed(0, "out of reach")
-    assert (len(said.problems), found._pauses[0]) == (1, 16)
+    assert (len(said.problems), found._outages[0].pause_s) == (1, 16)
     found.look_after()  # it is read again
     found._failed(0, "out of reach")
-    assert (len(said.problems), found._pauses[0]) == (2, 4)
+    assert (len(said.problems), found._outages[0].pause_s) == (2, 4)

@@ -1,4 +1,4 @@
-"""History as it is written: each cluster is read by itself, so that none stops for another."""
+"""What is read of the clusters, and how far: each by itself, so that none stops for another."""
 
 from __future__ import annotations
 
@@ -7,122 +7,36 @@ import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 from urllib.parse import quote
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, ConnectionFailed
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
-from groupkeeper.pipeline.governance.privacy import with_privacy
+from groupkeeper.pipeline.jobs.following.measuring import Measuring
+from groupkeeper.pipeline.jobs.following.outages import Outage, is_unanswered
+from groupkeeper.pipeline.jobs.following.polling import Polling
 from groupkeeper.pipeline.jobs.history import Aside, append, written_by
-from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.polling import Polling
-from groupkeeper.pipeline.jobs.queries import Checkpoint, Queries, find_queries
 from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, source_options, why_unread
-from groupkeeper.pipeline.jobs.refresh import make_tables
-from groupkeeper.pipeline.jobs.steps import Given
-from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
+from groupkeeper.pipeline.jobs.watch import Problem, Run
 from groupkeeper.pipeline.kafka.instants import Identity, Instant, Instants
 from groupkeeper.pipeline.kafka.options import Options, parse_options
 from groupkeeper.pipeline.kafka.planning import Plan, Range, named, plan
 from groupkeeper.pipeline.kafka.retention import Replies, Retention, ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource
-from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.storage.ledger import ROOT
-from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
-from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
+from groupkeeper.pipeline.storage.output import Output
+from groupkeeper.pipeline.tables import DECODED
 
-__all__ = ["follow"]
+__all__ = ["CHECKPOINTS", "Reads"]
 
-_LOOK_S = 0.2
-_FIRST_PAUSE_S = 2.0
-_LONGEST_PAUSE_S = 60.0
 _RECORDS_PER_BATCH = 2_000_000
 _LEAST_PATIENCE_S = 5.0
 """A cluster that has not answered for so long is away: it is named, and nobody waits for it."""
-_LONGEST_S = 300.0
-"""A group that stands still becomes worse by the time alone."""
 
-_CHECKPOINTS = f"{ROOT}/checkpoints"
-
-_PATIENCE = "default.api.timeout.ms"
-_PATIENCE_MS = 10_000
-
-
-def follow(
-    spark: SparkSession,
-    options: Mapping[str, str],
-    directory: str,
-    stop: threading.Event,
-    watch: Watch | None = None,
-    *,
-    interval_s: float = 5,
-    refresh_s: float = 30,
-    lake: LakeChoice | None = None,
-    keep_days: int | None = None,
-    checkpoints: Sequence[Checkpoint] = (),
-    owners: Sequence[Rule] = (),
-    journals: Sequence[str] = (),
-) -> Summary:
-    """Append to the history what the clusters write, every `interval_s`, and rebuild all other tables every
-    `refresh_s` when there is something new, until `stop` is set. A cluster that fails is reported, and tried again.
-    `lake`, `keep_days`, `checkpoints`, `owners` and `journals` as for `snapshot`.
-
-    Raises SourceError when the directory can't be written.
-    """
-    parsed = parse_options({**options, "rows": "decoded"})
-    with open_output(spark, directory, lake=lake, keep_days=keep_days) as output:
-        parsed = with_privacy(parsed, output.ledger)
-        following = _Following(output, parsed, Run(watch), interval_s, checkpoints)
-        following.run.append({COMMITS.name: 0, GROUP_RECORDS.name: 0})
-        following.owners = owners
-        following.journals = journals
-        if output.is_here:
-            output.files.remove(_CHECKPOINTS)  # of an earlier version
-        often_s = min(interval_s, refresh_s)
-        try:
-            ended_at, pause_s = -refresh_s, refresh_s
-            while not stop.is_set():
-                following.look_after()
-                since_s = time.monotonic() - ended_at
-                if following.is_ready and (since_s >= pause_s or (since_s >= often_s and following.has_more)):
-                    pause_s = refresh_s if _refresh(output, following, stop) else often_s
-                    ended_at = time.monotonic()
-                stop.wait(_LOOK_S)
-        finally:
-            following.end()
-        return following.run.summary
-
-
-def _refresh(output: Output, following: _Following, stop: threading.Event) -> bool:
-    """Measure, let the history come that far, make the tables of that instant; False: there was no need to."""
-    instants = following.measure()
-    queries, strange = following.queries(instants)
-    basis = following.basis(instants, queries)
-    if not following.is_due(basis):
-        return False
-    deadline = time.monotonic() + following.patience_s
-    while not following.has_read(instants) and time.monotonic() < deadline:
-        if stop.wait(_LOOK_S):
-            return False
-        following.look_after()
-    following.note_late(instants)
-    problems = following.run.summary.problems
-    before = len(problems)
-    for problem in strange:
-        following.run.fail(problem)
-    clusters = Clusters(following.options, instants, following.failed)
-    given = Given(clusters, following.retentions, queries=queries, owners=following.owners, journals=following.journals)
-    make_tables(output, given, following.run)
-    if len(problems) == before:
-        following.made = basis
-    del problems[before:]  # said; the next refresh tries again
-    following.run.watch.waiting()
-    return True
+CHECKPOINTS = f"{ROOT}/checkpoints"
 
 
 class _Answer(NamedTuple):
@@ -133,22 +47,10 @@ class _Answer(NamedTuple):
     retentions: Replies
 
 
-class _Basis(NamedTuple):
-    """What tables are made of: the rows that were appended, the logs, queries of Spark, the time."""
+class Reads:
+    """The reads of all clusters, by the clusters' numbers in the options."""
 
-    appended: int
-    logs: object
-    queries: object
-    at: float
-
-
-class _Following:
-    """The queries of all clusters, by the clusters' numbers in the options."""
-
-    def __init__(
-        self, output: Output, options: Options, run: Run, interval_s: float, checkpoints: Sequence[Checkpoint] = ()
-    ) -> None:
-        self.run = run
+    def __init__(self, output: Output, options: Options, run: Run, interval_s: float) -> None:
         self.appended = 0
         self.retentions: dict[str, Retention] = {}
         self.failed: dict[str, str] = {}
@@ -156,20 +58,13 @@ class _Following:
         self.options = options
         self.patience_s = _LEAST_PATIENCE_S + 2 * interval_s
         """For the queries to come to where the logs ended when they were measured."""
-        self.owners: Sequence[Rule] = ()
-        self.journals: Sequence[str] = ()
         self._output = output
-        self._checkpoints = checkpoints
+        self._run = run
         self._interval_s = interval_s
         self._queries: dict[int, StreamingQuery | Polling] = {}
         self._readings: dict[int, Reading] = {}
         self._identities: dict[str, Identity] = {}
-        self._retry_at = dict.fromkeys(range(len(options.clusters)), 0.0)
-        self._pauses = dict.fromkeys(self._retry_at, _FIRST_PAUSE_S)
-        self._logged: dict[int, str] = {}
-        """Why clusters are not read, as it was told last."""
-        self._ended: dict[int, str] = {}
-        """Why reads have ended: told where the cluster, when it is asked again, has nothing more to say."""
+        self._outages = tuple(Outage() for _ in options.clusters)
         self._same: list[str] = []
         self._unread: dict[int, str | None] = {}
         """What was told of partitions that cannot be read."""
@@ -177,20 +72,14 @@ class _Following:
         """Where tasks of queries write, by cluster."""
         self._asking: dict[int, Future[_Answer]] = {}
         self._asked_at: dict[int, float] = {}
-        self._measuring: dict[int, Future[_Measured]] = {}
-        self._measuring_s: dict[int, float] = {}
-        """How long it took to measure each cluster the last time."""
         self._new_reads: set[int] = set()
         """Clusters whose reads have begun since the last measurement: the tables do not show them yet, or no longer."""
-        self._away: set[int] = set()
-        """Clusters of which it was told that they do not answer."""
         self._pool = ThreadPoolExecutor(2 * max(1, len(options.clusters)))
+        self._measuring = Measuring(self._pool)
         self._late: dict[int, Mapping[int, int]] = {}
         """Clusters that were not read in time, and to where they should have been."""
         self._counting = threading.Lock()  # each query appends in a thread of its own
         self._begun = time.monotonic()
-        self.made: _Basis | None = None
-        """Of what all tables were made last."""
 
     @property
     def is_ready(self) -> bool:
@@ -199,7 +88,8 @@ class _Following:
         """
         if self._asking and not self._queries:
             return False
-        if self._asking.keys() - self._logged.keys() and time.monotonic() < self._begun + _LEAST_PATIENCE_S:
+        is_early = time.monotonic() < self._begun + _LEAST_PATIENCE_S
+        if is_early and any(self._outages[number].told is None for number in self._asking):
             return False
         return not self._queries or any(self._is_caught_up(number) for number in self._queries)
 
@@ -216,21 +106,18 @@ class _Following:
         return _has_read(self._queries[number], reading, {each.partition: each.end for each in reading.ranges})
 
     def measure(self) -> Instants:
-        """Of the clusters that are being read, each as it is now. One that is silent is not waited for, another one for
-        10 s at least, and up to a minute for twice as long as it took the last time.
-        """
-        new = self._begin_measuring()
-        began = time.monotonic()
-        while waiting := [self._measuring[number] for number in new if self._is_awaited(number, began)]:
-            wait(waiting, _LOOK_S)
+        """Of the clusters that are being read, each as it is now, as far as they answer in time."""
+        asked = {number: self._some([number]) for number in self._queries}
+        found = self._measuring.measure(asked, self._is_silent)
         instants: dict[str, Instant] = {}
-        for number in list(self._queries):
-            if number in new and self._measuring[number].done():
-                instants |= self._instant_of(number)
+        for number in asked:
+            name = self._name(number)
+            if number in found:
+                instants |= self._instant_of(number, found[number])
+            elif self._is_silent(number):
+                self.failed[name] = self._silence(number)
             else:
-                name, is_silent = self._name(number), self._is_silent(number)
-                late = f"cluster {name} was not measured within {self._limit_s(number):g} s"
-                self.failed[name] = self._silence(number) if is_silent else late
+                self.failed[name] = f"cluster {name} was not measured within {self._measuring.limit_s(number):g} s"
         for number, query in self._queries.items():
             self._new_reads.discard(number)
             if isinstance(query, Polling):
@@ -238,19 +125,8 @@ class _Following:
         self._note_unasked()
         return instants
 
-    def _begin_measuring(self) -> set[int]:
-        """Returns the clusters that are measured for this refresh: others still owe the answer to an earlier one."""
-        for number, measuring in list(self._measuring.items()):
-            if measuring.done():  # its instant is over
-                self._measuring_s[number] = self._measuring.pop(number).result().took_s
-        new = self._queries.keys() - self._measuring.keys()
-        for number in new:
-            self._measuring[number] = self._pool.submit(_measured, _impatient(self._some([number])))
-        return new
-
-    def _instant_of(self, number: int) -> Instants:
+    def _instant_of(self, number: int, found: Plan) -> Instants:
         """The instant of a cluster that was measured, by its name; nothing where that failed."""
-        found, self._measuring_s[number] = self._measuring.pop(number).result()
         name = self._name(number)
         for error in found.failed.values():
             self.failed[name] = str(error)
@@ -264,42 +140,19 @@ class _Following:
         silent_since = time.monotonic() - _LEAST_PATIENCE_S
         for number in [number for number in self._asking if self._asked_at[number] <= silent_since]:
             self.failed.setdefault(self._name(number), self._silence(number))
-            if number not in self._logged:
+            if self._outages[number].told is None:
                 self._tell(number, self._silence(number), is_away=True)
-
-    def _is_awaited(self, number: int, began: float) -> bool:
-        is_over = self._measuring[number].done() or time.monotonic() >= began + self._limit_s(number)
-        return not is_over and not self._is_silent(number)
-
-    def _limit_s(self, number: int) -> float:
-        return min(max(_PATIENCE_MS / 1000, round(2 * self._measuring_s.get(number, 0.0))), _LONGEST_PAUSE_S)
 
     def _look_at_partitions(self, number: int, instant: Instant) -> None:
         """Tell once which cannot be read, and read those again that could not be."""
         reading = self._readings[number]
         if instant.unread is not None and self._unread.get(number) != instant.unread:
-            self.run.watch.problem(Problem(reading.name, f"{instant.unread}; trying again"))
+            self._run.watch.problem(Problem(reading.name, f"{instant.unread}; trying again"))
         self._unread[number] = instant.unread
         there = {partition for partition, offset in instant.stable.items() if offset is not None}
         if not reading.is_whole and there - {each.partition for each in reading.ranges}:
             self._queries.pop(number).stop()
-            self._retry_at[number] = 0.0
-
-    def queries(self, instants: Instants) -> tuple[Queries, list[Problem]]:
-        """The progress of the queries of the given checkpoints."""
-        if not self._checkpoints:
-            return Queries(), []
-        return find_queries(self._output.spark, self._checkpoints, self.options, instants)
-
-    def basis(self, instants: Instants, queries: Queries) -> _Basis:
-        return _Basis(self.appended, _logs(instants), queries.state(), time.monotonic())
-
-    def is_due(self, basis: _Basis) -> bool:
-        """Whether something has been committed or written since the tables were made, or time enough has passed to make
-        a difference by itself.
-        """
-        made = self.made
-        return made is None or made[:3] != basis[:3] or basis.at - made.at >= _LONGEST_S
+            self._outages[number].retry_at = 0.0
 
     def has_read(self, instants: Instants) -> bool:
         """Whether the history has reached the ends of the logs. A query that is still catching up after the start is
@@ -325,7 +178,7 @@ class _Following:
                 if not self._is_silent(number):
                     name = self._name(number)
                     text = f"cluster {name} is read slowly: its tables are behind, others wait for it no longer"
-                    self.run.watch.note(text)
+                    self._run.watch.note(text)
 
     def _is_quick(self, number: int) -> bool:
         """Whether what is written now would be read in time, if the next read takes as long as the last one."""
@@ -358,23 +211,20 @@ class _Following:
                     if error is None
                     else cause_of(error) or first_line(error)
                 )
-                if not (is_away := _is_away(error)):
-                    self._ended[number] = text
+                if not (is_away := is_unanswered(error)):
+                    self._outages[number].ended = text
                 self._failed(number, text, is_away=is_away, is_told=is_away)
             elif self._is_silent(number):
                 self._tell(number, self._silence(number), is_away=True)
-            elif self._is_caught_up(number) and _answer_s(query) < _LEAST_PATIENCE_S:
-                self._pauses[number] = _FIRST_PAUSE_S
-                self._away.discard(number)
-                if self._logged.pop(number, None) is not None:  # the outage is over
-                    self.run.watch.note(f"cluster {self._name(number)} is read again")
+            elif self._is_read(number) and self._outages[number].end():
+                self._run.watch.note(f"cluster {self._name(number)} is read again")
         for number, asking in list(self._asking.items()):
             if asking.done():
                 del self._asking[number]
                 self._start(asking.result())
         now = time.monotonic()
         busy = self._queries.keys() | self._asking.keys()
-        self._ask([number for number, at in self._retry_at.items() if number not in busy and at <= now])
+        self._ask([number for number, each in enumerate(self._outages) if number not in busy and each.retry_at <= now])
 
     def end(self) -> None:
         """Stop the queries; a batch that is under way is done again by the next run."""
@@ -395,32 +245,34 @@ class _Following:
         self.options = named(self.options, found.ranges)
         self.retentions |= answer.retentions.by_cluster
         for note in answer.retentions.notes:
-            self.run.watch.note(note)
+            self._run.watch.note(note)
         left, strange = readings(found, self._output.ledger)
         for number, failure in answer.failed.items():
-            self._ended.pop(number, None)
+            self._outages[number].ended = None
             why = why_unread(self._name(number), failure, self._output.ledger)
-            self._failed(number, str(why), is_away=_is_away(why))
+            self._failed(number, str(why), is_away=is_unanswered(why))
         for name, error in strange.items():
             number = next(each.cluster for each in found.ranges if each.name == name)
-            self._ended.pop(number, None)
+            self._outages[number].ended = None
             self._failed(number, str(error))
         for reading in left:
             self._read(reading, found.instants[reading.name].identity)
 
     def _read(self, reading: Reading, identity: Identity) -> None:
-        if (ended := self._ended.pop(reading.number, None)) is not None:
-            self._tell(reading.number, ended)
+        outage = self._outages[reading.number]
+        if outage.ended is not None:
+            self._tell(reading.number, outage.ended)
+            outage.ended = None
         self._readings[reading.number] = reading
         self._new_reads.add(reading.number)
         self._identities[reading.name] = identity
         self.failed.pop(reading.name, None)
         same = same_clusters({**self._output.ledger.identities, **self._identities})
         for note in [*reading.notes, *(each for each in same if each not in self._same)]:
-            self.run.watch.note(note)
+            self._run.watch.note(note)
         self._same = same
         wanted = source_options(self.options, [reading], is_streaming=True)
-        self.run.watch.reading(reading.size, _RECORDS_PER_BATCH, reading.name)
+        self._run.watch.reading(reading.size, _RECORDS_PER_BATCH, reading.name)
         self._queries[reading.number] = self._query(reading.name, wanted)
 
     def _query(self, name: str, options: Mapping[str, str]) -> StreamingQuery | Polling:
@@ -446,7 +298,7 @@ class _Following:
         )
 
     def _streaming(self, name: str, options: Mapping[str, str]) -> StreamingQuery:
-        checkpoint = f"{_CHECKPOINTS}/{self._output.ledger.id}/{quote(name, safe='')}"
+        checkpoint = f"{CHECKPOINTS}/{self._output.ledger.id}/{quote(name, safe='')}"
         self._output.spark.dataSource.register(GroupkeeperSource)
         return (
             self._output.spark.readStream.format("groupkeeper")
@@ -470,33 +322,29 @@ class _Following:
         query = self._queries.get(number)
         return isinstance(query, Polling) and query.silence_s >= _LEAST_PATIENCE_S
 
+    def _is_read(self, number: int) -> bool:
+        return self._is_caught_up(number) and _answer_s(self._queries[number]) < _LEAST_PATIENCE_S
+
     def _append(self, batch: DataFrame | Aside) -> None:
         appended = append(self._output, batch, self.retentions, identities=self._identities)
-        self.run.append(appended.rows)
+        self._run.append(appended.rows)
         with self._counting:
             self.appended += sum(appended.rows.values())
         for table, rows in appended.rows.items():
-            self.run.watch.table(table, rows, is_appended=True)
+            self._run.watch.table(table, rows, is_appended=True)
         if appended.note:
-            self.run.watch.note(appended.note)
+            self._run.watch.note(appended.note)
 
     def _failed(self, number: int, text: str, *, is_away: bool = False, is_told: bool = True) -> None:
         """Try it again after a pause. `is_away`: that it does not answer is all that is known."""
-        pause_s = self._pauses[number]
-        self._retry_at[number] = time.monotonic() + pause_s
-        self._pauses[number] = min(2 * pause_s, _LONGEST_PAUSE_S)
+        self._outages[number].pause(time.monotonic())
         self.failed[self._name(number)] = text
         if is_told:
             self._tell(number, text, is_away=is_away)
 
     def _tell(self, number: int, text: str, *, is_away: bool = False) -> None:
-        """Once in an outage, however that the cluster is away shows."""
-        is_known = is_away and number in self._away
-        if is_away:
-            self._away.add(number)
-        if not is_known and self._logged.get(number) != text:
-            self._logged[number] = text
-            self.run.watch.problem(Problem(self._name(number), f"{text}; trying again"))
+        if self._outages[number].is_news(text, is_away=is_away):
+            self._run.watch.problem(Problem(self._name(number), f"{text}; trying again"))
 
     def _silence(self, number: int) -> str:
         servers = self.options.clusters[number].bootstrap_servers
@@ -516,39 +364,8 @@ def _plan(options: Options, number: int) -> _Answer:
     return _Answer(found._replace(ranges=ranges), {} if error is None else {number: error}, retentions)
 
 
-class _Measured(NamedTuple):
-    found: Plan
-    took_s: float
-
-
-def _measured(options: Options) -> _Measured:
-    began = time.monotonic()
-    found = asyncio.run(plan(options))
-    return _Measured(found, time.monotonic() - began)
-
-
-def _is_away(error: BaseException | None) -> bool:
-    """Whether a cluster could not be reached, or did not answer in time: as it is in an outage, and nothing else."""
-    cause = error.__cause__ if isinstance(error, SourceError) else None
-    if isinstance(cause, BrokersNotFound) and cause.__cause__ is not None:
-        cause = cause.__cause__
-    return isinstance(cause, ConnectionFailed | CallTimedOut | BrokersNotFound)
-
-
 def _answer_s(query: StreamingQuery | Polling) -> float:
     return query.answer_s if isinstance(query, Polling) else 0.0
-
-
-def _impatient(options: Options) -> Options:
-    """For clusters that answered a moment ago: one that no longer does must not keep the others from being shown."""
-    clusters = []
-    for each in options.clusters:
-        clusters.append(each._replace(properties={_PATIENCE: str(_PATIENCE_MS), **each.properties}))
-    return options._replace(clusters=tuple(clusters))
-
-
-def _logs(instants: Instants) -> dict[str, Mapping[TopicPartition, object]]:
-    return {name: each.logs for name, each in instants.items()}
 
 
 def _whole(ranges: Sequence[Range]) -> tuple[Range, ...]:

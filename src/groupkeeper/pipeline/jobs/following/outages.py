@@ -1,0 +1,55 @@
+"""What is said of a cluster that cannot be read, and when it is tried again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, ConnectionFailed
+from groupkeeper.pipeline.errors import SourceError
+
+__all__ = ["Outage", "is_unanswered"]
+
+_FIRST_PAUSE_S = 2.0
+_LONGEST_PAUSE_S = 60.0
+
+
+@dataclass(slots=True)
+class Outage:
+    """Of one cluster, also while there is none. Times are of `time.monotonic`."""
+
+    retry_at: float = 0.0
+    pause_s: float = _FIRST_PAUSE_S
+    told: str | None = None
+    """Why the cluster is not read, as it was told last; None: it is read."""
+    is_away: bool = False
+    """It was told that the cluster does not answer."""
+    ended: str | None = None
+    """Why its read has ended: told where the cluster, when it is asked again, has nothing more to say."""
+
+    def is_news(self, text: str, *, is_away: bool = False) -> bool:
+        """Whether this is to be told: once in an outage, however it shows that the cluster is away."""
+        is_known = is_away and self.is_away
+        self.is_away |= is_away
+        if is_known or self.told == text:
+            return False
+        self.told = text
+        return True
+
+    def pause(self, now: float) -> None:
+        """Try the cluster again, each time later."""
+        self.retry_at = now + self.pause_s
+        self.pause_s = min(2 * self.pause_s, _LONGEST_PAUSE_S)
+
+    def end(self) -> bool:
+        """The cluster is read, and answers. Returns whether anything else had been told."""
+        was_told = self.told is not None
+        self.told, self.is_away, self.pause_s = None, False, _FIRST_PAUSE_S
+        return was_told
+
+
+def is_unanswered(error: BaseException | None) -> bool:
+    """Whether a cluster could not be reached, or did not answer in time: as it is in an outage, and nothing else."""
+    cause = error.__cause__ if isinstance(error, SourceError) else None
+    if isinstance(cause, BrokersNotFound) and cause.__cause__ is not None:
+        cause = cause.__cause__
+    return isinstance(cause, ConnectionFailed | CallTimedOut | BrokersNotFound)
