@@ -35,13 +35,18 @@ from tools.apache_kafka import why_unavailable  # noqa: E402
 BIN = Path(sys.executable).parent
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of Maven, in front of a verdict
 QUICK_SECONDS = 1500
-FULL_TESTS = ["tests/differential", "tests/spark", "--production"]  # with the settings of long runs of Spark
+# The browser and lakes are targets of their own; Spark has the settings of long runs.
+FULL_TESTS = ("tests", "--ignore=tests/lake", "--ignore=tests/browser", "--production")
 # Every old version of Kafka and of its clients, another client's own tests, 100 MB of batches, and an environment for
 # each Python take minutes.
 LONG_TESTS = (
     "tests/conformance/broker/security/test_old_java_clients.py", "tests/conformance/broker/test_franz_go.py",
     "tests/conformance/client/test_old_brokers.py", "tests/conformance/client/test_record_times.py",
     "tests/conformance/package/test_release.py",
+)  # fmt: skip
+QUICK_OWN_TESTS = (
+    "tests/conformance", *(f"--ignore={name}" for name in LONG_TESTS),
+    "-n", "3", "--dist", "loadgroup", "--no-loadscope-reorder",
 )  # fmt: skip
 QUICK_RIG_SECONDS = 720  # it needs 390
 FULL_SECONDS = 3 * 3600
@@ -165,16 +170,15 @@ def stream(
 
 
 def own_tests(run: Run) -> None:
-    """pytest tests/conformance, the part for Java included; in full mode the pipeline's long tests too.
+    """pytest tests/conformance, the part for Java included; in full mode all tests.
 
     What fails runs a second time, as in the kit: real clients have races of their own. Both runs are told.
     """
     if not run.wants("own"):
         return
-    say("own tests: real clients, Apache's tools, kill -9; in full mode differential and Spark (pytest)")
-    command = [sys.executable, "-m", "pytest", "tests/conformance", "-m", "", "-q"]
-    quick = [*(f"--ignore={name}" for name in LONG_TESTS), "-n", "3", "--dist", "loadgroup", "--no-loadscope-reorder"]
-    command += quick if run.is_quick else FULL_TESTS
+    say("own tests: real clients, Apache's tools, kill -9; in full mode all others too (pytest)")
+    command = [sys.executable, "-m", "pytest", "-m", "", "-q"]
+    command += QUICK_OWN_TESTS if run.is_quick else FULL_TESTS
     verdicts = pytest_verdicts(run, command, "own")
     if verdicts is None:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -188,8 +189,6 @@ def test_rows_that_only_the_lake_has_are_rebuilt_from(directory: Directory, monk
     assert directory.there(REWINDS) == directory.here(REWINDS) == rewinds
     directory.spark.sql(f"DROP TABLE {directory.whole(COMMITS)}" if directory.place.format == "iceberg" else "SELECT 1")
     if directory.place.format == "delta":
-        import shutil
-
         shutil.rmtree(directory.root / "delta" / "commits")
     (problem,) = directory.snapshot()
     assert "lacks rows that are nowhere else" in problem
@@ -259,8 +258,9 @@ def test_what_is_not_of_the_directory_is_refused(directory: Directory) -> None:
     other = {"delta": "iceberg", "iceberg": "delta"}[directory.place.format]
     with pytest.raises(SourceError, match=f"followed by {directory.place.format}, not by {other}"):
         directory.snapshot(lake=LakeChoice(Place(other)))
-    for path in (directory.root / "_groupkeeper" / "ledger").iterdir():
-        path.unlink()
+    for path in directory.root.iterdir():
+        if path.name != directory.place.format:
+            shutil.rmtree(path)
     problems = directory.snapshot()  # of the cluster's new rows, and of the tables
     assert problems
     for problem in problems:
