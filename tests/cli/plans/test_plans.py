@@ -16,7 +16,7 @@ from tools.apache_kafka import ApacheKafka
 from groupkeeper.cli.dropin import kafka_consumer_groups
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import ALL, NewTopic, OffsetAndMetadata, TopicPartition
+from groupkeeper.client.admin.types import ALL, NewTopic, OffsetAndMetadata, OffsetSpec, TopicPartition
 from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans import document, recording
 from groupkeeper.operations.plans.applying import apply_plan, wait_until_inactive
@@ -184,6 +184,9 @@ def test_a_plan_for_a_topic_that_changed_is_stale(run: Run, servers: str, journa
             if topic in {one.name for one in await admin.list_topics()}:
                 (await admin.delete_topics([topic])).all()
             (await admin.create_topics([NewTopic(topic, partitions, 1)])).all()
+            ends = {TopicPartition(topic, one): OffsetSpec.latest() for one in range(partitions)}
+            while (await admin.list_offsets(ends)).failed:  # its leaders are not known at once
+                pass
 
     asyncio.run(make(1))
     commit(servers, "billing", {place: 0})

@@ -17,6 +17,8 @@ from tests.spark.jobs.test_snapshot import places
 from tests.spark.kafka.test_source import ask, commit, new_topic, produce
 
 from groupkeeper.cli.main import main
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.governance.quality import check_directory
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -93,6 +95,8 @@ def test_scan_time_writes_the_first_offsets(servers: str, tmp_path: Path) -> Non
     done = run(*words, "--bootstrap-server", f"c={servers}")
     assert done.returncode == 0, done.stderr
     rows = pq.read_table(tmp_path / "scan_time").to_pylist()
+    with pytest.raises(SourceError, match="has no tables"):  # of groups, which could be checked
+        check_directory(str(tmp_path))
     assert {row["partition"]: row["offset"] for row in rows} == {0: 34, 1: 33, 2: 34 - 1}
     missing = run(*words[:2], "no-such-topic", *words[3:], "--bootstrap-server", f"c={servers}")
     assert missing.returncode == 1

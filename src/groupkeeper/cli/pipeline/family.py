@@ -370,8 +370,8 @@ def source_of(options: Namespace) -> dict[str, str]:
     if options.contexts or not clusters:
         clusters += of_contexts(options)
     names = [name or servers for name, servers, _ in clusters]
-    if len(set(names)) < len(names):
-        options.refuse(f"a cluster is named twice: {', '.join(names)}")
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        options.refuse(f"named twice: cluster {', '.join(twice)}")
     found = [
         # The tables are built from committed records: an isolation.level that the file has for consumers is ignored.
         {f"kafka.{key}": value for key, value in properties.items() if key != "isolation.level"}

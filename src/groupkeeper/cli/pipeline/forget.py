@@ -54,6 +54,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> int:
+    from groupkeeper.cli.pipeline.watch import Screen
     from groupkeeper.pipeline.errors import SourceError
 
     if bool(options.groups) == (options.owner is not None):
@@ -67,9 +68,16 @@ def _run(options: Namespace) -> int:
     try:
         module = import_part("governance.forget")
         wanted = module.Wanted(tuple(options.groups), options.owner, tuple(options.owners), options.cluster)
-        found = module.forget(
-            options.tables, wanted, execute=options.execute, purge=options.purge, session=lambda: _session(options)
-        )
+        screen = Screen()
+        with screen.shown():
+            found = module.forget(
+                options.tables,
+                wanted,
+                execute=options.execute,
+                purge=options.purge,
+                session=lambda: _session(options),
+                doing=screen.doing,
+            )
     except SourceError as error:
         return print_report(options, FORGOTTEN, Page(problems=[Problem("REFUSED", str(error))]))
     rows = [

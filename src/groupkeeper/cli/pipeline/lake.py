@@ -106,5 +106,12 @@ def settings_of(options: Namespace) -> dict[str, str]:
         return given
     if options.remote is not None:  # the server has been started with what it needs
         return given
-    found: dict[str, str] = import_part("runtime.lake").lake_settings(wanted, given)
+    from groupkeeper.pipeline.errors import SourceError
+
+    try:
+        found: dict[str, str] = import_part("runtime.lake").lake_settings(wanted, given)
+    except SourceError as error:
+        if getattr(options, "table_format", None) is not None:
+            raise
+        raise SourceError(f"{wanted} tables follow those in {options.tables}: {error}") from None
     return found

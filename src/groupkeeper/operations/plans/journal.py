@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -340,7 +341,8 @@ def default_path() -> Path:
 
 def _offsets_json(pairs: Mapping[TopicPartition, Pair]) -> list[Any]:
     return [
-        [tp.topic, tp.partition, _commit_json(before), _commit_json(after)] for tp, (before, after) in pairs.items()
+        [tp.topic, tp.partition, _commit_json(before), _commit_json(after)]
+        for tp, (before, after) in sorted(pairs.items(), key=itemgetter(0))
     ]
 
 

@@ -72,10 +72,11 @@ Mask = Callable[[pa.RecordBatch], pa.Array]
 def forget(
     directory: str, wanted: Wanted, *, execute: bool = False, purge: bool = False,
     session: Callable[[], AbstractContextManager[SparkSession]] | None = None,
+    doing: Callable[[str], None] = lambda step: None,
 ) -> Forgotten:  # fmt: skip
     """Take out the rows of these groups: all tables of the directory in one step, then those of a lake that follow,
     each by a commit of its format. Without `execute` nothing is changed. `purge`: all earlier versions of the lake's
-    tables are removed, too. `session` starts Spark where a lake follows.
+    tables are removed, too. `session` starts Spark where a lake follows; `doing` is called with what it does then.
 
     Raises SourceError when it cannot be done there, or another run writes to the directory.
     """
@@ -103,14 +104,18 @@ def forget(
                     f"{directory}: tables of a lake follow its own: give a session of Spark, which takes the rows out "
                     "of them"
                 )
+            doing("starting Spark")
             with session() as spark:
                 from groupkeeper.pipeline.governance.lake_rows import LakeRows
 
                 lake = LakeRows(spark, directory, files)
+                doing("looking for the rows")
                 found = _Forgetting(root, files, lake.ledger, wanted, lake).run(execute=execute)
                 if execute:
+                    doing("bringing the lake's tables up to date")
                     lake.update()  # also where a run that was killed has left nothing else to do
                 if execute and purge:
+                    doing("removing earlier versions of the lake's tables")
                     lake.purge()
                 return found._replace(version_hours=lake.version_hours)
     except OSError as error:

@@ -52,6 +52,15 @@ def test_a_cluster_that_is_called_by_its_id_and_one_of_a_context_are_reached_too
     assert ways == {"iIZoc6suTz": Way(("--bootstrap-server", "h:1"), "h:1"), "west": Way(("--context", "west"), "w:1")}
 
 
+def test_a_cluster_that_is_named_twice_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["pipeline", "report", "--tables", "t", "--bootstrap-server", "a=h:1", "--bootstrap-server", "b=h:2"]
+    words += ["--bootstrap-server", "a=h:3"]
+    options = parser(words).parse_args(words)
+    with pytest.raises(SystemExit):
+        source_of(options)
+    assert capsys.readouterr().err.endswith("error: named twice: cluster a\n")
+
+
 def test_asking_clusters_leaves_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:
     """A failure that was never taken is written to standard error with its traceback, once garbage is collected."""
     with BackgroundBroker() as broker:

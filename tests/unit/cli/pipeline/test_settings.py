@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+
 import pytest
 
 from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.main import main
+from groupkeeper.cli.pipeline import lake
 from groupkeeper.cli.pipeline.family import add_spark
+from groupkeeper.pipeline.errors import SourceError
 
 WRONG_USAGE = 2
 COMMANDS = {
@@ -29,6 +33,18 @@ def test_settings_are_taken_as_spark_submit_takes_them() -> None:
         "spark.hadoop.fs.x": "",
     }
     assert parser.parse_args([]).settings == []
+
+
+def test_a_spark_without_the_lake_of_the_directory_is_told_which_tables_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lake, "_known_format", lambda options: "delta")
+    monkeypatch.setattr("groupkeeper.pipeline.runtime.lake._installed", lambda: "4.3.0")
+    options = Namespace(settings=[], remote=None, tables="t", table_format=None)
+    with pytest.raises(SourceError, match=r"^delta tables follow those in t: no package of delta is known for Spark 4"):
+        lake.settings_of(options)
+    with pytest.raises(SourceError, match=r"^no package of delta"):
+        lake.settings_of(Namespace(**{**vars(options), "table_format": "delta"}))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
