@@ -208,7 +208,12 @@ class MemoryShell:
     def begin_share_work(self) -> Work | None:
         """What there is to do of the oldest work; None when it failed before."""
         work = self.share_work[0]
-        self.share_work[0], before = self.coordinator.share_work_due(work)
+
+        def compute() -> Result:
+            self.share_work[0], before = self.coordinator.share_work_due(work)
+            return before
+
+        before = self._compute(compute)
         if self.carry_out(before, work):
             return self.share_work[0]
         del self.share_work[0]

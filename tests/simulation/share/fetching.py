@@ -136,7 +136,7 @@ class Leader:
 
     def _store_ended(self, ended: Transition) -> None:
         """It counts even if it can't be stored, which is tried again later."""
-        if ended.needs_storing:
+        if ended.batches or self.is_owing:
             self.is_owing = True
             with suppress(KafkaError):
                 self._write(ended)

@@ -244,8 +244,11 @@ class World:
             on_answer(response)
 
     def _do_work(self, life: int) -> None:
-        """The share coordinator does what it was asked for first."""
+        """The turn of what was asked for first has come; the share coordinator may let it wait."""
         if life != self.restarts or not self.shell.share_work:
+            return
+        if self._is_working:
+            self.events.at(50, partial(self._do_work, life))
             return
         self.shell.advance_to(self.events.now_ms)
         work = self.shell.begin_share_work()
@@ -253,6 +256,15 @@ class World:
             self.events.note("work cannot begin")
             return
         assert isinstance(work, InitializeShares | DeleteShares)
+        self._is_working = True
+        waits = self.plan.work_waits and self.events.chance(self.plan.work_waits)
+        self.events.at(self.events.random.choice((300, 3_000)) if waits else 0, partial(self._end_work, life, work))
+
+    def _end_work(self, life: int, work: InitializeShares | DeleteShares) -> None:
+        if life != self.restarts:
+            return
+        self._is_working = False
+        self.shell.advance_to(self.events.now_ms)
         errors: dict[SharePartitionKey, KafkaError] = {}
         for key in work.share_partitions():
             place = (key.group_id, (key.topic_id, key.partition))
@@ -307,6 +319,7 @@ class World:
         return self.events.now_ms - self._began_ms <= SESSION_MS + 1
 
     _began_ms = START_MS
+    _is_working = False
 
     def _sit(
         self,
@@ -366,6 +379,7 @@ class World:
         before = [self.described(group_id) for group_id in GROUPS]
         self.restarts += 1
         self._calls.clear()
+        self._is_working = False
         self.shell.load()
         self.share_state.restart()
         self._began_ms = self.events.now_ms

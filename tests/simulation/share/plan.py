@@ -23,6 +23,7 @@ class GroupsPlan:
     restart: float
     topics: float
     tinker: float
+    work_waits: float
 
     @classmethod
     def of_seed(cls, seed: int) -> GroupsPlan:
@@ -42,6 +43,7 @@ class GroupsPlan:
             restart=some((0.0, 0.01, 0.03)),
             topics=some((0.0, 0.02)),
             tinker=some((0.05, 0.3)),
+            work_waits=some((0.0, 0.0, 0.5)),
         )
 
 

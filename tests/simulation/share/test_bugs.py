@@ -15,7 +15,7 @@ from tests.simulation.share.base import Outcome
 
 SEEDS = range(1, 121)
 STEPS = 700
-LONG_SEEDS = range(130, 160)
+LONG_SEEDS = range(360, 400)
 LONG_STEPS = 2_500
 
 

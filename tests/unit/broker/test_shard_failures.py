@@ -21,14 +21,17 @@ from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.shares.leader import LedPartition
 from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC
-from groupkeeper.coordinator.share_partition.acquire import Limits, Span, acquire
-from groupkeeper.coordinator.share_partition.partition import SharePartition, Transition
+from groupkeeper.coordinator.share_partition.acquire import Acquired, Span
+from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
+from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
 from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBatch
 from groupkeeper.coordinator.transactions.transaction import TransactionStatus
 from groupkeeper.protocol.errors import (
     NONE,
     CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
     NotCoordinator,
+    NotLeaderOrFollower,
     UnknownServerError,
 )
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -444,33 +447,133 @@ async def test_locks_of_share_partitions_end_although_their_timer_raised(
     assert len(raised) == 1
 
 
-async def test_the_end_of_locks_is_stored_as_soon_as_it_can_be(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.broker.shares.leader._RETRY_S", 0.01)
-    topic = broker.topics.create("u", 1, {})
-    key, states = SharePartitionKey("g", topic.topic_id, 0), SharePartition(0)
-    owner = broker.share_sessions.partitions
-    led = LedPartition(owner, key, topic.partitions[0], states, 0)
-    written: list[tuple[int, tuple[StateBatch, ...]]] = []
+class Locks:
+    """A share-partition that is led, whose clock is set by hand, and whose writes fail as long as they are to."""
 
-    async def write_state(*_: object, start_offset: int, batches: tuple[StateBatch, ...], **__: object) -> None:
-        written.append((start_offset, batches))
-        if len(written) <= 2:
-            raise NotCoordinator
+    def __init__(self, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("groupkeeper.broker.shares.leader._RETRY_S", 0.01)
+        self.topic = broker.topics.create("u", 1, {})
+        self.key = SharePartitionKey("g", self.topic.topic_id, 0)
+        self.owner = broker.share_sessions.partitions
+        self.now_ms = self.owner.lock_time_ms()
+        self.is_failing = False
+        self.written: list[ShareStateWrite] = []
+        """Also what failed."""
+        monkeypatch.setattr(self.owner, "lock_time_ms", lambda: self.now_ms)
+        write = broker.share_states.write
 
-    monkeypatch.setattr(owner.persister, "write_state", write_state)
-    limits = Limits(
-        max_records=10, is_strict=False, batch_size=10, max_in_flight=10, max_delivery_count=2, deadline_ms=0
-    )
-    acquire(states, "m", [Span(0, 3)], 0, limits)
-    led._ring()
-    await until(lambda: len(written) == 1)
-    acquire(states, "m", [Span(0, 3), Span(4, 4)], 0, limits)
-    states.expire(0, max_delivery_count=2)
-    await until(lambda: len(written) == 3)
-    assert written[0] == (0, (StateBatch(0, 3, 0, 1),))
-    assert written[-1] == (4, (StateBatch(4, 4, 0, 1),))
+        def write_or_fail(key: SharePartitionKey, written: ShareStateWrite) -> None:
+            self.written.append(written)
+            if self.is_failing:
+                raise NotCoordinator
+            write(key, written)
+
+        monkeypatch.setattr(broker.share_states, "write", write_or_fail)
+
+    async def load(self) -> LedPartition:
+        return await self.owner.load("g", self.topic.topic_id, 0)
+
+    def ring(self, led: LedPartition) -> None:
+        """All locks are over."""
+        self.now_ms += 60_000
+        assert led._timer is not None
+        led._timer.cancel()
+        led._ring()
+
+
+@pytest_asyncio.fixture
+async def locks(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Locks:
+    found = Locks(broker, monkeypatch)
+    await broker.share_states.ready(found.key)
+    broker.share_states.initialize(found.key, 1, 0)
+    return found
+
+
+def take(led: LedPartition, *spans: Span, member_id: str = "m") -> list[Acquired]:
+    return led.acquire(member_id, spans, spans[0].first, aborted=[], max_records=100, batch_size=100, is_strict=False)
+
+
+async def test_the_end_of_locks_is_stored_as_soon_as_it_can_be(broker: Broker, locks: Locks) -> None:
+    led = await locks.load()
+    locks.is_failing = True
+    take(led, Span(0, 3))
+    locks.ring(led)
+    await until(lambda: len(locks.written) >= 3)
+    take(led, Span(0, 3), Span(4, 4))
+    locks.ring(led)
+    locks.is_failing = False
+    await until(lambda: not led._is_paying)
+    assert broker.share_states.summary(locks.key).batches == (StateBatch(0, 3, 0, 2), StateBatch(4, 4, 0, 1))
+    count = len(locks.written)
     await asyncio.sleep(0.05)
-    assert len(written) == 3
+    assert len(locks.written) == count
+
+
+async def test_a_leader_of_before_stores_nothing_over_what_the_next_one_stored(broker: Broker, locks: Locks) -> None:
+    led = await locks.load()
+    take(led, Span(0, 4), Span(5, 9))
+    locks.is_failing = True
+    locks.ring(led)
+    await until(lambda: len(locks.written) == 1)
+    locks.is_failing = False
+    locks.owner.drop_group("g")
+    later = await locks.load()
+    take(later, Span(0, 4), Span(5, 9), member_id="n")
+    for first, last in ((0, 4), (5, 7)):
+        await later.acknowledge("n", [Acknowledgement(first, last, [1])])
+    before = broker.share_states.summary(locks.key)
+    await until(lambda: not led._is_paying)
+    assert broker.share_states.summary(locks.key) == before
+    assert before.start_offset == 5
+    assert await locks.load() is later
+    with pytest.raises(NotLeaderOrFollower):
+        await led.acknowledge("m", [Acknowledgement(8, 9, [1])])
+
+
+async def test_what_waits_for_the_share_coordinator_is_stored_with_the_start_offset_of_then(
+    broker: Broker, locks: Locks
+) -> None:
+    led = await locks.load()
+    take(led, Span(0, 4), Span(5, 9))
+    (shard,) = broker.share_states.shards
+    shard.is_loading = True
+    shard.loaded.clear()
+    waiting = asyncio.create_task(led.acknowledge("m", [Acknowledgement(7, 9, [1])]))
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    shard.is_loading = False
+    shard.loaded.set()  # others come first, in the same turn of the loop
+    for first, last in ((0, 4), (5, 6)):
+        await led.acknowledge("m", [Acknowledgement(first, last, [1])])
+    await waiting
+    assert [one.start_offset for one in locks.written] == [0, 5, 7]
+
+
+async def test_a_lock_that_is_back_after_a_failed_acknowledgement_ends(locks: Locks) -> None:
+    led = await locks.load()
+    take(led, Span(0, 4))
+    locks.now_ms += 20_000
+    take(led, Span(5, 9))
+    gate = asyncio.Event()
+    store = locks.owner.persister._states.ready
+
+    async def wait(key: SharePartitionKey) -> None:
+        await gate.wait()
+        await store(key)
+
+    locks.owner.persister._states.ready = wait  # type: ignore[method-assign]
+    locks.is_failing = True
+    acknowledging = asyncio.create_task(led.acknowledge("m", [Acknowledgement(0, 9, [1])]))
+    await asyncio.sleep(0)
+    locks.now_ms += 11_000  # the first lock is over, all is waiting to be stored
+    assert led._timer is not None
+    led._timer.cancel()
+    led._ring()
+    assert led._timer is None
+    gate.set()
+    with pytest.raises(CoordinatorNotAvailable):
+        await acknowledging
+    assert led._timer is not None
 
 
 class Failing(SharePartition):

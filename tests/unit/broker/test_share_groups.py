@@ -17,8 +17,10 @@ from groupkeeper.broker.meters import GroupMeters
 from groupkeeper.broker.shares.persister import SharePersister
 from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC, coordinator_key
 from groupkeeper.broker.shares.state_shard import ShareStateShard
+from groupkeeper.coordinator.kernel.result import Work
 from groupkeeper.coordinator.share.group import ShareGroup
-from groupkeeper.coordinator.share_state.coordinator import ShareStateSettings
+from groupkeeper.coordinator.share.work import ShareErrors
+from groupkeeper.coordinator.share_state.coordinator import ShareStateSettings, ShareStateWrite
 from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBatch
 from groupkeeper.protocol.errors import FencedStateEpoch, NonEmptyGroup, NotCoordinator
 from groupkeeper.protocol.messages import (
@@ -41,6 +43,7 @@ from groupkeeper.protocol.messages.share_group_describe_request import ShareGrou
 from groupkeeper.protocol.messages.share_group_describe_response import ShareGroupDescribeResponse
 from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+from groupkeeper.protocol.primitives import Message
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 PROPERTIES: Mapping[str, str | int] = {
@@ -158,16 +161,8 @@ async def test_a_restart_loses_nothing(tmp_path: Path) -> None:  # GS-10, GS-14,
         persister = SharePersister(broker.share_states)
         state = await persister.read_state("g", topic.topic_id, 0, 4)
         done = (StateBatch(0, 4, 2, 1),)
-        await persister.write_state(
-            "g",
-            topic.topic_id,
-            0,
-            state_epoch=state.state_epoch,
-            leader_epoch=4,
-            start_offset=0,
-            delivery_complete_count=5,
-            batches=done,
-        )
+        written = ShareStateWrite(state.state_epoch, 4, 0, 5, done)
+        await persister.write_state("g", topic.topic_id, 0, lambda: written)
     async with new_broker(tmp_path) as broker:
         peer = Peer(broker)
         assert share_group(peer).members == before.members
@@ -186,30 +181,14 @@ async def test_lag(peer: Peer) -> None:  # GS-15, GS-16
     assert await describe(peer) == {("t", 0): (4, 6, 0)}
     persister = SharePersister(peer.broker.share_states)
     state = await persister.read_state("g", topic.topic_id, 0, 1)
-    await persister.write_state(
-        "g",
-        topic.topic_id,
-        0,
-        state_epoch=state.state_epoch,
-        leader_epoch=1,
-        start_offset=5,
-        delivery_complete_count=2,
-        batches=(StateBatch(6, 7, 2, 1),),
-    )
+    written = ShareStateWrite(state.state_epoch, 1, 5, 2, (StateBatch(6, 7, 2, 1),))
+    await persister.write_state("g", topic.topic_id, 0, lambda: written)
     named = await describe(peer, {"t": [0, 1, 9], "nope": [3]})
     assert named == {("nope", 3): (-1, -1, 0), ("t", 0): (5, 3, 0), ("t", 1): (-1, -1, 0), ("t", 9): (-1, -1, 0)}
     assert await describe(peer, {}) == {}
+    written = ShareStateWrite(state.state_epoch - 1, 1, 6, 0, ())
     with pytest.raises(FencedStateEpoch):
-        await persister.write_state(
-            "g",
-            topic.topic_id,
-            0,
-            state_epoch=state.state_epoch - 1,
-            leader_epoch=1,
-            start_offset=6,
-            delivery_complete_count=0,
-            batches=(),
-        )
+        await persister.write_state("g", topic.topic_id, 0, lambda: written)
 
 
 async def test_the_life_of_a_group(peer: Peer) -> None:  # E2E-08
@@ -307,7 +286,7 @@ async def test_unloading_answers_who_waits(peer: Peer) -> None:  # GP-05
     assert (await asked).error_code == NotCoordinator.code
 
 
-async def test_nothing_is_deleted_of_a_group_that_members_joined_before(peer: Peer) -> None:
+async def test_what_members_may_be_assigned_by_now_is_not_deleted(peer: Peer) -> None:
     assert (await alter(peer, {0: 1})).error_code == 0
     for shard in peer.broker.share_states.shards:
         shard.is_loading = True
@@ -324,10 +303,67 @@ async def test_nothing_is_deleted_of_a_group_that_members_joined_before(peer: Pe
         shard.is_loading = False
         shard.loaded.set()
     altered, offsets_deleted = await asyncio.gather(*asked)
-    assert (altered.error_code, offsets_deleted.error_code) == (0, NonEmptyGroup.code)
+    assert (altered.error_code, offsets_deleted.error_code) == (0, 0)
+    assert [one.error_code for one in offsets_deleted.responses] == [NonEmptyGroup.code]
     assert [one.error_code for one in (await deletion).results] == [NonEmptyGroup.code]
     await until_initialized(peer)
     assert (await describe(peer))["t", 0][0] == 2
+
+
+async def test_offsets_are_deleted_although_a_member_joins_meanwhile(peer: Peer) -> None:
+    """It cannot have been assigned them: they begin anew for it."""
+    peer.broker.topics.create("u", 1, {})
+    assert (await alter(peer, {0: 5, 1: 6})).error_code == 0
+    gates = held_work(peer)
+    shard = peer.broker.groups.shard_of("g")
+    altered = asyncio.create_task(alter(peer, {0: 1}, "u"))
+    await until(lambda: shard.parked_count == 1)
+    deleted = asyncio.create_task(delete_offsets(peer, "t"))
+    await until(lambda: shard.parked_count == 2)
+    await beat(peer, 0, ["t"])
+    for gate in gates:
+        gate.set()
+    assert (await altered).error_code == 0
+    assert [(one.topic_name, one.error_code) for one in (await deleted).responses] == [("t", 0)]
+    await until_initialized(peer)
+    assert await describe(peer) == {("t", 0): (-1, -1, 0), ("t", 1): (-1, -1, 0), ("u", 0): (1, -1, 0)}
+
+
+async def test_the_log_says_before_a_deletion_that_nothing_is_initialized(peer: Peer) -> None:
+    """Of two alterations around it the first one ends once the second one has taken its topic out of deletion."""
+    assert (await alter(peer, {0: 5, 1: 6})).error_code == 0
+    gates = held_work(peer)
+    shard = peer.broker.groups.shard_of("g")
+    asked: list[asyncio.Task[Message]] = []
+    for call in (alter(peer, {0: 1, 1: 1}), delete_offsets(peer, "t"), alter(peer, {0: 2, 1: 2})):
+        asked.append(asyncio.create_task(call))
+        await until(lambda: shard.parked_count == len(asked))
+    gates[0].set()
+    await asked[0]
+    await until(lambda: not share_group(peer).has.initialized)  # and the deletion has not begun yet
+    gates[1].set()
+    await asked[1]
+    joined = await beat(peer, 0, ["t"])
+    assert joined.assignment is not None
+    assert joined.assignment.topic_partitions == []
+    gates[2].set()
+    await asked[2]
+    assert (await describe(peer))["t", 0][0] == 2
+
+
+def held_work(peer: Peer) -> list[asyncio.Event]:
+    """Lets each work for the share coordinator wait for a gate of its own, in their order."""
+    shard = peer.broker.groups.shard_of("g")
+    do, gates = shard._do_share_work, [asyncio.Event() for _ in range(10)]
+    assert do is not None
+    left = iter(gates)
+
+    async def wait_and_do(work: Work) -> ShareErrors:
+        await next(left).wait()
+        return await do(work)
+
+    shard._do_share_work = wait_and_do
+    return gates
 
 
 # --- who finds and may what

@@ -188,7 +188,7 @@ def test_what_is_at_rest() -> None:
     take(partition, Span(0, 1), Span(2, 3), Span(4, 5), deadline_ms=1000)
     acknowledge(partition, 2, 3, RELEASE)
     partition.acknowledge("m", [Acknowledgement(4, 5, [ACCEPT])], max_delivery_count=5)
-    assert partition.at_rest() == ((), (StateBatch(2, 3, 0, 1),), True)
+    assert partition.at_rest() == ((), (StateBatch(2, 3, 0, 1),), False)
 
 
 def test_an_acknowledgement_behind_a_start_offset_that_is_not_stored_waits_for_it() -> None:

@@ -186,7 +186,7 @@ class Shard(HostedShard["Record"]):
                 return
             work, before = self.coordinator.share_work_due(work)
             if self._settle(before, work, self._now_ms()) is not before:
-                return
+                return  # it could not be written, and who waits has been answered
             errors = await self._do_share_work(work)
         if self.failure is None:
             self._settle(self.coordinator.share_work_done(work, errors), work, self._now_ms())

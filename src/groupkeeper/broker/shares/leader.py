@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 from logging import getLogger
 
+from groupkeeper.broker.coordination.shard_host import pause_s
 from groupkeeper.broker.log.partition_log import LEADER_EPOCH
 from groupkeeper.broker.shares.persister import SharePersister
 from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
+from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
 from groupkeeper.coordinator.share_state.state import UNKNOWN_OFFSET, SharePartitionKey
 from groupkeeper.protocol.errors import (
     CoordinatorLoadInProgress,
@@ -42,6 +44,7 @@ _log = getLogger("groupkeeper.broker")
 _PATIENCE_AT_END_S = 1.0
 _RETRY_S = 0.5
 """As the coordinator's timers (`TimerTable`)."""
+_LONGEST_RETRY_S = 10.0
 
 
 class LedPartition:
@@ -50,8 +53,8 @@ class LedPartition:
     Attributes:
         log: the partition that is read.
         states: the records' states.
-        is_fenced: whether it is led no more; every call raises `NotLeaderOrFollower` then.
-        is_void: whether the state was reset meanwhile: nothing that is known here may be stored any more.
+        is_fenced: whether it is led no more; every call raises `NotLeaderOrFollower` then, and nothing that is known
+            here is stored any more.
         waiters: fetches that wait for records to be given back.
     """
 
@@ -61,12 +64,13 @@ class LedPartition:
         self.log = log
         self.states = states
         self.is_fenced = False
-        self.is_void = False
         self.waiters: set[Waiter] = set()
         self._owner = owner
         self._key = key
         self._state_epoch = epoch
         self._timer: asyncio.TimerHandle | None = None
+        self._owes = self._is_paying = False
+        """Whether locks ended and that is not stored, and whether a task is at it."""
 
     @property
     def config(self) -> GroupConfig:
@@ -133,31 +137,27 @@ class LedPartition:
             else:
                 max_delivery_count = self.config.effective.group_share_delivery_count_limit
                 now_ms = self._owner.lock_time_ms()
-                self._take_ended(self.states.roll_back(transition, now_ms, max_delivery_count=max_delivery_count))
+                self._locks_ended(self.states.roll_back(transition, now_ms, max_delivery_count=max_delivery_count))
+                self._arm()  # no timer was needed for what waited to be stored
             self.wake()
 
     async def _write(self, transition: Transition) -> None:
-        if self.is_void:  # its epoch may still be right: offsets can be altered twice without a member between
-            raise NotLeaderOrFollower
-        group_id, topic_id, index = self._key
-        start_offset = self.states.start_offset
         try:
-            await self._owner.persister.write_state(
-                group_id,
-                topic_id,
-                index,
-                state_epoch=self._state_epoch,
-                leader_epoch=LEADER_EPOCH,
-                start_offset=start_offset,
-                delivery_complete_count=self.states.delivery_complete_count,
-                batches=transition.batches,
-            )
+            stored = await self._owner.persister.write_state(*self._key, lambda: self._written(transition))
         except KafkaError as error:
+            if self.is_fenced:
+                raise NotLeaderOrFollower from error
             replied = _as_replied(error)
             if not isinstance(replied, CoordinatorNotAvailable):  # another leader's state counts, or none any more
                 self._owner.drop(self._key)
             raise replied from error
-        self.states.stored(start_offset)
+        self.states.stored(stored.start_offset)
+
+    def _written(self, transition: Transition) -> ShareStateWrite:
+        """A change as it is stored, with the start offset as it is at this moment."""
+        self._require_leadership()  # not seen by epochs: the next leader has the same, and altered offsets may have
+        complete = self.states.delivery_complete_count
+        return ShareStateWrite(self._state_epoch, LEADER_EPOCH, self.states.start_offset, complete, transition.batches)
 
     # ------------------------------------------------------------------ locks
 
@@ -176,31 +176,40 @@ class LedPartition:
         except Exception:
             self._timer = asyncio.get_running_loop().call_later(_RETRY_S, self._ring)
             raise
-        self._take_ended(expired)
+        self._locks_ended(expired)
         self._arm()
 
-    def _take_ended(self, ended: Transition) -> None:
-        if ended.batches and not self._owner.is_stopped:
+    def _locks_ended(self, ended: Transition) -> None:
+        """Records were given back because their time was over: that is stored as soon as it can be."""
+        if not ended.batches or self._owner.is_stopped:
+            return
+        self.wake()
+        self._owes = True
+        if not self._is_paying:
+            self._is_paying = True
             self._owner.spawn(self._store_ended(ended))
-            self.wake()
 
     async def _store_ended(self, ended: Transition) -> None:
-        """Stores that locks ended, retrying until it is done: what was delivered to the limit would be delivered once
-        more by the next leader, also after a late acknowledgement of it.
+        """Stores that locks ended, and what else has ended meanwhile. Retries while this is the leader: the next one
+        would deliver what was delivered to the limit once more.
         """
-        is_told = False
-        while not self.is_void:
-            try:
-                await self._write(ended)
-                return
-            except KafkaError as error:
-                if not is_told:
-                    _log.warning("locks of %s ended, but that could not be stored: %s", self._key, error.message)
-                is_told = True
-            if self.is_fenced:
-                return
-            await asyncio.sleep(_RETRY_S)
-            ended = self.states.at_rest()  # more may have changed by now
+        failures = 0
+        try:
+            while self._owes and not self.is_fenced:
+                self._owes = False
+                try:
+                    await self._write(ended)
+                except KafkaError as error:
+                    self._owes = True
+                    if self.is_fenced:
+                        return
+                    if not failures:
+                        _log.warning("locks of %s ended, but that cannot be stored yet: %s", self._key, error.message)
+                    await asyncio.sleep(pause_s(_RETRY_S, failures, _LONGEST_RETRY_S))
+                    failures += 1
+                ended = self.states.at_rest()
+        finally:
+            self._is_paying = False
 
     # ------------------------------------------------------------------ life
 
@@ -243,7 +252,7 @@ class SharePartitions:
         self._tasks: set[asyncio.Task[None]] = set()
         broker.topics.on_deleted(self._topic_deleted)
         broker.group_configs.on_changed(self._group_changed)
-        states.on_begun_anew(self._begun_anew)
+        states.on_begun_anew(self.drop)
 
     @staticmethod
     def lock_time_ms() -> int:
@@ -293,12 +302,6 @@ class SharePartitions:
         led = self._led.pop(key, None)
         if led is not None:
             led.fence()
-
-    def _begun_anew(self, key: SharePartitionKey) -> None:
-        led = self._led.get(key)
-        if led is not None:
-            led.is_void = True
-            self.drop(key)
 
     def drop_group(self, group_id: str) -> None:
         """Unloads a group's share-partitions."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from groupkeeper.broker.shares.state import ShareStateRuntime
-    from groupkeeper.coordinator.share_state.state import ShareState, StateBatch
+    from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
+    from groupkeeper.coordinator.share_state.state import ShareState
 
 
 class SharePersister:
@@ -37,30 +38,22 @@ class SharePersister:
         return self._states.read(key, leader_epoch)
 
     async def write_state(
-        self,
-        group_id: str,
-        topic_id: bytes,
-        partition: int,
-        *,
-        state_epoch: int,
-        leader_epoch: int,
-        start_offset: int,
-        delivery_complete_count: int,
-        batches: Sequence[StateBatch],
-    ) -> None:
-        """Stores what changed; it is in the log when this returns.
+        self, group_id: str, topic_id: bytes, partition: int, written: Callable[[], ShareStateWrite]
+    ) -> ShareStateWrite:
+        """Stores what changed, and returns it; it is in the log then.
 
         Args:
-            state_epoch: as read. `FencedStateEpoch` is raised when the share-partition was reset since: its
-                offset was altered, or the group deleted and made again. The leader's state is then invalid.
-                start_offset: −1 keeps the one that is stored. delivery_complete_count: records from the start offset on
-                that are acknowledged or archived. batches: the changed batches; they are merged with the stored ones:
-                the higher delivery count wins, then the higher state. Offsets below the start offset are dropped.
+            written: gives it once the share coordinator is there, as changes may overtake each other meanwhile; what
+                it raises passes. Its batches are merged with the stored ones: the higher delivery count wins, then the
+                higher state. Offsets below its start offset are dropped.
+
+        `FencedStateEpoch` is raised when the share-partition was reset since its state epoch was read: its offset was
+        altered, or the group deleted and made again. The leader's state is then invalid.
         """
-        from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
         from groupkeeper.coordinator.share_state.state import SharePartitionKey
 
         key = SharePartitionKey(group_id, topic_id, partition)
         await self._states.ready(key)
-        written = ShareStateWrite(state_epoch, leader_epoch, start_offset, delivery_complete_count, tuple(batches))
-        self._states.write(key, written)
+        change = written()
+        self._states.write(key, change)
+        return change

@@ -118,19 +118,20 @@ def _empty_group(state: StateView, group_id: str, *, is_created: bool) -> ShareG
 
 
 def due(state: StateView, work: ShareWork) -> tuple[ShareWork, Result]:
-    """What is left to do of work that has waited for its turn, and what is to be in the log before it is done. Of a
-    group that has members by now, nothing is deleted.
+    """What is left to do of work that has waited for its turn, and what is to be in the log before it is done. What
+    members may be assigned by now is not deleted.
     """
     if isinstance(work, DeleteShares):
-        left = {one: own for one, own in work.partitions.items() if not _has_members(state, one)}
-        work = replace(work, partitions=left)
-        return work, Result(records=_forgotten(state, work))
+        in_use = {one: topics for one, own in work.partitions.items() if (topics := _in_use(state, one, own))}
+        work = replace(work, in_use=in_use)
+        return work, Result(records=_records_before_deletion(state, work))
     return work if work.call is not None else _still_missing(state, work), Result()
 
 
-def _has_members(state: StateView, group_id: str) -> bool:
+def _in_use(state: StateView, group_id: str, topic_ids: Collection[bytes]) -> frozenset[bytes]:
+    """Those of the topics that were initialized again since their deletion was asked for, if the group has members."""
     group = state.find(group_id, ShareGroup)
-    return group is not None and bool(group.members)
+    return frozenset(topic_ids).intersection(() if group is None or not group.members else group.has.initialized)
 
 
 def _still_missing(state: StateView, work: InitializeShares) -> InitializeShares:
@@ -284,7 +285,8 @@ def offsets_deleted(
 ) -> Result:
     """The state of share-partitions was deleted; topics with an error stay marked as deleting."""
     partitions = work.partitions[request.group_id]
-    failed = {key.topic_id: error for key, error in errors.items()}
+    failed: dict[bytes, KafkaError] = {key.topic_id: error for key, error in errors.items()}
+    failed |= dict.fromkeys(work.in_use.get(request.group_id, ()), NonEmptyGroup())
     group = state.find(request.group_id, ShareGroup)
     written: tuple[Record, ...] = ()
     if group is not None and group.partitions is not None:
@@ -297,15 +299,15 @@ def offsets_deleted(
     return Result(records=written, released=(Released(call.call_id, answer),))
 
 
-def _forgotten(state: StateView, work: DeleteShares) -> tuple[Record, ...]:
+def _records_before_deletion(state: StateView, work: DeleteShares) -> tuple[Record, ...]:
     """What says that share-partitions are not initialized any more, for the log before their state is deleted: members
-    would be given share-partitions without state if the coordinator ended, or could not write, after it.
+    would be assigned share-partitions without state if the coordinator ended, or could not write, after it.
 
-    Usually the request has written so. Of two alterations before it the second one can take its topic out of deletion,
-    though, and then the first one ends; the second one is still under way, and initializes them once more.
+    Mostly the request has written so. But an alteration that was asked for before can end after a later one has taken
+    the topic out of deletion. Its share-partitions are initialized then; the later alteration initializes them again.
     """
     written = []
-    for group_id, by_topic in work.partitions.items():
+    for group_id, own in work.to_delete():
         group = state.find(group_id, ShareGroup)
         if group is None:
             continue
@@ -313,7 +315,7 @@ def _forgotten(state: StateView, work: DeleteShares) -> tuple[Record, ...]:
         gone = {
             topic_id: TopicPartitions(name, some)
             for topic_id, (name, partitions) in has.initialized.items()
-            if (some := partitions & by_topic.get(topic_id, frozenset()))
+            if (some := partitions & own.get(topic_id, frozenset()))
         }
         if gone:
             changed = replace(

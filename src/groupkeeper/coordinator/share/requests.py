@@ -54,9 +54,7 @@ def work_done(state: StateView, work: Work, errors: ShareErrors) -> Result:
     assert isinstance(work, DeleteShares)
     request = work.call.request
     if isinstance(request, DeleteShareGroupOffsetsRequest):
-        if request.group_id in work.partitions:
-            return share_group_offsets.offsets_deleted(state, work.call, request, work, errors)
-        return Result(released=(Released(work.call.call_id, refuse(request, NonEmptyGroup())),))
+        return share_group_offsets.offsets_deleted(state, work.call, request, work, errors)
     assert isinstance(request, DeleteGroupsRequest)
     return _groups_cleared(state, work, request, errors)
 
@@ -69,7 +67,7 @@ def _groups_cleared(state: StateView, work: DeleteShares, request: DeleteGroupsR
     codes = {key.group_id: error.code for key, error in errors.items()}
     for group_id, changes in work.changes.items():
         group = state.find(group_id, ShareGroup)
-        if group is not None and group_id not in work.partitions:
+        if group is not None and work.in_use.get(group_id):
             codes[group_id] = NonEmptyGroup.code
         elif group is not None and not group.members and group.partition_changes != changes:
             codes.setdefault(group_id, CoordinatorLoadInProgress.code)

@@ -1,7 +1,8 @@
 """Work that the coordinator of a share group gives to the share coordinator, as values.
 
-The coordinator's driver does it afterwards, in its own time but in that order, and hands the share-partitions
-that failed to `Coordinator.share_work_done`, which is another operation.
+The coordinator's driver does it afterwards, in its own time but in that order. When its turn comes the driver asks
+`Coordinator.share_work_due` what is left of it, and makes that result happen first. It hands the share-partitions that
+failed to `Coordinator.share_work_done`, which is another operation.
 """
 
 from __future__ import annotations
@@ -44,10 +45,18 @@ class DeleteShares(Work):
     call: Call
     changes: Mapping[str, int] = field(default_factory=dict)
     """By id of a group to delete: ShareGroup.partition_changes with that of the request itself."""
+    in_use: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
+    """Topic ids by group id: these stay, as members may be assigned them by now."""
+
+    def to_delete(self) -> Iterator[tuple[str, Mapping[bytes, frozenset[int]]]]:
+        """Group ids, with the partitions to delete by topic id."""
+        for group_id, topics in self.partitions.items():
+            kept = self.in_use.get(group_id, frozenset())
+            yield group_id, {topic_id: some for topic_id, some in topics.items() if topic_id not in kept}
 
     def share_partitions(self) -> Iterator[SharePartitionKey]:
         """The share-partitions."""
-        for group_id, topics in self.partitions.items():
+        for group_id, topics in self.to_delete():
             for topic_id, partitions in topics.items():
                 for partition in sorted(partitions):
                     yield SharePartitionKey(group_id, topic_id, partition)

@@ -221,8 +221,8 @@ class SharePartition:
         return self._transition(owned)
 
     def expire(self, now_ms: int, *, max_delivery_count: int) -> Transition:
-        """Releases expired acquisition locks. The release holds even when it cannot be stored: the next leader makes it
-        too. The caller stores `at_rest` later, then.
+        """Ends the acquisition locks whose time is over. It counts at once. The caller stores what is returned, and
+        `at_rest` later if that fails.
         """
         expired = [
             run
@@ -232,6 +232,7 @@ class SharePartition:
         return self._end_locks(expired, max_delivery_count)
 
     def _end_locks(self, expired: Sequence[Run], max_delivery_count: int) -> Transition:
+        """Releases these, and returns it as a change that nothing waits for."""
         for run in expired:
             run.release(max_delivery_count)
             self.may_have_available |= run.state is RecordState.AVAILABLE
@@ -244,7 +245,7 @@ class SharePartition:
     def at_rest(self) -> Transition:
         """All in flight that is neither acquired nor about to be stored, to be stored once more."""
         resting = (run for run in self.runs() if run.state is not RecordState.ACQUIRED and run.before is None)
-        return Transition((), merged(resting), is_owed=True)
+        return Transition((), merged(resting))
 
     def _begin(self, run: Run, state: RecordState | None, max_delivery_count: int) -> None:
         """Gives a run its new state, the one after a release if None, until that is stored or fails."""
