@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tools.conformance import FULL_TESTS
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTOCOL = "src/groupkeeper/protocol/"
@@ -101,6 +102,13 @@ def test_tests_import_what_is_there() -> None:
             wanted = [f"{module}.{one.name}" for one in node.names] if f"{module}.__init__" in names else [module]
             lost += [f"{name}:{node.lineno} {one}" for one in wanted if one not in names]
     assert lost == []
+
+
+def test_what_make_test_leaves_out_is_run_by_another_target() -> None:
+    folders = tuple(f"{one}/" for one in (*FULL_TESTS, "tests/browser"))
+    marked = [name for name, text in own_modules() if name.startswith("tests/") and "mark.conformance" in text]
+    assert len(marked) > 20
+    assert [name for name in marked if not name.startswith(folders) and name != "tests/test_tidy.py"] == []
 
 
 def test_parts_of_the_pipeline_that_commands_load_are_there() -> None:

@@ -35,8 +35,11 @@ from tools.apache_kafka import why_unavailable  # noqa: E402
 BIN = Path(sys.executable).parent
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of Maven, in front of a verdict
 QUICK_SECONDS = 1500
-# The browser and lakes are targets of their own; Spark has the settings of long runs.
-FULL_TESTS = ("tests", "--ignore=tests/lake", "--ignore=tests/browser", "--production")
+# All folders with tests that `make test` leaves out, but for the browser and lakes, which have targets of their own.
+FULL_TESTS = (
+    "tests/conformance", "tests/differential", "tests/spark", "tests/cli", "tests/docs",
+    "--production",  # with the settings of long runs of Spark
+)  # fmt: skip
 # Every old version of Kafka and of its clients, another client's own tests, 100 MB of batches, and an environment for
 # each Python take minutes.
 LONG_TESTS = (
@@ -170,13 +173,13 @@ def stream(
 
 
 def own_tests(run: Run) -> None:
-    """pytest tests/conformance, the part for Java included; in full mode all tests.
+    """pytest tests/conformance, the part for Java included; in full mode all that needs Java or time.
 
     What fails runs a second time, as in the kit: real clients have races of their own. Both runs are told.
     """
     if not run.wants("own"):
         return
-    say("own tests: real clients, Apache's tools, kill -9; in full mode all others too (pytest)")
+    say("own tests: real clients, Apache's tools, kill -9; in full mode differential, commands and Spark, too (pytest)")
     command = [sys.executable, "-m", "pytest", "-m", "", "-q"]
     command += QUICK_OWN_TESTS if run.is_quick else FULL_TESTS
     verdicts = pytest_verdicts(run, command, "own")
@@ -214,7 +217,7 @@ def pytest_verdicts(run: Run, command: Sequence[str], label: str) -> dict[tuple[
             verdict = {"failure": "failed", "error": "failed", "skipped": "skipped"}.get(child.tag, verdict)
         kind = folder.split(".")[1]  # of tests.conformance.broker
         title = f"{'own' if kind == 'conformance' else kind}: {module.partition('.')[0].replace('_', ' ')}"
-        verdicts[title, f"{module}::{case.get('name')}"] = verdict
+        verdicts[title, f"{case.get('classname')}::{case.get('name')}"] = verdict
     return verdicts
 
 

@@ -185,7 +185,7 @@ def test_a_plan_for_a_topic_that_changed_is_stale(run: Run, servers: str, journa
                 (await admin.delete_topics([topic])).all()
             (await admin.create_topics([NewTopic(topic, partitions, 1)])).all()
             ends = {TopicPartition(topic, one): OffsetSpec.latest() for one in range(partitions)}
-            while (await admin.list_offsets(ends)).failed:  # its leaders are not known at once
+            while (await admin.list_offsets(ends)).failed:  # it retries for a second; leaders are not known at once
                 pass
 
     asyncio.run(make(1))

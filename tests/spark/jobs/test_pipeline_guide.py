@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.spark.kafka.test_source import commit, new_topic, produce
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 GUIDE = (Path(__file__).resolve().parents[3] / "docs/pipeline.md").read_text()
 ADDRESS = "localhost:9092"

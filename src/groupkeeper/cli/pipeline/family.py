@@ -371,7 +371,7 @@ def source_of(options: Namespace) -> dict[str, str]:
         clusters += of_contexts(options)
     names = [name or servers for name, servers, _ in clusters]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        options.refuse(f"named twice: cluster {', '.join(twice)}")
+        options.refuse(f"cluster names must differ: {', '.join(twice)} is given twice")
     found = [
         # The tables are built from committed records: an isolation.level that the file has for consumers is ignored.
         {f"kafka.{key}": value for key, value in properties.items() if key != "isolation.level"}

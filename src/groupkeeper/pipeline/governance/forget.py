@@ -109,7 +109,7 @@ def forget(
                 from groupkeeper.pipeline.governance.lake_rows import LakeRows
 
                 lake = LakeRows(spark, directory, files)
-                doing("looking for the rows")
+                doing("taking the rows out" if execute else "counting the rows")
                 found = _Forgetting(root, files, lake.ledger, wanted, lake).run(execute=execute)
                 if execute:
                     doing("bringing the lake's tables up to date")

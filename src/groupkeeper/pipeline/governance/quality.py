@@ -124,7 +124,7 @@ def check_directory(
 
 def _checked(directory: str, options: Options | None, max_age_ms: int | None) -> tuple[list[Check], list[str]]:
     stored = Stored(directory)
-    if not stored.entry or not any(map(stored.has, _HISTORY)):
+    if not stored.entry or not any(stored.has(table) for table in TABLES if table not in _BY_DESIGN):
         raise SourceError(f"{directory} has no tables: make them with 'groupkeeper pipeline snapshot'")
     checks = [_schema(stored)]
     if missing := stored.missing_files():

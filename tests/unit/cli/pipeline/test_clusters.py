@@ -58,7 +58,7 @@ def test_a_cluster_that_is_named_twice_is_refused(capsys: pytest.CaptureFixture[
     options = parser(words).parse_args(words)
     with pytest.raises(SystemExit):
         source_of(options)
-    assert capsys.readouterr().err.endswith("error: named twice: cluster a\n")
+    assert capsys.readouterr().err.endswith("error: cluster names must differ: a is given twice\n")
 
 
 def test_asking_clusters_leaves_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,1 +1,4 @@
-"""Which records a run of `follow` takes. Its runs are under `spark/jobs`."""
+"""What runs do with topics that were created again, and with clusters that were not measured.
+
+Whole runs are under `spark/jobs`.
+"""

@@ -15,7 +15,9 @@ _LONGEST_PAUSE_S = 60.0
 
 @dataclass(slots=True)
 class Outage:
-    """Of one cluster, also while there is none. Times are of `time.monotonic`."""
+    """The state of one cluster's outage; the defaults are that of a cluster without one. Times are of
+    `time.monotonic`.
+    """
 
     retry_at: float = 0.0
     pause_s: float = _FIRST_PAUSE_S
@@ -27,7 +29,7 @@ class Outage:
     """Why its read has ended: told where the cluster, when it is asked again, has nothing more to say."""
 
     def is_news(self, text: str, *, is_away: bool = False) -> bool:
-        """Whether this is to be told: once in an outage, however it shows that the cluster is away."""
+        """Whether this is to be reported: once in an outage, however often requests fail because of it."""
         is_known = is_away and self.is_away
         self.is_away |= is_away
         if is_known or self.told == text:
@@ -41,7 +43,7 @@ class Outage:
         self.pause_s = min(2 * self.pause_s, _LONGEST_PAUSE_S)
 
     def end(self) -> bool:
-        """The cluster is read, and answers. Returns whether anything else had been told."""
+        """The cluster is read, and answers. Returns whether an outage had been reported."""
         was_told = self.told is not None
         self.told, self.is_away, self.pause_s = None, False, _FIRST_PAUSE_S
         return was_told
