@@ -128,18 +128,14 @@ class Leader:
         self._store_soon(transition, None, [(offset, RELEASE) for offset in held])
 
     def expire(self) -> None:
-        if self.is_owing:
-            self._store_ended(self.states.at_rest())
-        self._store_ended(
-            self.states.expire(self.world.events.now_ms, max_delivery_count=self.world.plan.max_deliveries)
-        )
+        self._ended(self.states.expire(self.world.events.now_ms, max_delivery_count=self.world.plan.max_deliveries))
 
-    def _store_ended(self, ended: Transition) -> None:
+    def _ended(self, ended: Transition) -> None:
         """It counts even if it can't be stored, which is tried again later."""
-        if ended.batches or self.is_owing:
-            self.is_owing = True
+        self.is_owing |= bool(ended.batches)
+        if self.is_owing:
             with suppress(KafkaError):
-                self._write(ended)
+                self._write(self.states.at_rest())
                 self.is_owing = False
 
     def _store_soon(self, transition: Transition, consumer: Consumer | None, said: Said) -> None:
@@ -166,9 +162,7 @@ class Leader:
         except KafkaError as failure:
             error = failure
             now_ms = self.world.events.now_ms
-            self._store_ended(
-                self.states.roll_back(transition, now_ms, max_delivery_count=self.world.plan.max_deliveries)
-            )
+            self._ended(self.states.roll_back(transition, now_ms, max_delivery_count=self.world.plan.max_deliveries))
         if consumer is not None:
             self.world.answered(self, consumer, said, error)
         elif error is None and self is self.world.leader:

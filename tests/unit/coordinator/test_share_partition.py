@@ -183,6 +183,19 @@ def test_an_acknowledgement_that_fails_after_the_last_lock_is_still_to_be_stored
     assert partition.acknowledge("m", acknowledgements, max_delivery_count=1).needs_storing
 
 
+def test_so_is_one_that_the_start_offset_passes_later() -> None:
+    """Its lock ended while records before it were open; their acknowledgement stored the start offset of then."""
+    partition = SharePartition(0)
+    take(partition, Span(0, 1), max_delivery_count=1, deadline_ms=2000)
+    take(partition, Span(2, 3), max_delivery_count=1, deadline_ms=1000)
+    partition.expire(1000, max_delivery_count=1)
+    done = partition.acknowledge("m", [Acknowledgement(0, 1, [ACCEPT])], max_delivery_count=1)
+    partition.stored(partition.start_offset)
+    partition.complete(done)
+    assert partition.start_offset == 4
+    assert partition.acknowledge("m", [Acknowledgement(2, 3, [ACCEPT])], max_delivery_count=1).needs_storing
+
+
 def test_what_is_at_rest() -> None:
     partition = SharePartition(0)
     take(partition, Span(0, 1), Span(2, 3), Span(4, 5), deadline_ms=1000)

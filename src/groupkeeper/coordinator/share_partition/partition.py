@@ -49,8 +49,8 @@ class Transition(NamedTuple):
     Attributes:
         runs: the records that wait for it.
         batches: what changed.
-        is_owed: whether the start offset has to be stored in any case: locks ended before it, that isn't stored yet,
-            and a member acknowledges such records: the reply reports them as done.
+        is_owed: whether the start offset has to be stored in any case: a member acknowledges records before it, which
+            the reply reports as done, and it is not stored yet that they are.
     """
 
     runs: tuple[Run, ...]
@@ -85,7 +85,6 @@ class SharePartition:
         self.start_offset = start_offset
         self.end_offset = start_offset
         self._stored_start = start_offset
-        self._owed_start = start_offset
         self.batches: list[Batch] = []
         for batch in stored:
             first = max(batch.first_offset, start_offset)
@@ -170,8 +169,8 @@ class SharePartition:
                 else:
                     self._begin(run, _STATE_AFTER.get(kind), max_delivery_count)
                     changed.append(run)
-        is_late = any(acknowledgement.first_offset < self._owed_start for acknowledgement in acknowledgements)
-        return self._transition(changed)._replace(is_owed=is_late and self._stored_start < self._owed_start)
+        is_late = any(acknowledgement.first_offset < self.start_offset for acknowledgement in acknowledgements)
+        return self._transition(changed)._replace(is_owed=is_late and self._stored_start < self.start_offset)
 
     def _checked(
         self, member_id: str, acknowledgements: Sequence[Acknowledgement], *, may_renew: bool
@@ -238,8 +237,6 @@ class SharePartition:
             self.may_have_available |= run.state is RecordState.AVAILABLE
         ended = Transition((), merged(expired))
         self.advance_start()
-        if expired:
-            self._owed_start = self.start_offset
         return ended
 
     def at_rest(self) -> Transition:
