@@ -97,8 +97,11 @@ def test_killed_before_the_copies_follow(
         with pytest.raises(KeyboardInterrupt):
             forget(str(directory.root), Wanted((gone,)), execute=True, session=session)
     assert [row for row in directory.there(LAG) if gone in row]
+    counted = forget(str(directory.root), Wanted((gone,)), session=session)
+    assert (counted.rows, counted.behind > 5) == ({}, True)
     assert forget(str(directory.root), Wanted((gone,)), execute=True, session=session).rows == {}
     assert not [row for table in TABLES for row in directory.there(table) if gone in row]
+    assert forget(str(directory.root), Wanted((gone,)), session=session).behind == 0
 
 
 @pytest.mark.parametrize("step", range(1, 5))

@@ -279,8 +279,14 @@ def _follow(options: Namespace) -> int:
     stop = threading.Event()
 
     def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
+        def end(number: int, frame: object) -> None:
+            if not stop.is_set():
+                stop.set()
+                # In a thread of its own: the program may hold the screen's lock at this moment.
+                threading.Thread(target=screen.say, args=("ending; a refresh that is under way ends first",)).start()
+
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda number, frame: stop.set())
+            signal.signal(number, end)
         screen.say("following; Ctrl-C ends it")
         summary: Summary = import_job("following.job").follow(
             spark, source, options.tables, stop, screen,

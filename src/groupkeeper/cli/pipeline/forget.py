@@ -11,6 +11,7 @@ from groupkeeper.cli.framework.reports import Column, Page, Problem, Shape
 from groupkeeper.cli.pipeline.family import add_directory, add_owners, add_spark
 from groupkeeper.cli.pipeline.lake import settings_of
 from groupkeeper.cli.pipeline.parts import import_job, import_part
+from groupkeeper.pipeline.report.words import counted, duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +69,8 @@ def _run(options: Namespace) -> int:
     try:
         module = import_part("governance.forget")
         wanted = module.Wanted(tuple(options.groups), options.owner, tuple(options.owners), options.cluster)
+        if options.execute:
+            options.interrupted = ": tables of a lake may still have the rows: run it again"
         screen = Screen()
         with screen.shown():
             found = module.forget(
@@ -95,15 +98,23 @@ def _session(options: Namespace) -> AbstractContextManager[Any]:
 
 def _remarks(options: Namespace, found: Forgotten) -> list[str]:
     if not found.rows:
-        return ["no table has rows of such a group", *_versions(options, found)]
+        where = " of the directory" if found.behind else ""
+        return [f"no table{where} has rows of such a group", *_behind(found), *_versions(options, found)]
     more = len(found.groups) - _SHOWN
     names = ", ".join(found.groups[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
     remarks = [f"groups: {names}"]
     if not options.execute:
         remarks.append("nothing is changed: add --execute to take these rows out")
-    remarks += _versions(options, found)
+    remarks += [*_behind(found), *_versions(options, found)]
     remarks += [f"{page} names them, too: make it again, or remove it" for page in found.pages]
     return remarks
+
+
+def _behind(found: Forgotten) -> list[str]:
+    if not found.behind:
+        return []
+    tables = counted(found.behind, "table")
+    return [f"{tables} of the lake may still have such rows, as a run has ended before it changed them: add --execute"]
 
 
 def _versions(options: Namespace, found: Forgotten) -> list[str]:
@@ -111,7 +122,7 @@ def _versions(options: Namespace, found: Forgotten) -> list[str]:
         return []
     if options.purge:
         return ["all earlier versions of the lake's tables are removed"]
-    kept = f"kept for {found.version_hours:g} hours"
+    kept = f"kept for {duration(round(found.version_hours * 3_600_000))}"
     return [f"earlier versions of the lake's tables, {kept}, may have such rows: --purge removes all of them now"]
 
 

@@ -61,12 +61,14 @@ def _days(text: str) -> int:
 
 
 def check_lake(options: Namespace) -> None:
+    """Refuse what the run would refuse, before clusters are asked and Spark starts."""
+    wanted, known = options.table_format, _known_format(options)
     given = [name for name in _OF_A_LAKE if getattr(options, name) is not None]
-    if options.table_format not in ("delta", "iceberg") and given:
+    if (wanted or known) not in ("delta", "iceberg") and given:
         options.refuse(f"--{given[0].replace('_', '-')} is for --table-format delta or iceberg")
     if options.namespace is not None and options.catalog is None:
         options.refuse("--namespace is for --catalog")
-    if options.table_format == "parquet" and (known := _known_format(options)) is not None:
+    if known is not None and wanted not in (None, known):
         options.refuse(
             f"argument --table-format: {known} tables follow those in {options.tables}: leave it out, or choose "
             "another directory"
@@ -81,12 +83,17 @@ def keeping(options: Namespace) -> dict[str, Any]:
 def _lake_choice(options: Namespace) -> Any:
     """The lake that the options select, for the jobs; None: no option."""
     wanted = getattr(options, "table_format", None)
-    if wanted in (None, "parquet"):
+    if wanted is None and not any(getattr(options, name, None) is not None for name in _OF_A_LAKE):
+        return None  # as the last run had it
+    if wanted == "parquet":
         return None
     output = import_part("storage.output")
     lake, mirror = import_part("storage.lake"), import_part("storage.mirror")
     versions = mirror.Keeping() if options.keep_versions is None else mirror.Keeping(options.keep_versions)
-    place = lake.Place(wanted, options.catalog)
+    known = output.LakeChoice.of(import_part("storage.ledger").stored_lake(options.tables))
+    if options.catalog is None and known is not None:
+        return output.LakeChoice(known.place, versions)
+    place = lake.Place(wanted or known.place.format, options.catalog)
     if options.namespace is not None:
         place = place._replace(namespace=options.namespace)
     return output.LakeChoice(place, versions)

@@ -65,6 +65,9 @@ class Forgotten(NamedTuple):
     version_hours: float | None = None
     """For so long earlier versions of a lake's tables can be read, which have the rows; None: no lake follows."""
 
+    behind: int = 0
+    """Tables of the lake that are not up to date, as after a run that was killed: they may still have the rows."""
+
 
 Mask = Callable[[pa.RecordBatch], pa.Array]
 
@@ -117,7 +120,7 @@ def forget(
                 if execute and purge:
                     doing("removing earlier versions of the lake's tables")
                     lake.purge()
-                return found._replace(version_hours=lake.version_hours)
+                return found._replace(version_hours=lake.version_hours, behind=0 if execute else lake.behind())
     except OSError as error:
         raise SourceError(f"{directory} cannot be changed: {error.strerror or error}") from error
 

@@ -81,6 +81,10 @@ class LakeRows:
         """Bring the tables that are copies up to the directory's, which have the rows no longer."""
         self._mirror.update()
 
+    def behind(self) -> int:
+        """How many tables are not up to date: they may have rows that the directory's have no longer."""
+        return len(self._mirror.behind())
+
     def purge(self) -> None:
         """Remove all earlier versions of all tables."""
         for table in self._mirror.tables():

@@ -73,6 +73,10 @@ class Mirror:
             list(pool.map(self._update, here))
         self._tidy()
 
+    def behind(self) -> list[Table]:
+        """Tables that are not up to date, as after a run that was killed. Raises SourceError as `reached`."""
+        return [table for table in TABLES if self._ledger.has(table.name) and self._due(self._here(table)) is not None]
+
     def rows(self, table: Table) -> DataFrame:
         """All rows of a history table: what the lake has, and what it has not yet."""
         reached = self.reached(table)
@@ -160,20 +164,25 @@ class Mirror:
         return _Here(table, self._ledger.number, self._ledger.files(table.name), opened)
 
     def _update(self, here: _Here) -> None:
+        due = self._due(here)
+        if due is not None:
+            self._write(here, *due)
+
+    def _due(self, here: _Here) -> tuple[Sequence[str], Replaced] | None:
+        """The files that the lake's table lacks, and what they replace; None: it is up to date."""
         table = here.table
         reached = self.reached(table)
         if table.day_of is None:
             known = self._mark(table)
-            if known is None or known.files != _digest(here.names):
-                self._write(here, here.names, Replaced.ALL)
-        elif reached is None or (here.opened is not None and not table.is_measured and reached < self._ledger.rebuilt):
-            self._write(here, here.names, Replaced.ALL)
-        elif reached < here.number:
-            new = [name for name in here.names if number_of(name) > reached]
-            if here.opened is not None:
-                self._write(here, [*{*new, *here.opened}], Replaced.OPEN)
-            elif new:
-                self._write(here, new, Replaced.NONE)
+            return None if known is not None and known.files == _digest(here.names) else (here.names, Replaced.ALL)
+        if reached is None or (here.opened is not None and not table.is_measured and reached < self._ledger.rebuilt):
+            return here.names, Replaced.ALL
+        if reached >= here.number:
+            return None
+        new = [name for name in here.names if number_of(name) > reached]
+        if here.opened is not None:
+            return [*{*new, *here.opened}], Replaced.OPEN
+        return (new, Replaced.NONE) if new else None
 
     def _write(self, here: _Here, names: Sequence[str], replaced: Replaced) -> None:
         table = here.table

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from typing import Any
 
 import pytest
 
 from groupkeeper.cli.framework.commands import ArgumentParser
+from groupkeeper.cli.framework.commands import parser as command_parser
 from groupkeeper.cli.main import main
 from groupkeeper.cli.pipeline import lake
 from groupkeeper.cli.pipeline.family import add_spark
@@ -45,6 +47,27 @@ def test_a_spark_without_the_lake_of_the_directory_is_told_which_tables_are_ther
         lake.settings_of(options)
     with pytest.raises(SourceError, match=r"^no package of delta"):
         lake.settings_of(Namespace(**{**vars(options), "table_format": "delta"}))
+
+
+def test_a_lake_that_the_directory_has_is_known(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = {"format": "iceberg", "catalog": "main", "namespace": "ours", "version_hours": 168}
+    monkeypatch.setattr("groupkeeper.pipeline.storage.ledger.stored_lake", lambda directory: stored)
+    words = ["pipeline", "snapshot", "--bootstrap-server", "h:1", "--tables", "t"]
+
+    def chosen(*more: str) -> Any:
+        options = command_parser([*words, *more]).parse_args([*words, *more])
+        lake.check_lake(options)
+        return lake.keeping(options)["lake"]
+
+    assert chosen() is None
+    assert chosen("--keep-versions", "12h").as_json() == {**stored, "version_hours": 12}
+    assert chosen("--table-format", "iceberg").as_json() == stored
+    for other in ("parquet", "delta"):
+        with pytest.raises(SystemExit):
+            chosen("--table-format", other)
+        assert "--table-format: iceberg tables follow those in t: leave it out, or choose" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", COMMANDS)
