@@ -87,10 +87,12 @@ class Held(NamedTuple):
     threads: int = 0
 
 
-def held() -> dict[str, Held]:
-    """What this process (`job`), its Java and its other descendants (`workers`) hold."""
+def held(without: int | None = None) -> dict[str, Held]:
+    """What this process (`job`), its Java and its other descendants (`workers`) hold, but for the one `without`."""
     found = dict.fromkeys(("job", "java", "workers"), Held())
     for pid, seen in _family(os.getpid()):
+        if pid == without:
+            continue
         part = "job" if pid == os.getpid() else "java" if seen.name == "java" else "workers"
         so_far = found[part]
         found[part] = Held(

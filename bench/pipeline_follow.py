@@ -108,7 +108,7 @@ def follow_them(addresses: list[str], directory: str) -> None:
     words = [sys.executable, str(HERE), "arrivals", directory]
     # In a process of its own: what it holds and reads is none of the job's.
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as arrivals:
-        cpu_s = cpu_of(lambda: _look(directory))
+        cpu_s = cpu_of(lambda: _look(directory, arrivals.pid))
         delays_of = json.loads(arrivals.communicate("")[0])
     stop.set()
     thread.join()
@@ -126,14 +126,14 @@ def follow_them(addresses: list[str], directory: str) -> None:
     spark.stop()
 
 
-def _look(directory: str) -> None:
-    """What is held and what is on disk, from time to time."""
+def _look(directory: str, beside: int) -> None:
+    """What is held and what is on disk, from time to time; not what the process `beside` holds, which measures."""
     began = time.monotonic()
     for number in range(LOOKS + 1):
         time.sleep(max(0.0, began + number * SECONDS / LOOKS - time.monotonic()))
         parts = ", ".join(
             f"{name} {each.memory_mb:.0f} MB {each.descriptors} fd {each.threads} threads"
-            for name, each in held().items()
+            for name, each in held(without=beside).items()
         )
         on_disk = ", ".join(f"{name} {files} files {size / 2**20:.1f} MB" for name, (files, size) in _sizes(directory))
         print(f"after {time.monotonic() - began:.0f} s: {parts}; {on_disk}", flush=True)
