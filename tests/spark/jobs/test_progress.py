@@ -97,7 +97,7 @@ def hear(terminal: int, shown: list[bytes]) -> None:
 @pytest.mark.conformance
 @pytest.mark.timeout(400)
 def test_rates_and_time_left_while_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
-    write_commits(tmp_path / "data", 240_000)
+    write_commits(tmp_path / "data", 480_000)
     with BackgroundBroker(directory=tmp_path / "data", properties=PROPERTIES) as broker, at_terminal() as terminal:
         screen = Seen(spark)
         options = {
@@ -113,15 +113,15 @@ def test_rates_and_time_left_while_spark_reads(spark: SparkSession, tmp_path: Pa
         deadline = time.monotonic() + 30
         while b"that is all" not in b"".join(shown):
             assert time.monotonic() < deadline
-    assert (summary.problems, summary.new_rows["commits"]) == ([], 240_000)
+    assert (summary.problems, summary.new_rows["commits"]) == ([], 480_000)
     text = b"".join(shown).decode()
-    rates = re.findall(show(r"reading 240 k records, (\d+)%, ([\d.,]+)( k| M)?/s, [^(%]+ left \("), text)
+    rates = re.findall(show(r"reading 480 k records, (\d+)%, ([\d.,]+)( k| M)?/s, [^(%]+ left \("), text)
     assert len(rates) >= 2, text
     shares = [int(share) for share, _, _ in rates]
     assert shares == sorted(shares)
     assert 0 < shares[0] < shares[-1] < 100
     assert screen.stages[0].tasks >= 30
-    assert "commits: 240,000 new rows\r\n" in text
+    assert "commits: 480,000 new rows\r\n" in text
 
 
 @pytest.mark.conformance

@@ -7,6 +7,7 @@ import logging
 import signal
 import threading
 from collections.abc import Iterator, Mapping
+from types import FrameType
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -16,7 +17,12 @@ from pyspark.sql import SparkSession
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.session import log_path, start_session
 
-__all__ = ["session"]
+__all__ = ["interrupt", "session"]
+
+_PY4J = "py4j/java_gateway.py"
+_FORGETTING = ("<lambda>", "_garbage_collect_object")
+"""What weak references of Py4J call."""
+_AGAIN_S = 0.02
 
 
 @contextlib.contextmanager
@@ -64,7 +70,20 @@ def _interrupts_kept() -> Iterator[None]:
     handler = signal.getsignal(signal.SIGINT)
     yield
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, handler)
+        signal.signal(signal.SIGINT, interrupt if handler is signal.default_int_handler else handler)
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Python's own handler of Ctrl-C, but for the moments in which Py4J forgets an object: what is raised there is
+    printed and lost. The signal comes again then.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(_PY4J) and frame.f_code.co_name in _FORGETTING:
+            # To this thread, so that it does not wait for Java before.
+            threading.Timer(_AGAIN_S, signal.pthread_kill, (threading.get_ident(), number)).start()
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 def _silence() -> None:

@@ -1,0 +1,51 @@
+"""Ctrl-C while a job runs."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import time
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from groupkeeper.pipeline.jobs.running import interrupt
+
+OF_PY4J = compile("lambda reference: during()", "site-packages/py4j/java_gateway.py", "eval")
+
+
+class Thing:
+    """May be referred to weakly."""
+
+
+@pytest.fixture(autouse=True)
+def handler() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, interrupt)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_it_ends_what_runs() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_it_is_not_lost_while_an_object_is_forgotten(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = []
+
+    def during() -> None:
+        signal.raise_signal(signal.SIGINT)
+        seen.append("all of it")
+
+    thing = Thing()
+    kept = weakref.ref(thing, eval(OF_PY4J, {"during": during}))
+    del thing
+    gc.collect()
+    assert seen == ["all of it"]
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        time.sleep(30)
+    assert time.monotonic() - began < 10
+    assert kept() is None
+    assert capsys.readouterr().err == ""
