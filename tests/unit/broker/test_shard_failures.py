@@ -502,7 +502,7 @@ async def test_the_end_of_locks_is_stored_as_soon_as_it_can_be(broker: Broker, l
     take(led, Span(0, 3), Span(4, 4))
     locks.ring(led)
     locks.is_failing = False
-    await until(lambda: not led._is_paying)
+    await until(lambda: not led._is_storing)
     assert broker.share_states.summary(locks.key).batches == (StateBatch(0, 3, 0, 2), StateBatch(4, 4, 0, 1))
     count = len(locks.written)
     await asyncio.sleep(0.05)
@@ -522,7 +522,7 @@ async def test_a_leader_of_before_stores_nothing_over_what_the_next_one_stored(b
     for first, last in ((0, 4), (5, 7)):
         await later.acknowledge("n", [Acknowledgement(first, last, [1])])
     before = broker.share_states.summary(locks.key)
-    await until(lambda: not led._is_paying)
+    await until(lambda: not led._is_storing)
     assert broker.share_states.summary(locks.key) == before
     assert before.start_offset == 5
     assert await locks.load() is later

@@ -69,8 +69,8 @@ class LedPartition:
         self._key = key
         self._state_epoch = epoch
         self._timer: asyncio.TimerHandle | None = None
-        self._owes = self._is_paying = False
-        """Whether locks ended and that is not stored, and whether a task is at it."""
+        self._is_unstored = self._is_storing = False
+        """Whether locks have ended without being stored, and whether a task stores it."""
 
     @property
     def config(self) -> GroupConfig:
@@ -155,7 +155,8 @@ class LedPartition:
 
     def _written(self, transition: Transition) -> ShareStateWrite:
         """A change as it is stored, with the start offset as it is at this moment."""
-        self._require_leadership()  # not seen by epochs: the next leader has the same, and altered offsets may have
+        # The share coordinator could not tell: the next leader has the same epochs, also after an alteration.
+        self._require_leadership()
         complete = self.states.delivery_complete_count
         return ShareStateWrite(self._state_epoch, LEADER_EPOCH, self.states.start_offset, complete, transition.batches)
 
@@ -184,9 +185,9 @@ class LedPartition:
         if not ended.batches or self._owner.is_stopped:
             return
         self.wake()
-        self._owes = True
-        if not self._is_paying:
-            self._is_paying = True
+        self._is_unstored = True
+        if not self._is_storing:
+            self._is_storing = True
             self._owner.spawn(self._store_ended(ended))
 
     async def _store_ended(self, ended: Transition) -> None:
@@ -195,12 +196,12 @@ class LedPartition:
         """
         failures = 0
         try:
-            while self._owes and not self.is_fenced:
-                self._owes = False
+            while self._is_unstored and not self.is_fenced:
+                self._is_unstored = False
                 try:
                     await self._write(ended)
                 except KafkaError as error:
-                    self._owes = True
+                    self._is_unstored = True
                     if self.is_fenced:
                         return
                     if not failures:
@@ -209,7 +210,7 @@ class LedPartition:
                     failures += 1
                 ended = self.states.at_rest()
         finally:
-            self._is_paying = False
+            self._is_storing = False
 
     # ------------------------------------------------------------------ life
 

@@ -135,8 +135,8 @@ def _in_use(state: StateView, group_id: str, topic_ids: Collection[bytes]) -> fr
 
 
 def _still_missing(state: StateView, work: InitializeShares) -> InitializeShares:
-    """An initialization that a heartbeat asked for, without what has been done since: share-partitions that were
-    altered meanwhile would begin anew.
+    """An initialization that a heartbeat asked for, without the share-partitions that were initialized since. It would
+    replace the offsets that somebody has set meanwhile.
     """
     group = state.find(work.group_id, ShareGroup)
     has = SharePartitions() if group is None else group.has

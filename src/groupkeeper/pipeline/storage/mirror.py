@@ -68,14 +68,14 @@ class Mirror:
     def update(self) -> None:
         """Every table that a run has made. Raises SourceError; what Spark raises passes."""
         with self._lock:  # an entry and its files
-            here = [self._here(table) for table in TABLES if self._ledger.has(table.name)]
+            here = self._all_here()
         with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
             list(pool.map(self._update, here))
         self._tidy()
 
     def behind(self) -> list[Table]:
         """Tables that are not up to date, as after a run that was killed. Raises SourceError as `reached`."""
-        return [table for table in TABLES if self._ledger.has(table.name) and self._due(self._here(table)) is not None]
+        return [here.table for here in self._all_here() if self._due(here) is not None]
 
     def rows(self, table: Table) -> DataFrame:
         """All rows of a history table: what the lake has, and what it has not yet."""
@@ -158,6 +158,10 @@ class Mirror:
         if table.name not in self._marks:
             self._marks[table.name] = self._lake.mark(table)
         return self._marks[table.name]
+
+    def _all_here(self) -> list[_Here]:
+        """Every table that a run has made."""
+        return [self._here(table) for table in TABLES if self._ledger.has(table.name)]
 
     def _here(self, table: Table) -> _Here:
         opened = self._ledger.open_files(table.name) if self._ledger.has_open(table.name) else None
