@@ -4,6 +4,7 @@ group."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, ClassVar, Generic, Protocol
 
@@ -110,7 +111,7 @@ class Row(Generic[AnyGroup]):
         if group is None or not self.makes_room(group):
             return Result(JoinGroupResponse(error_code=InconsistentGroupProtocol.code, protocol_name=None))
         result = classic.handle_classic(None, state, settings, call, request, now_ms)
-        return result._replace(records=(*self.removal(group), *result.records))
+        return replace(result, records=(*self.removal(group), *result.records))
 
     def makes_room(self, group: AnyGroup) -> bool:
         """Whether a group of another type may replace it."""

@@ -14,7 +14,7 @@ from groupkeeper.protocol.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
@@ -74,10 +74,11 @@ class Refused(dict[tuple[Any, ...], list[Any]], Generic[R]):
 
 def known_topics(
     broker: Broker, call: Call, topics: Iterable[Q], refused: Refused[Any], *, is_by_id: bool = False
-) -> Iterator[tuple[Q, Topic]]:
+) -> list[tuple[Q, Topic]]:
     """The topics of a request that the caller may read, each with the topic that it means, and without the partitions
     that there are not.
     """
+    known = []
     for topic in topics:
         partitions = topic.partitions
         try:
@@ -93,7 +94,8 @@ def known_topics(
                 topic.partitions = [one for one in partitions if 0 <= one.partition_index < count]
                 break
         if topic.partitions:
-            yield topic, found
+            known.append((topic, found))
+    return known
 
 
 def _resolve(broker: Broker, call: Call, topic: Any, *, is_by_id: bool) -> Topic:

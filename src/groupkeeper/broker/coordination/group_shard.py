@@ -259,23 +259,22 @@ class Shard(HostedShard["Record"]):
 
     def _take(self, result: Result) -> None:
         """Applies all of a result except its records and its response."""
-        _, _, _, _, soft, released, timers, marks, lookups = result
-        for change in soft:
+        for change in result.soft:
             self.coordinator.apply(change)
-        for timer in timers:
+        for timer in result.timers:
             if isinstance(timer, Arm):
                 self._timers.arm(timer.timer, timer.after_ms, timer.keeps_earlier)
             else:
                 self._timers.disarm(timer.timer)
-        if marks:
+        if result.marks:
             now_ns = perf_counter_ns()
-            for meter, count in marks:
+            for meter, count in result.marks:
                 self._meters.marks[meter].record(count, now_ns)
-        for lookup in lookups:
+        for lookup in result.lookups:
             if not isinstance(lookup, RegexLookup):
                 self._begin_share_work(lookup)
-        if released:
-            self._release(released)
+        if result.released:
+            self._release(result.released)
 
     def _release(self, answers: Iterable[Released]) -> None:
         for released in answers:

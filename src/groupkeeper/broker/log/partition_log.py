@@ -220,7 +220,10 @@ class PartitionLog:
 
     def _write(self, last_offset: int, max_timestamp: int, length: int, parts: Sequence[bytes | memoryview]) -> None:
         try:
-            segment = self._segment_for(last_offset, max_timestamp, length)
+            segment = self._segments[-1] if self._segments else self._first_segment()
+            if segment.size and self._is_full(segment, last_offset, max_timestamp, length):
+                self.roll()
+                segment = self._segments[-1]
             segment.append(last_offset, max_timestamp, length, parts)
         except OSError as error:
             what = f"cannot write {self.topic}-{self.index} in {self._directory}: {error.strerror}"
@@ -234,15 +237,10 @@ class PartitionLog:
             self._is_failing = False
             _log.warning("%s-%d can be written again", self.topic, self.index)
 
-    def _segment_for(self, last_offset: int, max_timestamp: int, length: int) -> Segment:
-        if not self._segments:
-            self._make_directory()
-            self._segments.append(self._new_segment(self.log_end_offset))
-        active = self._segments[-1]
-        if active.size and self._is_full(active, last_offset, max_timestamp, length):
-            self.roll()
-            return self._segments[-1]
-        return active
+    def _first_segment(self) -> Segment:
+        self._make_directory()
+        self._segments.append(self._new_segment(self.log_end_offset))
+        return self._segments[-1]
 
     def _is_full(self, active: Segment, last_offset: int, max_timestamp: int, length: int) -> bool:
         config = self.config

@@ -61,7 +61,7 @@ def join(group: ClassicGroup | None, settings: Settings, call: Call, request: Jo
     result = _join(step, call, request)
     if group is None and not result.records:
         # The group is stored before its first rebalance completes, even if its first member is refused.
-        return result._replace(records=(group_record(request.group_id, Roster(state_since_ms=now_ms)),))
+        return replace(result, records=(group_record(request.group_id, Roster(state_since_ms=now_ms)),))
     return result
 
 

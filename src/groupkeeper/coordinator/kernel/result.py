@@ -102,7 +102,8 @@ class Work:
         raise NotImplementedError
 
 
-class Result(NamedTuple):
+@dataclass(slots=True)
+class Result:
     """The outcome of one operation; see the module's text for what to do with it."""
 
     response: Message | Parked | None = None

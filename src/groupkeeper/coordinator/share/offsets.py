@@ -77,7 +77,7 @@ def alter(
         return Result(_altered(state.topics, request, {}, {}))
     step = ShareStep(group, settings, state.topics, now_ms)
     work = step.initialize(added, offsets)
-    return step.result(PARKED)._replace(lookups=(replace(work, call=call),))
+    return replace(step.result(PARKED), lookups=(replace(work, call=call),))
 
 
 def _altered(
