@@ -27,8 +27,8 @@ settings.load_profile("groupkeeper")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """`-n auto`: one more than there are processors, since tests with real clients wait much of their time."""
-    return len(os.sched_getaffinity(0)) + 1
+    """`-n auto`: two more than there are processors, since tests with real clients wait much of their time."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 @pytest.hookimpl(tryfirst=True)

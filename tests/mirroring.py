@@ -58,6 +58,7 @@ def log_of(servers: str, topic: str) -> Log:
             "bootstrap.servers": servers,
             "group.id": "judge",
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
             "auto.offset.reset": "earliest",
             "log_level": 0,
         }

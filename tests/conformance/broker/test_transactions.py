@@ -49,6 +49,7 @@ def new_consumer(servers: str, group: str, isolation: str = "read_committed") ->
             "isolation.level": isolation,
             "session.timeout.ms": 6_000,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
         }
     )
 

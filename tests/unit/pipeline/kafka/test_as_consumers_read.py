@@ -51,7 +51,8 @@ def produce(servers: str, topic: str, count: int, *, keys: int = 10**6, size: in
 
 def theirs(servers: str, topic: str, isolation: str, partitions: int = 3) -> list[Row]:
     settings = {"bootstrap.servers": servers, "group.id": "theirs", "auto.offset.reset": "earliest",
-                "enable.partition.eof": True, "isolation.level": isolation, "enable.auto.commit": False}  # fmt: skip
+                "enable.partition.eof": True, "isolation.level": isolation, "enable.auto.commit": False,
+                "fetch.wait.max.ms": 10}  # fmt: skip
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
     ended: set[int] = set()
