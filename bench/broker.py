@@ -234,8 +234,8 @@ def measure_latency(brokers: Sequence[tuple[str, str, int]]) -> None:
         middle = sorted(found)[len(found) // 2]
         print(
             f"{name:12} commits of {CLIENTS} clients, best of {ROUNDS} rounds: half within {half:.1f} ms, 99 % within "
-            f"{most:.1f} ms, {mean:.1f} ms on average (its threads waited {share:.0%} of the time for a processor); the "
-            f"median round: {middle[1]:.1f}, {middle[0]:.1f} and {middle[2]:.1f} ms ({middle[3]:.0%})",
+            f"{most:.1f} ms, {mean:.1f} ms on average (its threads waited {share:.0%} of the time for a processor); "
+            f"the median round: {middle[1]:.1f}, {middle[0]:.1f} and {middle[2]:.1f} ms ({middle[3]:.0%})",
             flush=True,
         )
 
