@@ -159,16 +159,16 @@ async def test_a_restart_loses_nothing(tmp_path: Path) -> None:  # GS-10, GS-14,
         epoch = await settled_member(peer)
         before = share_group(peer)
         persister = SharePersister(broker.share_states)
-        state = await persister.read_state("g", topic.topic_id, 0, 4)
+        state = await persister.read_state(SharePartitionKey("g", topic.topic_id, 0), 4)
         done = (StateBatch(0, 4, 2, 1),)
         written = ShareStateWrite(state.state_epoch, 4, 0, 5, done)
-        await persister.write_state("g", topic.topic_id, 0, lambda: written)
+        await persister.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written)
     async with new_broker(tmp_path) as broker:
         peer = Peer(broker)
         assert share_group(peer).members == before.members
         assert share_group(peer).partitions == before.partitions
         assert (await beat(peer, epoch)).error_code == 0
-        state = await SharePersister(broker.share_states).read_state("g", topic.topic_id, 0, 4)
+        state = await SharePersister(broker.share_states).read_state(SharePartitionKey("g", topic.topic_id, 0), 4)
         assert (state.leader_epoch, state.delivery_complete_count, state.batches) == (4, 5, done)
 
 
@@ -180,15 +180,15 @@ async def test_lag(peer: Peer) -> None:  # GS-15, GS-16
     assert topic is not None
     assert await describe(peer) == {("t", 0): (4, 6, 0)}
     persister = SharePersister(peer.broker.share_states)
-    state = await persister.read_state("g", topic.topic_id, 0, 1)
+    state = await persister.read_state(SharePartitionKey("g", topic.topic_id, 0), 1)
     written = ShareStateWrite(state.state_epoch, 1, 5, 2, (StateBatch(6, 7, 2, 1),))
-    await persister.write_state("g", topic.topic_id, 0, lambda: written)
+    await persister.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written)
     named = await describe(peer, {"t": [0, 1, 9], "nope": [3]})
     assert named == {("nope", 3): (-1, -1, 0), ("t", 0): (5, 3, 0), ("t", 1): (-1, -1, 0), ("t", 9): (-1, -1, 0)}
     assert await describe(peer, {}) == {}
     written = ShareStateWrite(state.state_epoch - 1, 1, 6, 0, ())
     with pytest.raises(FencedStateEpoch):
-        await persister.write_state("g", topic.topic_id, 0, lambda: written)
+        await persister.write_state(SharePartitionKey("g", topic.topic_id, 0), lambda: written)
 
 
 async def test_the_life_of_a_group(peer: Peer) -> None:  # E2E-08

@@ -143,7 +143,7 @@ class LedPartition:
 
     async def _write(self, transition: Transition) -> None:
         try:
-            stored = await self._owner.persister.write_state(*self._key, lambda: self._written(transition))
+            stored = await self._owner.persister.write_state(self._key, lambda: self._written(transition))
         except KafkaError as error:
             if self.is_fenced:
                 raise NotLeaderOrFollower from error
@@ -271,7 +271,7 @@ class SharePartitions:
         if led is not None:
             return led
         try:
-            state = await self.persister.read_state(group_id, topic_id, index, LEADER_EPOCH)
+            state = await self.persister.read_state(key, LEADER_EPOCH)
         except KafkaError as error:
             raise _as_replied(error) from error
         topic = self.broker.topics.by_id(topic_id)

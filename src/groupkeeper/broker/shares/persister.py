@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.shares.state import ShareStateRuntime
     from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
-    from groupkeeper.coordinator.share_state.state import ShareState
+    from groupkeeper.coordinator.share_state.state import SharePartitionKey, ShareState
 
 
 class SharePersister:
@@ -27,19 +27,14 @@ class SharePersister:
     def __init__(self, states: ShareStateRuntime) -> None:
         self._states = states
 
-    async def read_state(self, group_id: str, topic_id: bytes, partition: int, leader_epoch: int) -> ShareState:
+    async def read_state(self, key: SharePartitionKey, leader_epoch: int) -> ShareState:
         """The initial state of a leader; earlier leaders are fenced from then on. A start offset of −1 was never set:
         `share.auto.offset.reset` decides.
         """
-        from groupkeeper.coordinator.share_state.state import SharePartitionKey
-
-        key = SharePartitionKey(group_id, topic_id, partition)
         await self._states.ready(key)
         return self._states.read(key, leader_epoch)
 
-    async def write_state(
-        self, group_id: str, topic_id: bytes, partition: int, written: Callable[[], ShareStateWrite]
-    ) -> ShareStateWrite:
+    async def write_state(self, key: SharePartitionKey, written: Callable[[], ShareStateWrite]) -> ShareStateWrite:
         """Stores what changed, and returns it; it is in the log then.
 
         Args:
@@ -50,9 +45,6 @@ class SharePersister:
         `FencedStateEpoch` is raised when the share-partition was reset since its state epoch was read: its offset was
         altered, or the group deleted and made again. The leader's state is then invalid.
         """
-        from groupkeeper.coordinator.share_state.state import SharePartitionKey
-
-        key = SharePartitionKey(group_id, topic_id, partition)
         await self._states.ready(key)
         change = written()
         self._states.write(key, change)
