@@ -37,12 +37,15 @@ def test_it_is_not_lost_while_an_object_is_forgotten(capsys: pytest.CaptureFixtu
         signal.raise_signal(signal.SIGINT)
         seen.append("all of it")
 
-    thing = Thing()
-    kept = weakref.ref(thing, eval(OF_PY4J, {"during": during}))
+    def forget_and_wait() -> None:
+        things.clear()
+        time.sleep(30)
+
+    things = [Thing()]
+    kept = weakref.ref(things[0], eval(OF_PY4J, {"during": during}))
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        del thing
-        time.sleep(30)
+        forget_and_wait()
     assert time.monotonic() - began < 10
     assert seen == ["all of it"]
     assert kept() is None
