@@ -28,63 +28,66 @@ def _time(milliseconds: int) -> str:
 INTRODUCTION = """\
 # The pipeline's tables
 
-Written by `tools/pipeline_tables.py` from the schemas: `make docs` writes it again.
+`make docs` generates this page from the schemas (`tools/pipeline_tables.py`).
 
 Each table is a parquet dataset at `DIR/<table>/`. Names and types are a contract: a column keeps its meaning, and new
-ones come at the end. Every column can be null in the files; when it is, its meaning says so. Times are UTC, in
+ones come at the end. Every column is nullable in the files; its meaning says when it is null. Times are UTC, in
 microseconds.
 """
 
 RULES = f"""\
 ## How they judge
 
-**Tables have only what is in the log.** After compaction a group's earliest record that is left doesn't say that the
-group was created or its members joined then (of groups with a record for each member, it is the earliest record of
-the member that appears as "joined"). A group whose generation or epoch falls has been deleted meanwhile. A rebalance
-of a classic group is seen when it is complete. How far a share group is stands in another topic, from which
-`share_offsets` is made: it is in `groups`, `members` and `group_events`, but not in `lag` or `status`.
+**Tables have only what is in the log.** After compaction, the earliest remaining record of a group does not show that
+the group was created or that its members joined then (in groups with one record per member, the member's earliest
+remaining record appears as "joined"). A group whose generation or epoch falls was deleted in between. A rebalance of a
+classic group is visible when it is complete. The progress of share groups is stored in another topic, from which
+`share_offsets` is built: share groups are in `groups`, `members` and `group_events`, but not in `lag` or `status`.
 
 **Removed offsets** (`commits.removed_by`): `deleted` when the offset was too young to expire (counted from the
 commit, or from the time the group became empty), or members of a classic group may have read its topic; `expired`
-when it went within two checks and a minute after it could expire; `unknown` otherwise. How long offsets are kept and
-how often they are checked is what the cluster's brokers say when the tombstone is read (offsets.retention.minutes,
-offsets.retention.check.interval.ms); of a cluster that does not tell, which is said, Kafka's seven days and 10 minutes
-are taken.
+when it was removed within two checks and a minute after it could expire; `unknown` otherwise. The retention and the
+interval between checks are the brokers' settings at the time when the tombstone is read (offsets.retention.minutes,
+offsets.retention.check.interval.ms). If a cluster does not report them, the run notes this and uses Kafka's defaults:
+seven days and 10 minutes.
 
-**Rates** are those of the broker's meters (KIP-496) as far as the log shows: what was committed in transactions that
-were aborted is missing, a transaction's offsets count in the minute in which they were written, and offsets deleted
+**Rates** are those of the broker's meters (KIP-496) as far as the log shows them: offsets committed in aborted
+transactions are missing, a transaction's offsets count in the minute in which they were written, and offsets deleted
 with a topic count as deleted by an operator.
 
-**Now** is one instant for each cluster, `measured_time`: how far the offsets topic goes is asked first, how far all
-other logs go right after it, both before Spark reads anything. What is committed or written later is for the next
-run, so that `lag` is the end of the log then less what was committed by then, however long the run takes. Where the
-history does not reach the instant, `freshness` says by how much and why: a transaction that stays open holds back
-what comes after it in its partition of `__consumer_offsets`; a damaged or slow cluster is not read to its end. Of
-groups whose commits are missing for more than {_time(MOST_BEHIND_MS)}, lag and status are unknown.
+**Now** is one instant for each cluster, `measured_time`. The end of the offsets topic is queried first, the ends of all
+other logs right after it, both before Spark reads anything. Records and commits that come later belong to the next
+run. So `lag` is the log end at the instant minus the offset committed by then, however long the run takes. If the
+history does not reach the instant, `freshness` says by how much and why: an open transaction holds back the records
+after it in its partition of `__consumer_offsets`; a damaged or slow cluster is not read to its end. For groups
+whose commits are missing for more than {_time(MOST_BEHIND_MS)}, lag and status are unknown.
 
 **Lag in time** (`lag`) is the age of the first record at or after the committed offset: `exact` when that record
-was read, `interpolated` between commits of any group for that partition when it could not be, or has no timestamp.
+was read, `interpolated` between commits of any group for that partition when it could not be read or has no
+timestamp.
 
 **Rewinds**: a commit of a lower offset than the one before, also after the offset had been removed. A jump ahead is
-told when the group had no members (a reset; who reads without joining looks the same) or, as long as the offset
-stands there, when it ends beyond the log, if that is still the log of the time (by the topic's id).
+reported when the group had no members (a reset; a client that reads without joining the group looks the same). It is
+also reported when it ends beyond the log, as long as that offset is the committed one and the log is still that of
+the same topic id.
 
-**Clocks.** `log_time` and `commit_time` are of the broker that has the group, the time of a record is its producer's
-(or its broker's, as the topic is set), `measured_time` is of the machine that ran the pipeline. They are compared as
-they are: a clock that is off by a minute makes ages wrong by a minute. An age is never below 0.
+**Clocks.** `log_time` and `commit_time` come from the clock of the group's coordinator. A record's time comes from its
+producer (or from its broker, depending on the topic's settings), `measured_time` from the machine that ran the
+pipeline. These times are compared without correction: a clock that is off by a minute makes ages wrong by a minute.
+An age is never below 0.
 
-**Status**, at the time of the measurement. How long the oldest record to read has waited decides, together with how
-long the group has not committed or not moved on, whichever is shorter. Aborted records do not count: a consumer of
-committed records need not commit an offset behind them. Those of an open transaction do, where nothing before them
-waits.
+**Status**, at the time of the measurement. Two times decide, and the shorter one counts: how long the oldest unread
+record has waited, and how long the group has not committed or not moved on. Aborted records do not count: a consumer
+of committed records need not commit an offset after them. Records of an open transaction count if no record before
+them waits.
 
 | status | rule |
 |---|---|
-| `ok` | nothing to read, or what there is has not waited long |
+| `ok` | nothing to read, or the records to read have not waited long |
 | `losing` | records were deleted before it read them: the log begins after its offset; the group is in use (\\*) |
 | `stopped` | a record waits, and nothing was committed for as long as the patience |
-| `stalled` | a record waits, and the commits that came were of the same offset for as long as the patience |
-| `rewound` | behind where it had been in the last {_time(STATUS_RULES.look_back_ms)}, and on its way |
+| `stalled` | a record waits, and all commits had the same offset for as long as the patience |
+| `rewound` | behind the offset it had reached in the last {_time(STATUS_RULES.look_back_ms)}, and on its way back to it |
 | `lagging` | it commits, but the oldest record to read has waited for {_time(STATUS_RULES.lagging_ms)} |
 | `unstable` | {STATUS_RULES.rebalances} rebalances of the group or more in {_time(STATUS_RULES.rebalances_ms)} |
 | `unknown` | the log could not be queried, or the age of its records, or the latest commits, are not known |
@@ -93,14 +96,14 @@ waits.
 
 The patience is {STATUS_RULES.intervals} times the partition's usual time between commits (for `stalled`: between moves)
 (the median of the last {GAPS}), at least {_time(STATUS_RULES.patience_ms)} and at most
-{_time(STATUS_RULES.most_patience_ms)}; {_time(STATUS_RULES.empty_patience_ms)} for a group whose members are gone
-(not for those that never have any: `simple` ones and queries). A group
-is as its worst partition. So a topic with a record an hour does not make a group "stopped", nor does a pause after
-fast commits, and a reader that died while its lag was small is seen.
+{_time(STATUS_RULES.most_patience_ms)}. It is {_time(STATUS_RULES.empty_patience_ms)} for a group whose members are gone
+(but not for groups that never have members: `simple` groups and queries). A group has the status of its worst
+partition. So neither a topic with one record an hour nor a pause after fast commits makes a group "stopped", and a
+reader that died while its lag was small is noticed.
 
-**Stale**: `idle` after {LIMITS.idle_days} days without members, or with records unread; a quiet topic whose group is
-there and has read everything is not. `topic_deleted` also when a topic of that name was made again. `expiring` within
-{_time(LIMITS.expiring_ms)}, as the broker's rules and its offsets.retention.minutes have it.
+**Stale**: a group or offset is `idle` after {LIMITS.idle_days} days without a commit, if the group has no members or records
+are unread. An offset in a quiet topic is not idle if the group has members and has read everything. `topic_deleted` also applies when a topic of that name was created
+again. `expiring` means within {_time(LIMITS.expiring_ms)}, by the broker's rules and its offsets.retention.minutes.
 """
 
 

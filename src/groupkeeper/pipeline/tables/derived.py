@@ -1,4 +1,4 @@
-"""Tables that are derived from the history: what is, what happened, and what needs attention."""
+"""Tables derived from the history: the current state, past events, and what needs attention."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ _LOG_ENDS = (
     Column("log_end_offset", pa.int64(), "the partition's end; null as above"),
 )
 _MEASURED_TIME = Column(
-    "measured_time", TIME, "the instant of the table, one for each cluster; null: it could not be queried"
+    "measured_time",
+    TIME,
+    "the instant of the measurement, one for each cluster; null: the cluster could not be queried",
 )
 
 _BY_PARTITION = ("cluster", "topic", "partition")
@@ -63,25 +65,29 @@ CURRENT_OFFSETS = Table(
         Column("topic_id", pa.string(), "id of the topic; null: not given"),
         _METADATA,
         Column("commit_time", TIME, "when it was committed"),
-        Column("expire_time", TIME, "when it expires by its own; null: by the broker's retention"),
+        Column("expire_time", TIME, "the expiry time that the commit itself set; null: the broker's retention decides"),
         *_COMMIT_PLACE,
     ),
 )
 
 FRESHNESS = Table(
     "freshness",
-    "partition of __consumer_offsets, of the clusters that were asked: the progress of its history",
+    "partition of __consumer_offsets in the clusters that were queried: how far its history was read",
     ("cluster", "log_partition"),
     (
         _CLUSTER,
         Column("log_partition", pa.int32(), "partition of __consumer_offsets"),
-        Column("read_to", pa.int64(), "first offset that the tables do not have"),
+        Column("read_to", pa.int64(), "first offset that is not in the tables yet"),
         Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end; null: not known"),
         Column("log_end_offset", pa.int64(), "its end; null: not known"),
-        Column("unread_time", TIME, "when its first record came that the tables lack; null: none"),
-        Column("behind_ms", pa.int64(), "how long before measured_time; 0: the tables lack nothing; null: not known"),
+        Column("unread_time", TIME, "when the first record that is not in the tables was written; null: none"),
+        Column(
+            "behind_ms", pa.int64(), "how long before measured_time that was; 0: nothing is missing; null: not known"
+        ),
         _MEASURED_TIME,
-        Column("problem", pa.string(), "why the latest commits are not known; null: all are, but a minute's at most"),
+        Column(
+            "problem", pa.string(), "why the latest commits are not known; null: at most the last minute's are missing"
+        ),
     ),
 )
 
@@ -122,7 +128,7 @@ MEMBERS = Table(
         *_GROUP,
         Column("group_type", pa.string(), "classic, consumer, share, streams"),
         Column("member_id", pa.string(), "the member"),
-        Column("instance_id", pa.string(), "static member: its instance id; null for dynamic ones"),
+        Column("instance_id", pa.string(), "the instance id of a static member; null for a dynamic member"),
         Column("client_id", pa.string(), "the client id"),
         Column("client_host", pa.string(), "the host"),
         Column("rack_id", pa.string(), "the rack; null: not given"),
@@ -131,7 +137,7 @@ MEMBERS = Table(
         Column("rebalance_timeout_ms", pa.int32(), "the rebalance timeout; null: the group's type has none"),
         Column("subscribed_topics", pa.list_(pa.string()), "topics subscribed to by name; null: not known"),
         Column("subscribed_regex", pa.string(), "the pattern subscribed to; null: none"),
-        Column("assigned", ASSIGNED, "what the member has; empty: nothing"),
+        Column("assigned", ASSIGNED, "the partitions assigned to the member now; empty: none"),
         Column("target", ASSIGNED, "the member's target assignment; null for classic groups"),
     ),
 )
@@ -144,7 +150,7 @@ GROUP_EVENTS = Table(
         *_GROUP,
         Column("event_time", TIME, "when it happened"),
         Column("event", pa.string(), "created, joined, left, rebalanced, epoch_bumped, emptied, deleted, migrated"),
-        Column("member_id", pa.string(), "of joined and left: the member; empty otherwise"),
+        Column("member_id", pa.string(), "the member, for joined and left; empty for other events"),
         Column("instance_id", pa.string(), "its instance id; null for dynamic members"),
         Column("client_id", pa.string(), "its client id; null where the event is about the group"),
         Column("client_host", pa.string(), "its host; null where the event is about the group"),
@@ -159,12 +165,12 @@ GROUP_EVENTS = Table(
 
 RATES = Table(
     "rates",
-    "minute, cluster and group in which something happened; group_id null: the whole cluster. Add rows up: a minute of "
-    "which records came more than ten minutes late has another one for them",
+    "minute, cluster and group in which something happened; group_id null: the whole cluster. Add rows of the same "
+    "minute up: records that came more than ten minutes late are counted in another row",
     ("cluster", "group_id", "minute"),
     (
         *_GROUP,
-        Column("minute", TIME, "the minute's begin"),
+        Column("minute", TIME, "start of the minute"),
         Column("offset_commits", pa.int64(), "offsets committed (KIP-496: OffsetCommitRate)"),
         Column("offset_expirations", pa.int64(), "offsets that expired (OffsetExpirationRate)"),
         Column(
@@ -176,22 +182,26 @@ RATES = Table(
         Column(
             "completed_rebalances",
             pa.int64(),
-            "rebalances completed (CompletedRebalanceRate); other than classic groups: new target assignments",
+            "rebalances completed (CompletedRebalanceRate); for groups that are not classic: new target assignments",
         ),
         Column("unexplained_removals", pa.int64(), "offsets removed where the log does not show whether they expired"),
-        Column("removed_with_group", pa.int64(), "offsets deleted with their group, which is in none of the meters"),
+        Column(
+            "removed_with_group",
+            pa.int64(),
+            "offsets deleted together with their group, which none of the meters counts",
+        ),
     ),
     day_of="minute",
 )
 
 LOG_OFFSETS = Table(
     "log_offsets",
-    "partition that a group has a committed offset of, as its cluster reports it",
+    "partition for which a group has a committed offset, as its cluster reports it",
     _BY_PARTITION,
     (
         _CLUSTER,
         *_PARTITION,
-        Column("topic_id", pa.string(), "id of the topic that is there now; null: not known"),
+        Column("topic_id", pa.string(), "id of the topic that has this name now; null: not known"),
         *_LOG_ENDS,
         Column(
             "records",
@@ -206,22 +216,22 @@ LOG_OFFSETS = Table(
                     ]
                 )
             ),
-            "by committed offset, the first record from there on: whether there is one, and its timestamp (null: it "
-            "has none), then the same of the first one up to the LSO that no transaction has aborted; offsets whose "
-            "records could not be read are missing",
+            "for each committed offset the first record at or after it: whether there is one, and its timestamp "
+            "(null: it has none); then the same for the first record before the LSO that was not aborted; offsets "
+            "whose records could not be read are missing",
         ),
         Column(
             "retention_ms",
             pa.int64(),
-            "after how long the topic's records may go; −1: they do not go by age; null: no group has records to read "
-            "of it, or it could not be queried",
+            "age at which the topic's records may be deleted; −1: they are not deleted by age; null: no group has "
+            "records to read in it, or it could not be queried",
         ),
         _MEASURED_TIME,
         Column("is_deleted", pa.bool_(), "whether the partition does not exist in the cluster"),
         Column(
             "problem",
             pa.string(),
-            "why the partition could not be queried, or a record not be read; null: no problem",
+            "why the partition could not be queried, or why a record could not be read; null: no problem",
         ),
     ),
 )
@@ -238,14 +248,19 @@ LAG = Table(
         Column(
             "lag",
             pa.int64(),
-            "records to read for a reader of everything (below offset 0: all of them); null: not known; 0 with a "
-            "problem: the offset is past the end of the log, and auto.offset.reset decides what is read",
+            "records that a reader of everything still has to read (all records if the offset is below 0); null: not "
+            "known; 0 with a problem: the offset is past the end of the log, and auto.offset.reset decides what is "
+            "read",
         ),
-        Column("committed_lag", pa.int64(), "records to read for a reader of committed ones (to the LSO); null as lag"),
+        Column(
+            "committed_lag",
+            pa.int64(),
+            "records up to the LSO that a reader of committed records still has to read; null as lag",
+        ),
         Column(
             "lag_ms",
             pa.int64(),
-            "age of the oldest record to read, of a reader of everything; 0: nothing; null: unknown",
+            "age of the oldest record that a reader of everything still has to read; 0: none; null: unknown",
         ),
         Column("lag_basis", pa.string(), "how lag_ms is known: exact, interpolated, unknown"),
         Column("commit_time", TIME, "when the offset was committed"),
@@ -253,48 +268,49 @@ LAG = Table(
         Column(
             "committed_lag_ms",
             pa.int64(),
-            "as lag_ms, of a reader of committed records: 0 where all up to the LSO have been read or were aborted",
+            "as lag_ms, for a reader of committed records: 0 if every record up to the LSO was read or aborted",
         ),
         Column(
             "problem",
             pa.string(),
-            "why lag, or its time, is not known, or that the offset is past the end; null: no problem",
+            "why lag or lag_ms is not known, or that the offset is past the end of the log; null: no problem",
         ),
         Column(
             "measures",
             pa.list_(pa.struct([("time", TIME), ("committed_offset", pa.int64()), ("log_end_offset", pa.int64())])),
-            "the last measurements, 11 at most, of a minute one: they begin again where the group is put elsewhere; "
-            "offsets are null where lag was not known",
+            "the last measurements, one per minute, 11 at most; the list starts over when the group is moved to "
+            "another offset; offsets are null where lag was not known",
         ),
         Column(
             "produced_per_s",
             pa.float64(),
-            "records per second that came since the first of the measures; null: it is less than 30 s ago",
+            "records produced per second since the first of the measures; null: it is less than 30 s old",
         ),
         Column("consumed_per_s", pa.float64(), "records per second that the group has read since; null as above"),
         Column(
             "trend",
             pa.string(),
-            "growing, shrinking, or steady: changed by what comes in 10 s or a twentieth at most; null as above",
+            "growing, shrinking, or steady: lag changed by at most what is produced in 10 s, or a twentieth; null as "
+            "above",
         ),
         Column(
             "catch_up_ms",
             pa.int64(),
-            "until lag is 0, if both rates stay; 0: it is; null: never, or not known",
+            "time until lag is 0 if both rates stay as they are; 0: lag is 0 now; null: never, or not known",
         ),
         Column(
             "retention_margin_ms",
             pa.int64(),
-            "until the topic's retention.ms lets the oldest record to read go that was not aborted; below 0: it may go "
-            "at any moment; null: there is none, it does not go by age, or not known",
+            "time until retention.ms lets the oldest unread record that was not aborted be deleted; below 0: it may "
+            "be deleted at any moment; null: there is no such record, records are not deleted by age, or not known",
         ),
     ),
 )
 
 LAG_HISTORY = Table(
     "lag_history",
-    "group and partition, and minute in which what was measured is not what it was: a row holds until the next. Of "
-    "each hour with a measurement there is one. After 7 days, of each hour the one with the most lag is left",
+    "group, partition and minute in which a measured value changed: a row holds until the next one. Each hour with a "
+    "measurement has at least one row. After 7 days, only the row with the most lag is kept for each hour",
     (*_BY_COMMITTED, "measured_time"),
     (
         *_GROUP,
@@ -302,10 +318,12 @@ LAG_HISTORY = Table(
         Column("measured_time", TIME, "the instant"),
         _COMMITTED_OFFSET,
         Column("log_end_offset", pa.int64(), "the partition's end; null: the partition could not be queried"),
-        Column("lag", pa.int64(), "records to read; null: not known, see problem"),
-        Column("committed_lag", pa.int64(), "records to read for a reader of committed ones; null as lag"),
-        Column("lag_ms", pa.int64(), "age of the oldest record to read; 0: nothing; null: unknown"),
-        Column("problem", pa.string(), "why lag, or its time, is not known; null: it is"),
+        Column("lag", pa.int64(), "records still to read; null: not known, see problem"),
+        Column(
+            "committed_lag", pa.int64(), "records that a reader of committed records still has to read; null as lag"
+        ),
+        Column("lag_ms", pa.int64(), "age of the oldest record still to read; 0: none; null: unknown"),
+        Column("problem", pa.string(), "why lag or lag_ms is not known; null: both are known"),
     ),
     day_of="measured_time",
     is_measured=True,
@@ -313,8 +331,9 @@ LAG_HISTORY = Table(
 
 LOG_ENDS = Table(
     "log_ends",
-    "partition that a group reads, or of __consumer_offsets, and minute in which its log is not what it was: a row "
-    "holds until the next. Of each hour with a measurement there is one. After 7 days, of each hour the last is left",
+    "partition (one that a group reads, or one of __consumer_offsets) and minute in which its log changed: a row "
+    "holds until the next one. Each hour with a measurement has at least one row. After 7 days, only the last row is "
+    "kept for each hour",
     (*_BY_PARTITION, "measured_time"),
     (
         _CLUSTER,
@@ -330,7 +349,8 @@ LOG_ENDS = Table(
 
 REWINDS = Table(
     "rewinds",
-    "commit that moves an offset back, or ahead although no member reads (a reset, an offset beyond the log)",
+    "commit that moves an offset back, or ahead although no member read the records (a reset, an offset beyond the "
+    "log)",
     ("cluster", "log_partition", "log_offset"),
     (
         *_GROUP,
@@ -340,15 +360,15 @@ REWINDS = Table(
         Column("to_offset", pa.int64(), "the offset after"),
         Column("records", pa.int64(), "records read again (below 0: skipped); null: more than a BIGINT holds"),
         Column("direction", pa.string(), "back or ahead"),
-        Column("was_empty", pa.bool_(), "whether the group had no members then, as after a reset; null: not known"),
+        Column("was_empty", pa.bool_(), "whether the group had no members then, as in a reset; null: not known"),
         *_COMMIT_PLACE,
         Column("topic_id", pa.string(), "id of the topic; null: the commit does not have it"),
         Column("change_id", pa.string(), "id of the change in groupkeeper's journal; null: no journal has it"),
         Column("change_kind", pa.string(), "what the change was: reset, undo, clone, sweep; null: no change_id"),
-        Column("changed_by", pa.string(), "the user, with server and principal where there are; null: no change_id"),
+        Column("changed_by", pa.string(), "the user, with server and principal if known; null: no change_id"),
         Column("changed_on", pa.string(), "host on which it was made; null: no change_id, or hosts are not kept"),
         Column("command", pa.string(), "the command, without secrets; null: no change_id"),
-        Column("undoes", pa.string(), "of an undo: id of the change that it takes back; null: of all others"),
+        Column("undoes", pa.string(), "for an undo: id of the change that it undoes; null for all other changes"),
     ),
     day_of="rewind_time",
 )
@@ -365,9 +385,13 @@ STALE = Table(
         Column(
             "expires_time",
             TIME,
-            "when the broker will let it expire; null: not known, or never while the group has members",
+            "when it will expire at the broker; null: not known, or never while the group has members",
         ),
-        Column("lost_records", pa.int64(), "of below_log_start: records that are gone unread; null otherwise"),
+        Column(
+            "lost_records",
+            pa.int64(),
+            "for below_log_start: records that were deleted before the group read them; null otherwise",
+        ),
     ),
 )
 
@@ -378,25 +402,27 @@ STATUS = Table(
     (
         *_GROUP,
         *_PARTITION_OR_GROUP,
-        Column("status", pa.string(), "ok, unstable, lagging, rewound, stalled, stopped, losing; unknown where lag is"),
+        Column(
+            "status", pa.string(), "ok, unstable, lagging, rewound, stalled, stopped, losing; unknown if lag is unknown"
+        ),
         Column(
             "since_time",
             TIME,
-            "since when; null for ok and unknown; of a group: the earliest of its partitions of that status; unstable: "
-            "the first of the rebalances that the rule counts",
+            "since when; null for ok and unknown; for a group: the earliest time among its partitions with that "
+            "status; for unstable: the first rebalance that the rule counts",
         ),
-        Column("lag", pa.int64(), "records to read; null: not known; of a group: the sum of all known"),
+        Column("lag", pa.int64(), "records still to read; null: not known; for a group: the sum of all known lags"),
         Column(
             "rule",
             pa.string(),
-            "the rule that decided, in a sentence; of a group: that of the partition which waits longest of those of "
-            "that status, and which it names",
+            "the rule that decided, as a sentence; for a group: the rule of the partition that has waited longest "
+            "among those with that status; the sentence names the partition",
         ),
         Column(
             "lag_ms",
             pa.int64(),
-            "age of the oldest record to read; null: not known; of a group: of all its partitions, whatever their "
-            "status",
+            "age of the oldest record still to read; null: not known; for a group: the oldest over all its "
+            "partitions, whatever their status",
         ),
     ),
 )
@@ -409,7 +435,7 @@ OFFSETS_AS_OF = Table(
         *_GROUP,
         *_PARTITION,
         Column("committed_offset", pa.int64(), "the offset committed then"),
-        Column("commit_time", TIME, "when it had been committed"),
+        Column("commit_time", TIME, "when that offset was committed"),
         _LEADER_EPOCH,
         _METADATA,
         Column("topic_id", pa.string(), "id that the topic had; null: the commit does not have it"),

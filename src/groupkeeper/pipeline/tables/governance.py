@@ -1,4 +1,4 @@
-"""Tables about the tables: records that could not be decoded, and whether the rest can be relied on."""
+"""Tables about the tables: records that could not be decoded, and checks of the other tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REJECTS = Table(
         Column("reason", pa.string(), "why it could not be decoded: unknown type or version, malformed"),
         Column("raw_bytes", pa.int64(), "length of key and value; null: read by a version before 0.3"),
         Column("raw_sha256", pa.string(), "SHA-256 of key and value, in hexadecimal; null as above"),
-        Column("first_time", TIME, "when a run first saw it, by the clock of the machine of the run"),
+        Column("first_time", TIME, "when a run first saw it, by the clock of the machine that ran it"),
     ),
     is_carried=True,
 )
@@ -31,13 +31,13 @@ QUALITY = Table(
     "check of the last run",
     ("cluster", "table_name", "check_name"),
     (
-        Column("cluster", pa.string(), "name of the cluster; null: the check is of all clusters"),
-        Column("table_name", pa.string(), "the table; null: the check is of the directory"),
+        Column("cluster", pa.string(), "name of the cluster; null: the check covers all clusters"),
+        Column("table_name", pa.string(), "the table; null: the check covers the directory"),
         Column("check_name", pa.string(), "keys, gaps, counts, rejects or freshness"),
-        Column("result", pa.string(), "ok, failed, or unknown where it takes more than the run had"),
-        Column("found", pa.int64(), "how many rows, offsets or partitions are not as they should be"),
-        Column("detail", pa.string(), "what was found, in a sentence"),
+        Column("result", pa.string(), "ok, failed, or unknown if the run did not have what the check needs"),
+        Column("found", pa.int64(), "how many rows, offsets or partitions failed the check"),
+        Column("detail", pa.string(), "the finding, as a sentence"),
         Column("measured_time", TIME, "the instant"),
     ),
 )
-"""Only of what the run read and made; `groupkeeper pipeline quality` checks all rows."""
+"""Covers only the rows that the run read and built; `groupkeeper pipeline quality` checks all rows."""

@@ -32,15 +32,15 @@ GROUP_RECORD = (
         "record_name",
         pa.string(),
         "Kafka's name of the record: GroupMetadata, ConsumerGroupMemberMetadata …; "
-        "EndTransaction for a transaction's marker; null for types that are not known",
+        "EndTransaction for a transaction's marker; null for unknown types",
     ),
     Column("group_type", pa.string(), "classic, consumer, share or streams; null for markers and unknown types"),
     Column("member_id", pa.string(), "the member that the record is about; null when it is about the group"),
-    Column("key_json", pa.string(), "the key as Apache's tools print it; null for markers and unknown types"),
+    Column("key_json", pa.string(), "the key as Apache Kafka's tools print it; null for markers and unknown types"),
     Column(
         "value_json",
         pa.string(),
-        "the value in its version, as Apache's tools print it; null for tombstones and unknown types",
+        "the value in its version, as Apache Kafka's tools print it; null for tombstones and unknown types",
     ),
     Column("protocol_type", pa.string(), "classic: consumer, connect …"),
     Column("protocol", pa.string(), "classic: the assignor in use; null before the first rebalance"),
@@ -49,14 +49,14 @@ GROUP_RECORD = (
     Column(
         "state_timestamp_ms",
         pa.int64(),
-        "when the classic group came into its state, or the target assignment was made",
+        "when the classic group entered its state, or when the target assignment was made",
     ),
     Column("group_epoch", pa.int32(), "the group's epoch; null for classic groups"),
     Column("assignment_epoch", pa.int32(), "epoch of the target assignment"),
     Column("member_epoch", pa.int32(), "the member's epoch"),
     Column("previous_member_epoch", pa.int32(), "the member's epoch before"),
-    Column("member_state", pa.string(), "STABLE, UNREVOKED_PARTITIONS …; the number where it has no name"),
-    Column("instance_id", pa.string(), "static member: its instance id; null for dynamic ones"),
+    Column("member_state", pa.string(), "STABLE, UNREVOKED_PARTITIONS …; the number if the state has no name"),
+    Column("instance_id", pa.string(), "the instance id of a static member; null for a dynamic member"),
     Column("rack_id", pa.string(), "the member's rack"),
     Column("client_id", pa.string(), "the member's client id"),
     Column("client_host", pa.string(), "the member's host"),
@@ -65,9 +65,11 @@ GROUP_RECORD = (
     Column("subscribed_topics", pa.list_(pa.string()), "topics that the member subscribes to by name"),
     Column("subscribed_regex", pa.string(), "the pattern that the member subscribes to; null or empty: none"),
     Column(
-        "assigned", ASSIGNED, "what the member has (CurrentMemberAssignment), or its target (TargetAssignmentMember)"
+        "assigned",
+        ASSIGNED,
+        "the member's assignment (CurrentMemberAssignment), or its target assignment (TargetAssignmentMember)",
     ),
-    Column("pending_revocation", ASSIGNED, "what the member must revoke first"),
+    Column("pending_revocation", ASSIGNED, "the partitions that the member must revoke first"),
     Column("members", pa.list_(MEMBER), "classic: all members of the group"),
 )
 """Columns of a record that is not an offset commit. A field that the record's type doesn't have is null."""
@@ -76,7 +78,7 @@ REJECTED = (
     Column("raw_bytes", pa.int64(), "length of key and value, where the record is not decoded"),
     Column("raw_sha256", pa.string(), "SHA-256 of key and value, in hexadecimal; null as raw_bytes"),
 )
-"""Columns of a record that could not be decoded, which stay where its bytes may not."""
+"""Columns of a record that could not be decoded; they are kept even where its bytes must not be kept."""
 
 PLACE = (
     Column("cluster", pa.string(), "name of the cluster, as given to the job; its cluster id otherwise"),
@@ -86,7 +88,7 @@ PLACE = (
 
 _COMMIT = (
     Column("group_id", pa.string(), "the group; null for markers, and where the key is not known"),
-    Column("topic", pa.string(), "the topic that offsets were committed of"),
+    Column("topic", pa.string(), "the topic whose offset was committed"),
     Column("partition", pa.int32(), "its partition"),
     Column("committed_offset", pa.int64(), "the next offset to read; null for a tombstone"),
     Column("leader_epoch", pa.int32(), "leader epoch of the last record read; null: not given"),
@@ -114,7 +116,9 @@ DECODED = Table(
             "commit_timestamp_ms", pa.int64(), "when the offset was committed, from its value; null for a tombstone"
         ),
         Column(
-            "expire_timestamp_ms", pa.int64(), "when it expires, in the one version that says so (1); null otherwise"
+            "expire_timestamp_ms",
+            pa.int64(),
+            "when the offset expires, in the only value version that has this field (1); null otherwise",
         ),
         Column(
             "group_record",
@@ -132,23 +136,24 @@ DECODED = Table(
         ),
     ),
 )
-"""What the source gives with rows=decoded; tables are made of it. Times are as in the log, in milliseconds."""
+"""The rows that the source returns with rows=decoded; the tables are built from them. Times are as in the log, in "
+"milliseconds."""
 
 COMMITS = Table(
     "commits",
-    "offset commit or its deletion, in the order of the log; history, only ever appended to",
+    "offset commit, or its deletion, in the order of the log; history, rows are only appended",
     ("cluster", "log_partition", "log_offset"),
     (
         *PLACE,
         Column("log_time", TIME, "when the broker or the coordinator wrote the record"),
         *_COMMIT,
         Column("commit_time", TIME, "when the offset was committed; null for a tombstone"),
-        Column("expire_time", TIME, "when the offset expires by its own; null: by the broker's retention"),
+        Column("expire_time", TIME, "the expiry time that the commit itself set; null: the broker's retention decides"),
         Column("is_tombstone", pa.bool_(), "whether the record removes the offset"),
         Column(
             "removed_by",
             pa.string(),
-            "of a tombstone: expired, deleted, or unknown where the log does not show it; null for commits",
+            "why a tombstone was written: expired, deleted, or unknown if the log does not show it; null for commits",
         ),
         Column("is_transactional", pa.bool_(), "whether it was committed within a (committed) transaction"),
         Column("producer_id", pa.int64(), "the transaction's producer; null outside of transactions"),
@@ -158,7 +163,7 @@ COMMITS = Table(
 
 GROUP_RECORDS = Table(
     "group_records",
-    "record of the offsets topic that is no offset commit, records of unknown types included; history",
+    "record of the offsets topic that is not an offset commit, including records of unknown types; history",
     ("cluster", "log_partition", "log_offset"),
     (
         *PLACE,

@@ -1,4 +1,5 @@
-"""What a table is: columns, types and meanings. Arrow's types are the definition, Spark's follow from them."""
+"""The schema of a table: columns, types and meanings. It is defined in Arrow's types; Spark's types follow from them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ LAST_MS = 253_402_300_799_999
 
 
 class Column(NamedTuple):
-    """A column; `meaning` includes that of null, if null can occur."""
+    """A column; `meaning` also explains null, if null can occur."""
 
     name: str
     type: pa.DataType

@@ -1,5 +1,6 @@
-"""What is carried from one refresh to the next, so that none reads the history again: as much as there is now, not as
-much as there ever was. Below DIR/_groupkeeper; its columns are no contract.
+"""Rows that are carried from one refresh to the next, so that no refresh reads the whole history again. Their number
+depends on the current state, not on the length of the history. They are below DIR/_groupkeeper; their columns are not a
+contract.
 """
 
 from __future__ import annotations
