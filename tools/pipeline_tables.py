@@ -87,7 +87,7 @@ them waits.
 | `losing` | records were deleted before it read them: the log begins after its offset; the group is in use (\\*) |
 | `stopped` | a record waits, and nothing was committed for as long as the patience |
 | `stalled` | a record waits, and all commits had the same offset for as long as the patience |
-| `rewound` | behind the offset it had reached in the last {_time(STATUS_RULES.look_back_ms)}, and on its way back to it |
+| `rewound` | behind an offset of the last {_time(STATUS_RULES.look_back_ms)}, and on its way back to it |
 | `lagging` | it commits, but the oldest record to read has waited for {_time(STATUS_RULES.lagging_ms)} |
 | `unstable` | {STATUS_RULES.rebalances} rebalances of the group or more in {_time(STATUS_RULES.rebalances_ms)} |
 | `unknown` | the log could not be queried, or the age of its records, or the latest commits, are not known |
@@ -101,9 +101,10 @@ The patience is {STATUS_RULES.intervals} times the partition's usual time betwee
 partition. So neither a topic with one record an hour nor a pause after fast commits makes a group "stopped", and a
 reader that died while its lag was small is noticed.
 
-**Stale**: a group or offset is `idle` after {LIMITS.idle_days} days without a commit, if the group has no members or records
-are unread. An offset in a quiet topic is not idle if the group has members and has read everything. `topic_deleted` also applies when a topic of that name was created
-again. `expiring` means within {_time(LIMITS.expiring_ms)}, by the broker's rules and its offsets.retention.minutes.
+**Stale**: a group or offset is `idle` after {LIMITS.idle_days} days without a commit, if the group has no members or
+records are unread. An offset in a quiet topic is not idle if the group has members and has read everything.
+`topic_deleted` also applies when a topic of that name was created again. `expiring` means within
+{_time(LIMITS.expiring_ms)}, by the broker's rules and its offsets.retention.minutes.
 """
 
 
