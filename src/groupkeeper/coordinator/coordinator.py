@@ -1,9 +1,8 @@
 """The coordinator of the groups of one partition of `__consumer_offsets`.
 
 A state machine without I/O, clock, random numbers or logging. `handle`, `expire`, `resume` and the like compute a
-`Result` and
-change nothing; `replay` and `apply` change the state, and are called by the coordinator's driver with the contents of a
-result, in the order that `groupkeeper.coordinator.kernel.result` describes.
+`Result` and change nothing. `replay` and `apply` change the state: the coordinator's driver calls them with the contents
+of a result, in the order that `groupkeeper.coordinator.kernel.result` describes.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Coordinator:
     # --- computing: none of these changes anything
 
     def handle(self, call: Call, now_ms: int) -> Result:
-        """Answers a request. An error of the protocol is an answer as well; it comes without changes."""
+        """Answers a request. A protocol error is an answer too; the state is unchanged then."""
         state, settings_of = self._state, self.settings_of
         try:
             match call.request:
@@ -91,15 +90,15 @@ class Coordinator:
             return Result(refuse(call.request, error))
 
     def expire(self, timer: TimerKey, now_ms: int) -> Result:
-        """A timer ran out. One that lost its meaning meanwhile gives an empty result."""
+        """A timer expired. If it has lost its meaning meanwhile, the result is empty."""
         if isinstance(timer, OffsetExpiration):
             return offset_expiry.expire_offsets(self._state, self._settings, now_ms)
         row = row_of(timer.group_type)
         return row.expire(self._state, self.settings_of(timer.group_id), timer, now_ms)
 
     def resume(self, now_ms: int, *, first_pass: float = 1) -> Iterator[Result]:
-        """What to do once the log is replayed: sessions and the expiration pass start afresh; the first one
-        after this share of the interval between them.
+        """The operations after the log is replayed: all sessions restart, and the first expiration pass is due after
+        this fraction of the interval between passes.
         """
         yield Result(timers=(offset_expiry.next_pass(self._settings, first_pass),))
         for group in list(self._state.groups.values()):
@@ -108,14 +107,14 @@ class Coordinator:
     def regexes_resolved(
         self, group_id: str, topics_by_regex: Mapping[str, frozenset[str]] | None, now_ms: int
     ) -> Result:
-        """What the regular expressions of a `RegexLookup` match; None when it couldn't be found out."""
+        """The topics that the regular expressions of a `RegexLookup` match; None when the lookup failed."""
         from groupkeeper.coordinator.consumer import regex
 
         return regex.regexes_resolved(self._state, self.settings_of(group_id), group_id, topics_by_regex, now_ms)
 
     def share_work_due(self, work: Work) -> tuple[Work, Result]:
-        """What is left to do of the work of a result, once it is its turn, and what is to happen before it is done.
-        When that fails, so does the work.
+        """The remaining part of a result's work when its turn comes, and the result that the driver must carry out
+        first. If that result fails, the work fails too.
         """
         from groupkeeper.coordinator.share import requests as share_requests
 
@@ -128,13 +127,14 @@ class Coordinator:
         return share_requests.work_done(self._state, work, errors)
 
     def remove_topics(self, topic_ids: Mapping[str, bytes]) -> Result:
-        """Topics were deleted, given by name with their id: their offsets go too."""
+        """Topics (name → id) were deleted: removes their offsets too."""
         return offset_expiry.remove_topics(self._state, topic_ids)
 
     def append_failed(
         self, cause: Call | TimerKey | RegexLookup | Work | None, error: KafkaError, now_ms: int
     ) -> Result:
-        """The records of an operation are not in the log, so nothing of it has happened; what happens instead.
+        """The records of an operation could not be appended, so the operation did not happen; returns the result that
+        replaces it.
 
         `cause` is the call, timer, lookup or work of the operation, None for one without. `error` is the answer for
         clients.
@@ -160,7 +160,7 @@ class Coordinator:
         return Result(refuse(cause.request, error))
 
     def unload(self) -> Result:
-        """The partition moves away: everything parked is answered NOT_COORDINATOR."""
+        """The partition moves to another broker: replies NOT_COORDINATOR to every parked call."""
         groups = self._state.groups.values()
         return Result(released=tuple(one for group in groups for one in row_of(group.group_type).unload(group)))
 
@@ -175,7 +175,7 @@ class Coordinator:
         self._state.replay_end_transaction(producer_id, is_commit=is_commit)
 
     def apply(self, change: SoftChange) -> None:
-        """Takes over a change of what is not in the log."""
+        """Applies a change of the state that is not in the log."""
         if isinstance(change, SettingsChange) and change.settings is not None:
             self._settings = change.settings
         self._state.apply(change)

@@ -1,4 +1,4 @@
-"""An error of the coordinator as the answer of the request it refuses: the one place where exceptions become codes."""
+"""The responses to requests that the coordinator refuses: the only place where exceptions become error codes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from groupkeeper.protocol.primitives import Message, RootMessage
 
 
 def refuse(request: Message, error: KafkaError) -> Message:
-    """The answer to a group request that failed as a whole. It comes in the form that `Coordinator.handle` takes."""
+    """The answer to a group request that failed as a whole; requests have the form that `Coordinator.handle` takes."""
     match request:
         case JoinGroupRequest():
             return JoinGroupResponse(error_code=error.code, protocol_name=None, member_id=request.member_id)
@@ -63,7 +63,7 @@ def refuse(request: Message, error: KafkaError) -> Message:
 
 
 def refuse_commit(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
-    """OffsetCommit has no error of its own: every partition carries it."""
+    """OffsetCommit has no top-level error: every partition carries the error code."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -77,7 +77,7 @@ def refuse_commit(request: OffsetCommitRequest, error: KafkaError) -> OffsetComm
 
 
 def refuse_transactional_commit(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
-    """TxnOffsetCommit has no error of its own either."""
+    """TxnOffsetCommit has no top-level error either."""
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(

@@ -1,5 +1,6 @@
-"""One row for each type of group: the operations that all types have. A type's package is loaded with its first
-group."""
+"""One row for each group type: the operations that all types have. A type's package is loaded with the first group of
+that type.
+"""
 
 from __future__ import annotations
 
@@ -65,16 +66,16 @@ class OffsetRules(Protocol):
         """Whether offsets of the topic are in use: they are not deleted, nor do they expire."""
 
     def base_time(self, group: Any) -> BaseTime | None:
-        """The time that the age of a commit counts from; None when the group's offsets don't expire now."""
+        """The time from which the age of a commit counts; None while the group's offsets don't expire."""
 
 
 class Row(Generic[AnyGroup]):
     """What a room offers to the coordinator; `ROW` in its module `row` is the only instance.
 
     Attributes:
-        group_type: of the groups that its functions are given.
-        head: class of the key of the record whose tombstone removes a group.
-        offsets: the rules for committed offsets; None where groups have none, nor expire.
+        group_type: type of the groups that its functions take.
+        head: class of the record key whose tombstone removes a group.
+        offsets: the rules for committed offsets; None if groups of the type have no offsets and do not expire.
     """
 
     group_type: ClassVar[GroupType]
@@ -96,7 +97,7 @@ class Row(Generic[AnyGroup]):
         raise NotImplementedError
 
     def refuse(self, request: Message, error: KafkaError) -> Message:
-        """The response to such a request that failed as a whole."""
+        """The response when such a request fails as a whole."""
         raise NotImplementedError
 
     def handle_classic(
@@ -126,7 +127,7 @@ class Row(Generic[AnyGroup]):
         raise NotImplementedError
 
     def expire(self, state: Any, settings: Settings, timer: Any, now_ms: int) -> Result:
-        """A timer of this type expired; the group may be of another type by now, or deleted."""
+        """A timer of this type expired; meanwhile the group may have been deleted or changed its type."""
         raise NotImplementedError
 
     def retry(self, timer: Any) -> Arm:
@@ -134,7 +135,7 @@ class Row(Generic[AnyGroup]):
         return Arm(timer, _RETRY_MS)
 
     def removal(self, group: AnyGroup) -> list[Record]:
-        """The records that remove the group itself; its offsets have their own."""
+        """The records that remove the group itself; its offsets have tombstones of their own."""
         raise NotImplementedError
 
     def before_removal(self, state: Any, call: Call, request: DeleteGroupsRequest) -> Result | None:
@@ -142,7 +143,9 @@ class Row(Generic[AnyGroup]):
         return None
 
     def remove_topics(self, state: Any, topic_ids: frozenset[bytes]) -> list[Record]:
-        """The records that remove deleted topics from groups of this type; committed offsets have their own."""
+        """The records that remove deleted topics from groups of this type; committed offsets have tombstones of their
+        own.
+        """
         return []
 
     def timers(self, group: AnyGroup) -> list[TimerKey]:
@@ -163,7 +166,7 @@ def row_of(group_type: GroupType) -> Row[Any]:
 
 
 def row_of_key(key: object) -> Row[Any]:
-    """The row of the type of group to which the record with that key belongs."""
+    """The row of the group type to which a record with that key belongs."""
     row = _BY_KEY.get(type(key))
     if row is None:
         name = type(key).__name__

@@ -75,13 +75,13 @@ class State:
         return group
 
     def replay(self, record: Record, log_offset: int, producer_id: int) -> None:
-        """Makes a record of the log part of the state. Records of key types without meaning here are skipped."""
+        """Applies a record of the log to the state. Skips records whose key types have no meaning here."""
         key = record.key
         if isinstance(key, OffsetCommitKey):
             if isinstance(record, Tombstone):
                 self.offsets.remove(key.group, key.topic, key.partition)
                 return
-            # Offsets alone make a simple group, pending ones too.
+            # Offsets alone, even pending ones, create a simple group.
             if key.group not in self.groups:
                 self.groups[key.group] = row_of(GroupType.CLASSIC).new(key.group)
             value = record.value
@@ -91,11 +91,11 @@ class State:
             self._replay_group(record, key.group if isinstance(key, GroupMetadataKey) else key.group_id)
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """A transaction marker: what the producer left pending becomes committed or is dropped."""
+        """Applies a transaction marker: the producer's pending offsets are committed or dropped."""
         self.offsets.end_transaction(producer_id, is_commit=is_commit)
 
     def apply(self, change: SoftChange) -> None:
-        """Takes over a soft change."""
+        """Applies a soft change."""
         match change:
             case GroupChange():
                 group = self.groups.get(change.group_id)
@@ -107,7 +107,7 @@ class State:
                 self.settings_by_group = settings_by_group
 
     def _replay_group(self, record: Record, group_id: str) -> None:
-        """A record of another type takes the place of a simple group, which offsets alone have made."""
+        """A record of another group type replaces a simple group, which exists because of its offsets only."""
         row = row_of_key(record.key)
         group = self.groups.get(group_id)
         if group is None or group.group_type is not row.group_type:

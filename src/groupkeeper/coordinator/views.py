@@ -39,8 +39,8 @@ def _in_states(group: Group, states: Set[str]) -> ListedGroup | None:
 
 
 def delete_groups(state: StateView, call: Call, request: DeleteGroupsRequest) -> Result:
-    """Removes empty groups with all their offsets; each group has its own outcome. Share-partitions
-    go before their groups.
+    """Removes empty groups with all their offsets; each group has its own outcome. Share-partitions are removed before
+    their groups.
     """
     groups = (state.groups.get(group_id) for group_id in request.groups_names)
     for group_type in dict.fromkeys(group.group_type for group in groups if group is not None):
@@ -51,7 +51,7 @@ def delete_groups(state: StateView, call: Call, request: DeleteGroupsRequest) ->
 
 
 def remove_groups(state: StateView, request: DeleteGroupsRequest, failures: Mapping[str, int]) -> Result:
-    """The removal itself. `failures` has the error codes of groups that must stay."""
+    """Removes the groups. `failures` has the error codes of groups that must stay."""
     records: list[Record] = []
     timers: list[Disarm] = []
     results = []

@@ -17,8 +17,8 @@ D = TypeVar("D")
 def check_epoch(
     group_type: GroupType, member: EpochMember, received: int, lost_the_answer: Callable[[], bool], detail: str = ""
 ) -> None:
-    """The previous epoch is valid, too, for a member that did not receive the latest response. Raises
-    `FencedMemberEpoch`.
+    """Checks a member's epoch. The previous epoch is valid too, because the member may have missed the latest response.
+    Raises `FencedMemberEpoch`.
     """
     known = member.member_epoch
     if received in (0, known):
@@ -34,19 +34,19 @@ def check_epoch(
 
 
 def unknown_member(member_id: str, group_id: str) -> UnknownMemberId:
-    """What a request of a member is refused with that the group doesn't have."""
+    """The error for a request of a member that is not in the group."""
     return UnknownMemberId(f"Member {member_id} is not a member of group {group_id}.")
 
 
 def own_message(error: KafkaError) -> str | None:
-    """The error's message; None where it says no more than the code."""
+    """The error's message; None if it says no more than the code."""
     return error.message if error.message != error.text else None
 
 
 def describe_all(
     state: StateView, kind: type[G], group_ids: Iterable[str], describe: Callable[[G], D], fail: Callable[..., D]
 ) -> list[D]:
-    """The groups of that type; others fail, as do those that don't exist."""
+    """Describes groups of that type; groups of another type fail, and so do groups that don't exist."""
     described = []
     for group_id in group_ids:
         try:

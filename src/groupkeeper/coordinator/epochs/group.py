@@ -43,8 +43,8 @@ class EpochGroup(Generic[M, T]):
     """A group. Epochs start at 1.
 
     Attributes:
-        targets: each member's target assignment at `assignment_epoch`; a member without one has nothing.
-        soft: what is known beyond the log, a value of the type's own.
+        targets: each member's target assignment at `assignment_epoch`; a member without an entry has an empty target.
+        soft: state that is not in the log; each group type has its own class.
     """
 
     group_type: ClassVar[GroupType]
@@ -73,7 +73,7 @@ class EpochGroup(Generic[M, T]):
         return self.group_type.value
 
     def with_soft(self, soft: Any) -> Self:
-        """The group with another soft part, which is the same object."""
+        """Sets another soft part and returns the same object."""
         self.soft = soft
         return self
 

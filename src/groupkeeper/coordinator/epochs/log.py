@@ -1,4 +1,4 @@
-"""How such groups stand in the log: the records that all types have, each in classes of its own, and their replay."""
+"""The log records of groups with member epochs, and their replay. All types have these records, in own classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 
 
 class RecordClasses(NamedTuple):
-    """Keys by group id, those of members with the member's id behind it, and a value that all types have alike."""
+    """Key classes, called with the group id (and the member id, for records of members), and the value of target
+    epochs.
+    """
 
     group: Callable[[str], Any]
     member: Callable[[str, str], Any]
@@ -28,13 +30,13 @@ class GroupLog(Generic[G, M, T]):
 
     Attributes:
         classes: of the type's records.
-        left: fields of a member after its assignment was removed.
+        left: the fields of a member after its assignment was removed.
     """
 
     classes: ClassVar[RecordClasses]
     left: ClassVar[Mapping[str, Any]]
 
-    # --- what is a type's own
+    # --- what each group type defines
 
     def new_member(self, member_id: str) -> M:
         """A member before any of its records is replayed."""
@@ -57,7 +59,7 @@ class GroupLog(Generic[G, M, T]):
         group.group_epoch, group.metadata_hash = value.epoch, value.metadata_hash
 
     def take_other(self, group: G, key: Any, value: Any) -> None:
-        """A record of a kind that other types don't have."""
+        """Applies a record of a kind that only this group type has."""
 
     def count_member(self, group: G, member: M, by: int) -> None:
         """Adds a member to the counts of subscriptions (1), or removes it (-1)."""
@@ -70,23 +72,25 @@ class GroupLog(Generic[G, M, T]):
         raise NotImplementedError
 
     def other_tombstones(self, group: G) -> tuple[Iterable[Record], Iterable[Record]]:
-        """Tombstones of such other records: those before that of the group, and those after it."""
+        """Tombstones of the records that only this type has: the ones before the group's tombstone, and the ones after
+        it.
+        """
         return (), ()
 
     # --- writing
 
     def target_epoch_record(self, group_id: str, assignment_epoch: int, time_ms: int) -> Entry:
-        """The epoch of all targets; it follows them."""
+        """The epoch of all target assignments; it is written after them."""
         classes = self.classes
         return Entry(classes.target_epoch(group_id), classes.target_epoch_value(assignment_epoch, time_ms))
 
     def member_tombstones(self, group_id: str, member_id: str) -> list[Record]:
-        """Removes a member: what it has, its target, itself, in this order."""
+        """Removes a member: its current assignment, its target assignment and the member itself, in this order."""
         classes = self.classes
         return [Tombstone(key(group_id, member_id)) for key in (classes.assignment, classes.target, classes.member)]
 
     def group_tombstones(self, group: G) -> list[Record]:
-        """Removes a group with everything, in Kafka's order."""
+        """Removes a group with all its records, in Kafka's order."""
         group_id, classes = group.group_id, self.classes
         before, after = self.other_tombstones(group)
         return [
@@ -102,7 +106,7 @@ class GroupLog(Generic[G, M, T]):
     # --- replaying
 
     def replay(self, group: G, record: Record) -> None:
-        """Makes a record part of the group; what removes the group itself is up to its owner.
+        """Applies a record to the group; the caller handles records that remove the group itself.
 
         Raises `MalformedMessage` for tombstones in another order than members and groups are removed in.
         """

@@ -34,7 +34,7 @@ class EpochRow(Row[G]):
         return {one.member_id: (one.instance_id, one.client_id) for one in group.members.values()}
 
     def resume(self, group: G, settings: Settings, now_ms: int) -> tuple[Result, ...]:
-        """After loading the session of every member starts again."""
+        """After loading, the session of every member restarts."""
         timers, step = [], self.step
         for member in group.members.values():
             timers.append(step.session_timer(group.group_id, member, settings))
@@ -45,7 +45,7 @@ class EpochRow(Row[G]):
         return (Result(timers=tuple(timers)),)
 
     def expire(self, state: StateView, settings: Settings, timer: Any, now_ms: int) -> Result:
-        """A member's session or its time to revoke has expired: it is removed."""
+        """A member's session or its rebalance timeout has expired: removes the member."""
         group = state.find(timer.group_id, self.group)
         member = None if group is None else group.members.get(timer.member_id)
         if member is None or (type(timer) is self.step.revocation and member.state != self.step.revoking):

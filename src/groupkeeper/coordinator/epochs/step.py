@@ -1,4 +1,4 @@
-"""One operation on such a group in the making: its records, and the group as it will be."""
+"""One operation on a group with member epochs while it is being computed: its records, and the group after them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from groupkeeper.protocol.primitives import Message
 
 
 class EpochStep(Generic[G]):
-    """Starts from a group as the log has it; `write` moves a copy of it along with the records.
+    """Starts from the group as the log has it; `write` applies each record to a copy of the group.
 
     Attributes:
         log: how groups of the type are written.
@@ -45,7 +45,7 @@ class EpochStep(Generic[G]):
         self._lookups: list[RegexLookup | Work] = []
         self._marks: list[tuple[Meter, int]] = []
 
-    # --- what is a type's own
+    # --- what each group type defines
 
     @classmethod
     def session_ms(cls, member: Any, settings: Settings) -> int:
@@ -54,22 +54,22 @@ class EpochStep(Generic[G]):
 
     @property
     def interval_ms(self) -> int:
-        """The least time between two targets."""
+        """The minimum time between two target assignments."""
         raise NotImplementedError
 
     @classmethod
     def is_revoking(cls, member: Any) -> bool:
-        """Whether a member has to give something back within its rebalance timeout."""
+        """Whether a member has to revoke something within its rebalance timeout."""
         return bool(cls.revocation is not None and member.state == cls.revoking)
 
-    # --- what is to happen
+    # --- collecting the result
 
     def start_with(self, records: Iterable[Record]) -> None:
-        """Records that make room for the group: nothing of it is changed by them."""
+        """Adds records without applying them: tombstones of a replaced group, and records that the group has already."""
         self._records.extend(records)
 
     def write(self, *records: Record) -> None:
-        """Adds records, and lets the group be what they make of it."""
+        """Adds records and applies them to the group."""
         if self.group is self.logged:
             self.group = self.group.fork()
         for record in records:
@@ -96,17 +96,17 @@ class EpochStep(Generic[G]):
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is no target for the group epoch yet."""
+        """Whether there is no target assignment for the group epoch yet."""
         return self.group.assignment_epoch < self.group.group_epoch
 
     @property
     def is_too_early(self) -> bool:
-        """Whether the last target is too new for another one."""
+        """Whether the last target assignment is too recent for another one."""
         made_ms: int = self.group.assignment_time_ms
         return made_ms <= self.now_ms < made_ms + self.interval_ms
 
     def write_targets(self, targets: Mapping[str, Any]) -> None:
-        """Replaces the target; what a member is to have is written where it changed."""
+        """Replaces the target assignment; writes only the targets of members whose target changed."""
         group, log = self.group, self.log
         changed = [
             log.target_record(group.group_id, member_id, target)
@@ -127,7 +127,7 @@ class EpochStep(Generic[G]):
         self._timers.append(self.session_timer(self.group.group_id, member, self.settings))
 
     def follow_revocation(self, member: Any) -> None:
-        """A member has begun, or has ended, to give something back."""
+        """Arms the revocation timer when a member starts to revoke, and disarms it when the member is done."""
         assert self.revocation is not None
         timer = self.revocation(self.group.group_id, member.member_id)
         is_revoking = member.state == self.revoking
@@ -140,7 +140,7 @@ class EpochStep(Generic[G]):
                 self._timers.append(Disarm(timer(self.group.group_id, member_id)))
 
     def remove_members(self, member_ids: Iterable[str]) -> None:
-        """Removes members and what only they needed; raises the group epoch."""
+        """Removes members, and state that only they needed; raises the group epoch."""
         raise NotImplementedError
 
     def result(self, response: Message | Parked | None) -> Result:

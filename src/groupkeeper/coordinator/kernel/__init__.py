@@ -1,4 +1,4 @@
-"""What all types of groups need: results, timers, settings, topics as coordinators see them.
+"""The common part of all group types: results, timers, settings, and the topics as coordinators see them.
 
-`Settings` and `Meter` list those of all types. Rules of a type of group are in its folder: nothing here imports one.
+`Settings` and `Meter` cover all group types. The rules of a group type are in its folder: nothing here imports them.
 """

@@ -1,4 +1,4 @@
-"""Names of group states and types, spelled as on the wire."""
+"""Names of group states and types, as Kafka spells them on the wire."""
 
 from __future__ import annotations
 

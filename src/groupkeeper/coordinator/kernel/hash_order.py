@@ -1,4 +1,4 @@
-"""The iteration order of the tables in Apache Kafka's coordinator (4.3.1 TimelineHashMap), which is the order of its
+"""The iteration order of the tables in Apache Kafka's coordinator (4.3.1 TimelineHashMap), which is the order in its
 replies.
 
 It follows from the keys alone: a restart and a compaction don't change it (E2E-05).
@@ -25,7 +25,7 @@ def java_hash(text: str) -> int:
         for unit in text.encode():
             value = (31 * value + unit) & 0xFFFFFFFF
         return value - _INT32 if value >= _INT32 // 2 else value
-    # A lone surrogate can't come from the wire, but must not end in an exception either.
+    # A lone surrogate can't come from the wire, but must not raise an exception either.
     units = text.encode("utf-16-le", "surrogatepass")
     for position in range(0, len(units), 2):
         value = (31 * value + units[position] + (units[position + 1] << 8)) % _INT32

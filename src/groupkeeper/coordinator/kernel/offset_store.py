@@ -1,4 +1,4 @@
-"""Committed offsets by group, and those that wait for the end of a transaction."""
+"""Committed offsets by group, and pending offsets that wait for the end of their transaction."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class CommittedOffset(NamedTuple):
     """An offset as it was committed.
 
     Attributes:
-        committed_offset: the next record to read; a negative one counts as none for readers.
+        committed_offset: offset of the next record to read; readers take a negative one as no offset.
         leader_epoch: −1 when the commit has none.
         metadata: the committer's text; "" for none.
         expire_timestamp_ms: set only by a commit that named its own retention; None otherwise.
-        topic_id: zero when the commit has none.
+        topic_id: zero when the commit has no topic id.
         log_offset: where the record is in the log; orders plain commits and transactions.
     """
 
@@ -41,7 +41,7 @@ def commit_time(offset: CommittedOffset) -> int:
 
 
 def expiry_ms(own_ms: int | None, base_ms: int, retention_ms: int) -> int:
-    """When an offset expires: at its own time (None: the commit named none), else when its age is the retention."""
+    """When an offset expires: at the expiry time of its commit, or (None) when its age reaches the retention."""
     return base_ms + retention_ms if own_ms is None else own_ms
 
 
@@ -56,7 +56,7 @@ _new_tuple = tuple.__new__
 
 
 class OffsetView(Protocol):
-    """What handlers may see of the offsets."""
+    """The read-only view of the offsets for handlers."""
 
     @property
     def count(self) -> int:
@@ -97,7 +97,7 @@ class OffsetStore:
         return self._pending.get(group_id, {})
 
     def put(self, key: OffsetCommitKey, value: OffsetCommitValue, log_offset: int, producer_id: int) -> None:
-        """Stores an offset record: committed, or pending when it is part of a producer's transaction."""
+        """Stores an offset record: as committed, or as pending if it belongs to a producer's transaction."""
         expire_ms = None if value.expire_timestamp == -1 else value.expire_timestamp
         offset = _new_tuple(
             CommittedOffset,
@@ -132,7 +132,7 @@ class OffsetStore:
             del self._pending[group_id]
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """Commits or drops what a producer left pending."""
+        """Commits or drops a producer's pending offsets."""
         for group_id in sorted(self._groups_by_producer.pop(producer_id, ())):
             partitions = self._pending.get(group_id, {})
             for topic, partition in [place for place, producers in partitions.items() if producer_id in producers]:

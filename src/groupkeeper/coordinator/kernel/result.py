@@ -7,7 +7,7 @@ steps with every result, in this order, without running another operation of the
    fails, pass the cause and the error to `Coordinator.append_failed` and continue at step 3 with the result it returns
    (which has no records); 2. `Coordinator.replay` each record, in order, with the transaction's producer id; 3.
    `Coordinator.apply` each value of `soft`, in order; 4. `timers`: arm and disarm, in order; 5. count `marks`; 6. send
-   `response` (unless it is PARKED) and the `released` answers. Nothing of them may leave before step 1 has succeeded.
+   `response` (unless it is PARKED) and the `released` answers. No answer may be sent before step 1 has succeeded.
 
 The driver does the `lookups` afterwards, asynchronously; their outcome is another operation.
 """
@@ -50,7 +50,7 @@ class Meter(Enum):
 
 @dataclass(slots=True)
 class Call:
-    """A request with its context, which the coordinator cannot get by itself."""
+    """A request with the context that the coordinator cannot know by itself."""
 
     call_id: int
     """Unique among the calls of one coordinator; names the caller when the answer is parked."""
@@ -65,7 +65,7 @@ class Call:
 
 
 class Parked(Enum):
-    """The type of PARKED: the answer comes later, among a later result's `released`, under the call's `call_id`."""
+    """The type of PARKED: the answer comes in the `released` of a later result, under the call's `call_id`."""
 
     PARKED = "parked"
 
@@ -74,7 +74,7 @@ PARKED = Parked.PARKED
 
 
 class Released(NamedTuple):
-    """The answer of a call that was parked. The caller may be gone by now; then it is dropped."""
+    """The answer to a parked call. If the caller is gone by now, the answer is dropped."""
 
     call_id: int
     response: Message
@@ -82,9 +82,9 @@ class Released(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RegexLookup:
-    """Find the topics that regular expressions match, and hand them to `Coordinator.regexes_resolved`.
+    """Find the topics that regular expressions match, and pass them to `Coordinator.regexes_resolved`.
 
-    Only topics count that the caller of `call_id` may describe.
+    Only topics that the caller of `call_id` may describe are matched.
     """
 
     group_id: str
@@ -93,7 +93,9 @@ class RegexLookup:
 
 
 class Work:
-    """What the shell does for a coordinator elsewhere; `call` is the request that waits for it, None: none does."""
+    """Work that the driver requests from another coordinator; `call` is the request that waits for it, None: no request
+    waits.
+    """
 
     __slots__ = ()
 
@@ -104,7 +106,7 @@ class Work:
 
 @dataclass(slots=True)
 class Result:
-    """The outcome of one operation; see the module's text for what to do with it."""
+    """The outcome of one operation; the module's docstring says how to carry it out."""
 
     response: Message | Parked | None = None
     """None when no caller waits: a timer ran out, loading ended, a topic was deleted."""

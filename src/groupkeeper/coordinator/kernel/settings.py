@@ -1,9 +1,9 @@
 """The settings that the coordinator's decisions depend on, under Kafka's names (`_` for `.`).
 
-Each is declared here and nowhere else: the broker's table of settings, its documentation and DescribeConfigs, the
-settings that a group may have of its own, and what handlers get come from the fields of `Settings`. Handlers get those
-of the group they work on: a group's own `consumer.session.timeout.ms` stands under the name of the broker's setting,
-`group_consumer_session_timeout_ms` (`Coordinator.settings_of`).
+Each setting is declared here and nowhere else. The fields of `Settings` are the source for the broker's table of
+settings, its documentation, DescribeConfigs, the settings of single groups, and the settings that handlers get.
+Handlers get the settings of the group they work on: a group's own `consumer.session.timeout.ms` is stored under the
+name of the broker's setting, `group_consumer_session_timeout_ms` (`Coordinator.settings_of`).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from groupkeeper.coordinator.kernel.soft import SoftChange
 
 
 class Declaration(NamedTuple):
-    """The attributes of a setting beside its name and default.
+    """The attributes of a setting besides its name and default.
 
     Attributes:
         doc: one sentence for people.
         low, high: inclusive bounds of a number, in the setting's own unit; None means unbounded.
-        is_of_group: whether a group may have its own, under the name without `group.`.
+        is_of_group: whether a group may have its own value, under the name without `group.`.
         is_dynamic: whether it changes while a broker runs.
-        is_listed: whether Kafka describes it without a request by name.
+        is_listed: whether Kafka describes it when it is not requested by name.
         is_long: whether Kafka calls its type `long` and not `int`.
-        given_as: the name under which it is given, where that has another unit; else None.
-        unit: how much of the field's unit one of it is.
+        given_as: the name of the setting that users give, if it has another unit; else None.
+        unit: how many of the field's units one unit of the given setting is.
     """
 
     doc: str
@@ -136,7 +136,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class SettingsChange(SoftChange):
-    """The groups that have settings of their own, all of them, by id, and those of all others (None: as they were).
+    """All groups that have settings of their own, by id, and the settings of all other groups (None: unchanged).
     Applied by `Coordinator.apply`.
     """
 

@@ -8,13 +8,13 @@ from groupkeeper.coordinator.kernel.group_state import GroupType
 
 
 class SoftChange:
-    """A change of it, applied by `Coordinator.apply` only. Each room has its own."""
+    """A change of that state, applied only by `Coordinator.apply`. Each group type has its own kind."""
 
     __slots__ = ()
 
 
 class GroupChange(SoftChange):
-    """Replaces the soft part of a group of a type; where there is none, or one of another type, it changes nothing."""
+    """Replaces the soft part of a group. If the group does not exist, or has another type, nothing changes."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Timers are values: the shell keeps one deadline per key and returns the key when the deadline has passed.
+"""Timers are values: the driver keeps one deadline per key and returns the key when the deadline has passed.
 
 Keys are typed, so that two different timers never collide however groups and members are named. Tuples of different
 classes can be equal, so only one type of key may be a tuple: that of the timer which every commit and heartbeat of a
@@ -14,7 +14,7 @@ from groupkeeper.coordinator.kernel.group_state import GroupType
 
 
 class MemberSession(NamedTuple):
-    """A classic member, or a member id given out but not used yet, sent nothing for its session timeout."""
+    """A classic member, or the owner of a member id that is not used yet, sent nothing for its session timeout."""
 
     group_id: str
     member_id: str
@@ -110,7 +110,7 @@ class StreamsRevocation:
 
 @dataclass(frozen=True, slots=True)
 class StreamsDelay:
-    """The first members of a streams group have waited long enough for others."""
+    """The initial rebalance delay of a streams group is over."""
 
     group_type: ClassVar = GroupType.STREAMS
     group_id: str
@@ -125,7 +125,7 @@ TimerKey: TypeAlias = (
 
 @dataclass(slots=True)
 class Arm:
-    """Expire `timer` after `after_ms` from now; replaces an earlier deadline of the same key, unless it keeps it."""
+    """Let `timer` expire `after_ms` from now; replaces an earlier deadline of the same key, unless that one is kept."""
 
     timer: TimerKey
     after_ms: int

@@ -1,4 +1,4 @@
-"""The topics of the cluster as a value: what consumer groups assign, as the shell saw it at one time."""
+"""The topics of the cluster as a value: the topics that groups assign, as the driver saw them at one time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TopicShape:
 
     @cached_property
     def digest(self) -> bytes:
-        """Changes with everything that makes groups rebalance."""
+        """A digest of everything in a topic whose change makes groups rebalance."""
         racks = "".join(f"{index}:{','.join(sorted(racks))};" for index, racks in enumerate(self.racks))
         text = f"{self.name}\0{self.partition_count}\0{racks}".encode()
         return blake2b(self.topic_id + text, digest_size=8).digest()
@@ -32,8 +32,8 @@ class TopicsImage:
     """All topics by name. Versions grow with every change and don't start over after a restart.
 
     Attributes:
-        version: of this image; −1 before the shell gave one.
-        version_with_new_topics: of the latest image that had a topic more than the one before.
+        version: of this image; −1 before the driver provided one.
+        version_with_new_topics: version of the latest image with a topic that the image before did not have.
     """
 
     version: int = -1
@@ -46,7 +46,7 @@ class TopicsImage:
         return {topic.topic_id: topic.name for topic in self.topics.values()}
 
     def ids_of(self, names: Iterable[str]) -> frozenset[bytes]:
-        """The ids of those of the topics that exist."""
+        """The ids of the named topics that exist."""
         return frozenset(topic.topic_id for name in names if (topic := self.topics.get(name)) is not None)
 
     def metadata_hash(self, names: Iterable[str]) -> int:
@@ -62,6 +62,6 @@ class TopicsImage:
 
 @dataclass(frozen=True, slots=True)
 class TopicsChange(SoftChange):
-    """The shell saw other topics; applied by `Coordinator.apply`."""
+    """The topics changed; applied by `Coordinator.apply`."""
 
     image: TopicsImage

@@ -1,4 +1,4 @@
-"""The schema of a table: columns, types and meanings. It is defined in Arrow's types; Spark's types follow from them."""
+"""The schema of a table: columns, types and meanings. Arrow's types define it; Spark's follow from them."""
 
 from __future__ import annotations
 
