@@ -1,8 +1,8 @@
 """The coordinator of the groups of one partition of `__consumer_offsets`.
 
 A state machine without I/O, clock, random numbers or logging. `handle`, `expire`, `resume` and the like compute a
-`Result` and change nothing. `replay` and `apply` change the state: the coordinator's driver calls them with the contents
-of a result, in the order that `groupkeeper.coordinator.kernel.result` describes.
+`Result` and change nothing. `replay` and `apply` change the state: the coordinator's driver calls them with the
+contents of a result, in the order that `groupkeeper.coordinator.kernel.result` describes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """Groups of the classic protocol (JoinGroup, SyncGroup, Heartbeat, LeaveGroup).
 
-How they become consumer groups and back is in `consumer`.
+Their conversion to consumer groups and back is in `consumer`.
 """

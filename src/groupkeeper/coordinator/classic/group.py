@@ -1,8 +1,8 @@
 """A classic group as a value: its part in the log (`stored`), and its part in memory only (`soft`).
 
-The stored part changes by replaying a group record, and only by that. The soft part is a rebalance in formation and
-its waiting members; it is replaced as a whole by a `ClassicChange`, and a restart drops it, as a coordinator failover
-does. Every type here is immutable, so reading a group can't change it.
+Only the replay of a group record changes the stored part. The soft part is a running rebalance and the members that
+wait for it. A `ClassicChange` replaces it as a whole; a restart drops it, like a failover of the coordinator. Every
+type here is immutable, so reading a group can't change it.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Member:
 class Roster:
     """The members of the group, with generation, protocol and leader: the content of a group record.
 
-    `protocol_type` is None for a group that was never joined. `subscribed_topics` is None when they can't be known;
-    they are those of the latest generation, also after a join or leave since. `state_since_ms` is None in
-    records of old versions.
+    `protocol_type` is None for a group that was never joined. `subscribed_topics` are the topics of the latest
+    generation, even if members joined or left since; None when they can't be known. `state_since_ms` is None in records
+    of old versions.
     """
 
     protocol_type: str | None = None
@@ -78,7 +78,7 @@ class Roster:
         return replace(self, members=members, member_id_by_instance=by_instance, leader_id=leader_id)
 
     def with_members(self, members: Iterable[Member]) -> Roster:
-        """Replaces the members by others of the same ids."""
+        """Replaces members by new values with the same ids."""
         return replace(self, members={member.member_id: member for member in members})
 
     def common_protocols(self) -> set[str]:
@@ -87,9 +87,7 @@ class Roster:
         return set.intersection(*offers) if offers else set()
 
     def select_protocol(self) -> str:
-        """The protocol most members prefer among the common ones; of equal ones the first offered by the
-        oldest member.
-        """
+        """The common protocol that most members prefer; in a tie, the first one that the oldest member offers."""
         candidates = self.common_protocols()
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -104,7 +102,7 @@ class Roster:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def uses_consumer_protocol(self) -> bool:
-        """Whether members are Kafka consumers, so that subscriptions may be looked for in their metadata."""
+        """Whether members are Kafka consumers, whose metadata may contain subscriptions."""
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def find_subscribed_topics(self) -> frozenset[str] | None:
@@ -161,11 +159,11 @@ class Soft:
     """The state of a classic group that is not in the log.
 
     Attributes:
-        roster: the members in memory; None when they are exactly the stored ones. Outside a rebalance it differs from
-            the stored roster only by the protocols that members offered and that weren't selected.
+        roster: the members in memory; None when they equal the stored members. Outside a rebalance it differs from the
+            stored roster only by offered protocols that were not selected.
         rebalance: None when the group is Stable or Empty.
-        pending: member ids given out (KIP-394) and not used yet.
-        unsynced: members of the generation that haven't sent SyncGroup; they may be outstanding in a Stable group too.
+        pending: member ids that were assigned (KIP-394) and not used yet.
+        unsynced: members of the generation that haven't sent SyncGroup; a Stable group may have some too.
     """
 
     roster: Roster | None = None
@@ -179,7 +177,9 @@ NOTHING_SOFT = Soft()
 
 @dataclass(frozen=True, slots=True)
 class ClassicChange(GroupChange):
-    """Replaces the soft part of a classic group. Made by the coordinator only, applied by `Coordinator.apply` only."""
+    """Replaces the soft part of a classic group. Only the coordinator creates it, and only `Coordinator.apply` applies
+    it.
+    """
 
     group_type: ClassVar = GroupType.CLASSIC
     group_id: str
@@ -202,12 +202,12 @@ class ClassicGroup:
 
     @property
     def roster(self) -> Roster:
-        """The members as they are now, a rebalance in formation included."""
+        """The members as they are now, including a running rebalance."""
         return self.stored if self.soft.roster is None else self.soft.roster
 
     @property
     def protocol_type(self) -> str:
-        """As ListGroups tells it; empty for a simple group."""
+        """As ListGroups shows it; empty for a simple group."""
         return self.roster.protocol_type or ""
 
     def with_soft(self, soft: Soft) -> ClassicGroup:

@@ -93,7 +93,7 @@ def _join_without_id(step: Step, call: Call, request: JoinGroupRequest) -> Resul
 def _join_with_id(step: Step, call: Call, request: JoinGroupRequest) -> Result:
     if request.member_id in step.pending:
         if request.group_instance_id is not None:
-            # Ids are given out to dynamic members only.
+            # The coordinator assigns ids to dynamic members only.
             return step.result(_refusal("", UnknownServerError.code))
         return _add_member(step, call, request, request.member_id)
     check_member(step.roster, request.member_id, request.group_instance_id)
@@ -103,7 +103,7 @@ def _join_with_id(step: Step, call: Call, request: JoinGroupRequest) -> Result:
     is_unchanged = member.protocols == _protocols(request)
     is_leader = step.roster.leader_id == member.member_id
     if is_unchanged and (isinstance(step.rebalance, Syncing) or (step.state is GroupState.STABLE and not is_leader)):
-        # It may have missed the answer; nothing changed that would need a rebalance.
+        # The member may have missed the answer; nothing changed that needs a rebalance.
         step.renew_session(member)
         return step.result(generation_answer(step, member.member_id))
     rejoined = replace(
@@ -157,7 +157,7 @@ def _replace_static_member(step: Step, call: Call, request: JoinGroupRequest, ol
         end_join_phase_early(step)
         return step.result(parked=call.call_id)
     if isinstance(step.rebalance, Syncing) or step.roster.select_protocol() != step.roster.protocol_name:
-        # The leader may be assigning partitions to the old id, or the group has to agree on another protocol.
+        # The leader may be assigning partitions to the old id, or the members must agree on another protocol.
         enter_join_phase(step)
         await_join(step, member, call.call_id, is_new=False)
         settle_join_phase(step)
@@ -167,8 +167,7 @@ def _replace_static_member(step: Step, call: Call, request: JoinGroupRequest, ol
     step.records.append(group_record(step.group_id, step.roster))
     answer = generation_answer(step, new_id)
     if call.version < FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
-        # As the leader it would compute an assignment that no SyncGroup waits for, so it takes part as a
-        # follower.
+        # As the leader it would compute an assignment for which no SyncGroup waits, so it joins as a follower.
         answer.leader = old_leader
         answer.members = ()
     elif step.roster.leader_id == new_id:
@@ -178,7 +177,7 @@ def _replace_static_member(step: Step, call: Call, request: JoinGroupRequest, ol
 
 
 def _has_room_for(step: Step, member_id: str) -> bool:
-    """Whether the group may have one more member; existing members always may stay."""
+    """Whether the group may have one more member; existing members may always stay."""
     if step.state is GroupState.EMPTY:
         return True
     if isinstance(step.rebalance, Joining):
@@ -204,12 +203,12 @@ def _protocols(request: JoinGroupRequest) -> Protocols:
 
 
 def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
-    """Version 0 has none: the session timeout stands in."""
+    """The rebalance timeout; in version 0, which has none, the session timeout."""
     return request.session_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
 
 
 def require_member_id(member_id: str) -> JoinGroupResponse:
-    """Refuses a dynamic member without an id, with the id under which to join (KIP-394)."""
+    """Refuses a dynamic member without an id; the reply has the id with which it must rejoin (KIP-394)."""
     return _refusal(member_id, MemberIdRequired.code)
 
 

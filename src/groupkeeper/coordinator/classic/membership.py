@@ -88,7 +88,7 @@ def sync_failed(group: ClassicGroup, settings: Settings, call: Call, error: Kafk
 
 
 def heartbeat(group: ClassicGroup | None, request: HeartbeatRequest) -> Result:
-    """Answers Heartbeat and renews the session, also of a member that must rejoin."""
+    """Answers Heartbeat and renews the session, even if the member must rejoin."""
     group = _joined(group, request.group_id)
     roster = group.roster
     check_member(roster, request.member_id, request.group_instance_id)
@@ -124,7 +124,7 @@ def leave(group: ClassicGroup | None, settings: Settings, request: LeaveGroupReq
 
 
 def _leaving_id(step: Step, leaving: MemberIdentity) -> str:
-    """The member that leaves, or the id given out that won't be used; an instance id alone names a static member."""
+    """The member that leaves, or the pending member id; an instance id alone names a static member."""
     member_id = leaving.member_id
     if not member_id and leaving.group_instance_id is not None:
         member_id = step.roster.member_id_by_instance.get(leaving.group_instance_id, "")
@@ -138,7 +138,7 @@ def _left(member: MemberIdentity, error_code: int) -> MemberResponse:
 
 
 def session_expired(group: ClassicGroup, settings: Settings, member_id: str, now_ms: int) -> Result:
-    """The session of a member, or of an id given out, has expired."""
+    """The session of a member, or of a pending member id, has expired."""
     step = Step(group, settings, now_ms)
     if member_id in step.pending:
         drop_member(step, member_id)
@@ -171,7 +171,7 @@ def join_phase_expired(group: ClassicGroup, settings: Settings, now_ms: int) -> 
 
 
 def sync_phase_expired(group: ClassicGroup, settings: Settings, now_ms: int) -> Result:
-    """Members that did not fetch their assignment are removed and the others rebalance."""
+    """Removes members that did not fetch their assignment; the others rebalance."""
     if isinstance(group.soft.rebalance, Joining) or not group.soft.unsynced:
         return Result()
     step = Step(group, settings, now_ms)
@@ -180,7 +180,7 @@ def sync_phase_expired(group: ClassicGroup, settings: Settings, now_ms: int) -> 
 
 
 def resume_group(group: ClassicGroup, settings: Settings, now_ms: int) -> Sequence[Result]:
-    """After loading: fresh sessions, and a rebalance for a group that is larger than allowed by now."""
+    """After loading: restarts the sessions, and rebalances a group that is larger than now allowed."""
     members = group.roster.members.values()
     sessions = Result(
         timers=tuple(
@@ -196,12 +196,12 @@ def resume_group(group: ClassicGroup, settings: Settings, now_ms: int) -> Sequen
 
 
 def retry_timer(timer: MemberSession | JoinPhase | SyncPhase) -> Arm:
-    """What a timer's operation could not write is tried again soon: nothing was changed by it."""
+    """Retries a timer soon when the records of its operation could not be written: nothing has changed."""
     return Arm(timer, 1_000)
 
 
 def _joined(group: ClassicGroup | None, group_id: str) -> ClassicGroup:
-    """The group when it has members."""
+    """The group if it has members."""
     if not group_id:
         raise InvalidGroupId
     if group is None or group.state is GroupState.EMPTY:

@@ -18,7 +18,7 @@ from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCom
 
 
 def check_commit(group: ClassicGroup, topics: TopicsImage, call: Call, request: OffsetCommitRequest) -> tuple[Arm, ...]:
-    """Raises what refuses the whole commit; returns the renewal of the member's session."""
+    """Raises the error that refuses the whole commit; returns the renewal of the member's session."""
     generation, member_id = request.generation_id_or_member_epoch, request.member_id
     if generation < 0:
         if group.state is GroupState.EMPTY:
@@ -34,8 +34,8 @@ def check_commit(group: ClassicGroup, topics: TopicsImage, call: Call, request: 
 
 
 def check_transaction(group: ClassicGroup, topics: TopicsImage, request: TxnOffsetCommitRequest) -> None:
-    """Unlike a plain commit, one without generation, member and instance is accepted in every state, a rebalance is no
-    obstacle, and no session is renewed.
+    """Unlike a plain commit: without generation, member and instance it is accepted in every state, it is accepted
+    during a rebalance, and it renews no session.
     """
     has_no_member = not request.member_id and request.group_instance_id is None
     if request.generation_id < 0 and (has_no_member or group.state is GroupState.EMPTY):
@@ -49,7 +49,9 @@ def check_fetch(group: ClassicGroup, request: OffsetFetchRequestGroup) -> None:
 
 
 def is_subscribed_to(group: ClassicGroup, topic: str) -> bool:
-    """Whether offsets of the topic are in use. Without the consumer protocol this is unknown, and nothing is."""
+    """Whether offsets of the topic are in use. Without the consumer protocol this is unknown; then no topic counts as
+    used.
+    """
     return group.is_subscribed_to(topic)
 
 
@@ -60,7 +62,7 @@ def check_delete(group: ClassicGroup) -> None:
 
 
 def base_time(group: ClassicGroup) -> BaseTime | None:
-    """The time that the age of a commit counts from; None when the group's offsets don't expire now."""
+    """The time from which the age of a commit counts; None while the group's offsets don't expire."""
     roster = group.roster
     if roster.protocol_type is None:
         return commit_time

@@ -13,7 +13,7 @@ from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 def group_record(group_id: str, roster: Roster) -> Entry:
     """The record that makes `roster` durable.
 
-    Only the selected protocol's metadata of each member is kept: what else a member offered is gone after a restart.
+    Only each member's metadata for the selected protocol is stored: its other protocols are lost by a restart.
     """
     members = [
         MemberMetadata(
@@ -45,7 +45,7 @@ def group_tombstone(group_id: str) -> Tombstone:
 
 
 def read_roster(value: GroupMetadataValue) -> Roster:
-    """The roster a group record holds."""
+    """The roster in a group record."""
     roster = Roster(
         protocol_type=value.protocol_type or None,
         generation=value.generation,

@@ -1,7 +1,7 @@
-"""The moves of a classic group's state machine, made on a working copy.
+"""The transitions of a classic group's state machine, made on a working copy.
 
-A `Step` starts from a group, lets handlers make moves one after the other, and ends as one `Result`: the records, the
-new soft state, the answers that are due and the timers. The group itself isn't touched.
+A `Step` starts from a group. Handlers make transitions one after the other, and the step ends as one `Result`: the
+records, the new soft state, the answers that are due, and the timers. The group itself is not changed.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Step:
         answer: Message | Parked | None = response
         if parked is not None:
             answer = self._released.pop(parked, PARKED)
-        # The record of an Empty group has all of its roster.
+        # The record of an Empty group has the whole roster.
         roster = None if self.state is GroupState.EMPTY else self.roster
         soft = Soft(roster, self.rebalance, self.pending, self.unsynced)
         return Result(
@@ -107,7 +107,7 @@ def enter_join_phase(step: Step) -> None:
     step.disarm(SyncPhase(step.group_id))
     step.unsynced = frozenset()
     delay_ms = step.settings.group_initial_rebalance_delay_ms
-    # Not the state now: the members that a Stable group is losing may have been its last.
+    # The group's earlier state counts, not its state now: a Stable group may be losing its last members.
     step.rebalance = Joining(initial=InitialDelay(delay_ms, 0) if step.began_empty else None)
 
 
@@ -147,11 +147,11 @@ def joining_of(step: Step) -> Joining:
 
 
 def await_join(step: Step, member: Member, call_id: int, *, is_new: bool) -> None:
-    """Puts a member into the roster and its call among those waiting for the join phase to end."""
+    """Adds a member to the roster, and its call to the calls that wait for the end of the join phase."""
     joining = joining_of(step)
     present = step.roster.members.get(member.member_id)
     if present is not None:
-        # The phase that has just begun may have taken the assignments away.
+        # The join phase that has just begun may have cleared the assignments.
         member = replace(member, assignment=present.assignment)
     step.roster = step.roster.with_member(member)
     calls = joining.waiting.get(member.member_id, ())
@@ -195,7 +195,7 @@ def complete_join_phase(step: Step) -> None:
             step.roster = step.roster.without_member(member.member_id)
             step.disarm(MemberSession(step.group_id, member.member_id))
     if step.roster.members and not joining.waiting:
-        # Only absent static members are left: their sessions decide, so the phase starts over.
+        # Only absent static members are left: their session timeouts decide, so the join phase starts over.
         step.arm(JoinPhase(step.group_id), step.roster.rebalance_timeout_ms())
         return
     if step.roster.leader_id not in joining.waiting:
@@ -221,7 +221,7 @@ def begin_generation(step: Step, joining: Joining) -> None:
 
 
 def generation_answer(step: Step, member_id: str) -> JoinGroupResponse:
-    """JoinGroup's answer in the current generation: only the leader gets the members."""
+    """The answer to JoinGroup in the current generation: only the leader gets the members."""
     return JoinGroupResponse(
         error_code=NONE,
         generation_id=step.roster.generation,
@@ -250,7 +250,7 @@ def fail_syncs(step: Step, error_code: int) -> None:
     step.roster = step.roster.with_members(replace(member, assignment=b"") for member in step.roster.members.values())
     for member_id, calls in step.rebalance.waiting.items():
         step.release(calls, SyncGroupResponse(error_code=error_code))
-        # Its session timer was off while it waited.
+        # The member's session timer was off while its SyncGroup was parked.
         step.renew_session(step.roster.members[member_id])
     step.rebalance = replace(step.rebalance, waiting={})
 
@@ -279,7 +279,7 @@ def assignment_answer(step: Step, member_id: str) -> SyncGroupResponse:
 
 
 def note_sync(step: Step, member_id: str) -> None:
-    """The member has sent its SyncGroup; the last one ends the wait for them."""
+    """The member has sent its SyncGroup; the last SyncGroup of the generation ends the sync phase."""
     if member_id not in step.unsynced:
         return
     step.unsynced -= {member_id}
@@ -287,11 +287,11 @@ def note_sync(step: Step, member_id: str) -> None:
         step.disarm(SyncPhase(step.group_id))
 
 
-# --- members that go
+# --- members that leave
 
 
 def drop_member(step: Step, member_id: str) -> None:
-    """Removes a member, or an id given out, and answers what it has parked with UNKNOWN_MEMBER_ID."""
+    """Removes a member, or a pending member id, and replies UNKNOWN_MEMBER_ID to its parked calls."""
     _release_calls_of(
         step,
         member_id,
@@ -305,14 +305,14 @@ def drop_member(step: Step, member_id: str) -> None:
 
 
 def remove_members(step: Step, *member_ids: str) -> None:
-    """Members leave or expire: all of them go first, then the others rebalance."""
+    """Members leave or expire: removes all of them first, then the others rebalance."""
     for member_id in member_ids:
         drop_member(step, member_id)
     rebalance_without_dropped(step)
 
 
 def rebalance_without_dropped(step: Step) -> None:
-    """After members were dropped, makes the others rebalance; there is nothing to do in a group that was Empty."""
+    """Makes the other members rebalance after members were dropped; does nothing if the group was Empty."""
     if isinstance(step.rebalance, Joining):
         end_join_phase_early(step)
     elif not step.began_empty:
@@ -321,7 +321,7 @@ def rebalance_without_dropped(step: Step) -> None:
 
 
 def replace_static_member(step: Step, old_id: str, new_member: Member) -> None:
-    """Another process took over an instance id: its member id changes, assignment and leadership stay."""
+    """Another process took over an instance id: the member id changes, assignment and leadership stay."""
     _release_calls_of(
         step,
         old_id,

@@ -1,4 +1,4 @@
-"""Members of a consumer group that use the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup there."""
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of consumer group members that use the classic protocol."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def join(
     try:
         return _join_members(group, settings, topics, call, request, now_ms)
     except KafkaError as error:
-        # Unlike a classic group, a consumer group refuses without naming the member.
+        # Unlike the reply of a classic group, this refusal does not name the member.
         return Result(JoinGroupResponse(error_code=error.code, protocol_name=None))
 
 
@@ -95,7 +95,7 @@ def _join_members(
 
 
 def _member_id_of(fresh_id: str) -> str:
-    """Members of consumer groups have bare ids: the 22 characters of a UUID."""
+    """The member's id. Members of consumer groups have plain ids: the 22 characters of a UUID."""
     try:
         drawn = bytes.fromhex(fresh_id.replace("-", ""))
     except ValueError:
@@ -117,7 +117,7 @@ def _check_join(group: ConsumerGroup, settings: Settings, request: JoinGroupRequ
 
 
 def _find_or_replace(step: Step, request: JoinGroupRequest, member_id: str) -> ConsumerMember | None:
-    """The member, None for a new one. A static member takes its instance id over from any other."""
+    """The member; None for a new one. A static member takes over its instance id from any other member."""
     if request.group_instance_id is None:
         return step.group.members.get(member_id)
     holder = step.group.static_member(request.group_instance_id)
@@ -164,7 +164,7 @@ def _take_part(
     change = follow_subscription(step, settings, call, known, updated)
     reported = _owned(subscription, step.topics)
     if _replaces_last(step, settings, request.group_instance_id):
-        # No member reconciles with a target that the classic group will replace.
+        # The classic group will replace the target, so no member reconciles with it.
         is_stale = change.must_bump or step.is_outdated() or step.group.assignment_epoch < step.group.group_epoch
         if not is_stale:
             updated = step.reconcile(updated.member_id, has_changed_subscription=change.has_changed, reported=reported)
@@ -184,7 +184,7 @@ def _take_part(
 
 
 def _replaces_last(step: Step, settings: Settings, instance_id: str | None) -> bool:
-    """Whether a classic static member took the place of the last member of the other protocol."""
+    """Whether a classic static member replaced the last member that used the consumer protocol."""
     holder = step.logged.static_member(instance_id)
     return holder is not None and holder.classic is None and must_downgrade(step.group, settings, ())
 
@@ -237,7 +237,7 @@ def sync(group: ConsumerGroup, settings: Settings, topics: TopicsImage, request:
 def heartbeat(
     group: ConsumerGroup, settings: Settings, topics: TopicsImage, request: HeartbeatRequest, now_ms: int
 ) -> Result:
-    """Renews the session; replies REBALANCE_IN_PROGRESS when the member has partitions to revoke or to get."""
+    """Renews the session; replies REBALANCE_IN_PROGRESS when the member must revoke partitions or can get new ones."""
     member, _ = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     step = Step(group, settings, topics, now_ms)
     step.arm_session(member)
@@ -257,7 +257,7 @@ def heartbeat(
 
 
 def _is_behind(group: ConsumerGroup, topics: TopicsImage) -> bool:
-    """Whether the target may have to be recomputed."""
+    """Whether the target assignment may have to be computed again."""
     return group.assignment_epoch < group.group_epoch or group.soft.checked_version != topics.version
 
 

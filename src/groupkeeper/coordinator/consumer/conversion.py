@@ -62,8 +62,8 @@ def upgrade(group: ClassicGroup, settings: Settings, topics: TopicsImage, now_ms
     members = [_upgraded_member(group, member, topics) for member in roster.members.values()]
     names = {name for member in members for name in member.subscribed_topic_names}
     group_id = group.group_id
-    # A rebalance that did not come to its end would have changed assignments, as a leader would that has yet to notice
-    # new partitions: the group is outdated from the start.
+    # An unfinished rebalance would have changed assignments, and so would a leader that has not noticed new partitions
+    # yet: the group is outdated from the start.
     is_settled = group.soft.rebalance is None and _have_all(members, names, topics)
     metadata_hash = topics.metadata_hash(names) if is_settled else 0
     targets = {member.member_id: _as_target(member.assigned) for member in members}
@@ -141,7 +141,7 @@ def _have_all(members: Sequence[ConsumerMember], names: Iterable[str], topics: T
 
 
 def _stored_assignment(group: ClassicGroup, member_id: str) -> bytes:
-    """The member's assignment in the log, which cooperative members keep while the next rebalance is not completed."""
+    """The member's assignment in the log, which cooperative members keep until the next rebalance is complete."""
     member = group.stored.members.get(member_id)
     return b"" if member is None else member.assignment
 
@@ -158,12 +158,12 @@ def _move_timers(step: Step, group: ClassicGroup, members: Sequence[ConsumerMemb
     for member in members:
         step.arm_session(member)
         if group.soft.rebalance is not None:
-            # A member that must rejoin and doesn't was lost during the rebalance.
+            # A member that must rejoin but doesn't was lost during the rebalance.
             step.arm(Arm(ClassicRejoin(group_id, member.member_id), member.rebalance_timeout_ms))
 
 
 def _released(rebalance: Rebalance | None) -> list[Released]:
-    """Answers to members whose JoinGroup or SyncGroup is parked: REBALANCE_IN_PROGRESS, so that they rejoin."""
+    """Replies REBALANCE_IN_PROGRESS to parked JoinGroup and SyncGroup requests, so that their members rejoin."""
     if rebalance is None:
         return []
     released = []
@@ -179,8 +179,8 @@ def _released(rebalance: Rebalance | None) -> list[Released]:
 
 
 def must_downgrade(group: ConsumerGroup, settings: Settings, leaving: Collection[str]) -> bool:
-    """Whether the group becomes classic when the members `leaving` are gone: only classic ones remain, no more than
-    `group_max_size`, and the migration policy allows it.
+    """Whether the group becomes classic when the members `leaving` are gone: only classic members remain, they are at
+    most `group_max_size`, and the migration policy allows it.
     """
     remaining = [member for member_id, member in group.members.items() if member_id not in leaving]
     return (
@@ -232,7 +232,7 @@ def _downgraded_member(member: ConsumerMember, target: TargetAssignment, topics:
 
 
 def encode_target(partitions: Mapping[bytes, Collection[int]], topics: TopicsImage, classic: ClassicMetadata) -> bytes:
-    """An assignment as members of the classic protocol read it, in the version of their subscription."""
+    """A target assignment encoded for members of the classic protocol, in the version of their subscription."""
     version = int.from_bytes(classic.protocols[0][1][:2], "big", signed=True)
     assigned = [
         TopicPartition(topics.name_by_id[topic_id], sorted(partitions[topic_id]))
@@ -244,7 +244,7 @@ def encode_target(partitions: Mapping[bytes, Collection[int]], topics: TopicsIma
 
 
 def remove_or_downgrade(step: Step, settings: Settings, leaving: Sequence[str], response: Message | None) -> Result:
-    """Removes members; a group of classic members only may become a classic group."""
+    """Removes members; if only classic members remain, the group may become a classic group."""
     if must_downgrade(step.group, settings, leaving):
         return downgrade(step, settings, leaving, response)
     step.remove_members(leaving)

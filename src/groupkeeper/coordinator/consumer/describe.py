@@ -22,7 +22,7 @@ _CONSUMER_MEMBER = 1
 def describe_consumer_groups(
     state: StateView, settings_of: Callable[[str], Settings], request: ConsumerGroupDescribeRequest
 ) -> Result:
-    """Groups of the consumer protocol; others are not among them."""
+    """Describes groups of the consumer protocol; groups of another type are not found."""
     groups = describe_all(
         state,
         ConsumerGroup,
@@ -65,7 +65,7 @@ def _describe_member(group: ConsumerGroup, member: ConsumerMember, topics: Topic
 
 
 def _assignment(partitions: Mapping[bytes, Collection[int]], topics: TopicsImage) -> described.Assignment:
-    """By name, which deleted topics no longer have."""
+    """The assignment by topic name; deleted topics have no name, so they are left out."""
     return described.Assignment(
         [
             described.TopicPartitions(topic_id, topics.name_by_id[topic_id], sorted(partitions[topic_id]))

@@ -1,4 +1,4 @@
-"""A consumer group of the new protocol (KIP-848): all of it is in the log."""
+"""A consumer group of the new protocol (KIP-848): its whole state is in the log."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class ClassicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
-    """A member. `subscribed_topic_names` is sorted; an empty regex is none; `classic` is None for a member that uses
-    the consumer protocol. `state` is one of STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, or a number that a
-    later version wrote.
+    """A member. `subscribed_topic_names` is sorted; an empty regex means no regex; `classic` is None for a member that
+    uses the consumer protocol. `state` is one of STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, or a number that
+    a later version wrote.
     """
 
     member_id: str
@@ -67,7 +67,7 @@ class ConsumerMember:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRegex:
-    """The topics a regular expression matched at `time_ms`, in the topics of `version`."""
+    """The topics that a regular expression matched at `time_ms`, in version `version` of the topics."""
 
     topics: frozenset[str]
     version: int
@@ -98,10 +98,11 @@ class ConsumerGroup(EpochGroup[ConsumerMember, TargetAssignment]):
     """A consumer group.
 
     Attributes:
-        owner_by_partition: by topic id, the member that has a partition, or had it and must still give it back.
+        owner_by_partition: by topic id, the member that has a partition, or that must still revoke it.
         subscriber_counts: how many members name a topic.
         regex_counts: how many members subscribe to a regular expression.
-        shares_owners: whether `owner_by_partition` is another group's, and must be copied before it is changed.
+        shares_owners: whether `owner_by_partition` belongs to another copy of the group, and must be copied before a
+            change.
         has_partition_metadata: whether the log has a record of type 4 of this group, as older versions wrote.
     """
 
@@ -139,7 +140,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, TargetAssignment]):
         return None if member_id is None else self.members[member_id]
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """The names a member subscribes to, by name and by a regular expression that is resolved."""
+        """The topics to which a member subscribes, by name and by a resolved regular expression."""
         names = frozenset(member.subscribed_topic_names)
         resolved = self.resolved.get(member.subscribed_topic_regex)
         return names if resolved is None else names | resolved.topics
@@ -166,7 +167,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember, TargetAssignment]):
         return not self.subscriber_counts and list(self.regex_counts.values()) == [len(self.members)]
 
     def preferred_assignor(self, default: str) -> str:
-        """The assignor that most members prefer, of several the first by name, else `default`."""
+        """The assignor that most members prefer (in a tie, the first by name), else `default`."""
         votes: dict[str, int] = {}
         for member in self.members.values():
             if member.server_assignor is not None:

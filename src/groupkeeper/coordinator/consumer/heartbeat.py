@@ -44,7 +44,7 @@ _FIRST_VERSION_WITH_OWN_MEMBER_ID = 1
 def heartbeat(
     state: StateView, settings: Settings, call: Call, request: ConsumerGroupHeartbeatRequest, now_ms: int
 ) -> Result:
-    """Answers a heartbeat. Raises what refuses it: the request, the member, its epoch or its regular expression."""
+    """Answers a heartbeat. Raises an error for an invalid request, member, epoch or regular expression."""
     _check_request(call, request, settings)
     if request.member_epoch < 0:
         return _leave(state, settings, request, now_ms)
@@ -59,7 +59,7 @@ def heartbeat(
 
 
 def _check_request(call: Call, request: ConsumerGroupHeartbeatRequest, settings: Settings) -> None:
-    """Raises `InvalidRequest` or `UnsupportedAssignor` for a request that is wrong by itself."""
+    """Raises `InvalidRequest` or `UnsupportedAssignor` for a request that is invalid whatever the group's state."""
     epoch = request.member_epoch
     if not request.member_id and (call.version >= _FIRST_VERSION_WITH_OWN_MEMBER_ID or epoch != 0):
         raise InvalidRequest("MemberId can't be empty.")
@@ -74,7 +74,7 @@ def _check_request(call: Call, request: ConsumerGroupHeartbeatRequest, settings:
     elif epoch < LEFT_STATICALLY_EPOCH:
         raise InvalidRequest("MemberEpoch is invalid.")
     if request.server_assignor is not None and request.server_assignor not in settings.group_consumer_assignors:
-        # In the order of the table, as Apache's is not that of the setting.
+        # In the order of this table: Apache Kafka does not use the order of the setting.
         supported = ", ".join(name for name in ASSIGNORS if name in settings.group_consumer_assignors)
         raise UnsupportedAssignor(
             f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {supported}."
@@ -119,7 +119,7 @@ def _reported(request: ConsumerGroupHeartbeatRequest) -> ReportedPartitions | No
 
 
 def _open_group(state: StateView, settings: Settings, request: ConsumerGroupHeartbeatRequest, now_ms: int) -> Step:
-    """The group, a new one for a first member; an empty classic group makes room."""
+    """The group; a new group for a first member. An empty classic group is replaced."""
     group_id = request.group_id
     group = state.groups.get(group_id)
     if group is None and request.member_epoch != 0:
@@ -136,7 +136,7 @@ def _open_group(state: StateView, settings: Settings, request: ConsumerGroupHear
 
 
 def _find_member(step: Step, request: ConsumerGroupHeartbeatRequest, member_id: str) -> ConsumerMember | None:
-    """The member, or None for a new one. An instance id is taken over here."""
+    """The member; None for a new one. A static member takes over its instance id here."""
     is_joining = request.member_epoch == 0
     if request.instance_id is None:
         member = step.group.members.get(member_id)
@@ -249,8 +249,8 @@ def _leave(state: StateView, settings: Settings, request: ConsumerGroupHeartbeat
     response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     if request.member_epoch == LEFT_EPOCH:
         return remove_or_downgrade(step, settings, (member.member_id,), response)
-    # It may come back under another member id; until then it keeps its place. Commits with any epoch of its
-    # next process are right, so the epochs of what it has start over.
+    # The member may come back under another member id; until then it keeps its place. Commits with any epoch of its
+    # next process are valid, so the epochs of its partitions start over.
     assigned = {topic_id: dict.fromkeys(some, 0) for topic_id, some in member.assigned.items()}
     left = replace(member, member_epoch=LEFT_STATICALLY_EPOCH, assigned=assigned, pending_revocation={})
     step.write(consumer_records.assignment_record(group.group_id, left))

@@ -1,8 +1,8 @@
-"""Moves one member towards its target: first it revokes partitions, then it gets new ones.
+"""Reconciles one member with its target: first it revokes partitions, then it gets new ones.
 
 A pure function of the member, its target, the partitions of other members, and the partitions that the member reports.
-A partition is offered to a member only once no other member has it or still has to revoke it, so no two members have it
-at once.
+A partition is assigned to a member only when no other member has it or still has to revoke it, so two members never
+have it at once.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Goal:
     """The target of a member's reconciliation.
 
     Attributes:
-        assignment_epoch: of the target.
+        assignment_epoch: epoch of the target.
         target: the member's target assignment.
         subscribed_topic_ids: the existing topics it subscribes to; partitions of other topics are revoked.
-        has_changed_subscription: whether it subscribes to other topics than before.
+        has_changed_subscription: whether its subscribed topics have changed.
         owner_by_partition: the owning member's id, by topic id and partition.
-        reported: the owned partitions in the heartbeat; None when it has none of this field.
+        reported: the owned partitions in the heartbeat; None when the heartbeat does not have this field.
     """
 
     assignment_epoch: int
@@ -84,7 +84,7 @@ def _still_has(partitions: OwnedPartitions, goal: Goal) -> bool:
 
 
 def _without_unsubscribed(member: ConsumerMember, goal: Goal) -> ConsumerMember:
-    """Takes topics away that the member no longer subscribes to; its epoch stays."""
+    """Removes topics from the assignment that the member no longer subscribes to; its epoch stays."""
     gone = [topic_id for topic_id in member.assigned if topic_id not in goal.subscribed_topic_ids]
     if not gone:
         return member
@@ -121,8 +121,9 @@ def _next_assignment(member: ConsumerMember, goal: Goal) -> ConsumerMember:
 
 
 def _split(member: ConsumerMember, goal: Goal) -> tuple[_Partitions, _Partitions, dict[bytes, list[int]], bool]:
-    """What the member keeps, what it must revoke, what is free to be assigned, and whether other members still have
-    more of its target."""
+    """The partitions that the member keeps, that it must revoke, and that are free for it; and whether other members
+    still have partitions of its target.
+    """
     kept: _Partitions = {}
     revoked: _Partitions = {}
     wanted: dict[bytes, list[int]] = {}

@@ -1,4 +1,4 @@
-"""What a consumer group writes to the log, in Apache Kafka's format: types 3, 5, 6, 7, 8, 16, and tombstones of 4."""
+"""The records of a consumer group, in Apache Kafka's format: types 3, 5, 6, 7, 8, 16, and tombstones of type 4."""
 
 from __future__ import annotations
 
@@ -93,5 +93,5 @@ def regex_tombstone(group_id: str, regex: str) -> Tombstone:
 
 
 def partition_metadata_tombstone(group_id: str) -> Tombstone:
-    """Removes what versions before 4.1 kept of the topics."""
+    """Removes the topic metadata that versions before 4.1 stored."""
     return Tombstone(ConsumerGroupPartitionMetadataKey(group_id))

@@ -1,5 +1,6 @@
-"""Subscriptions by regular expression: the coordinator keeps which are in use and what they matched; its driver
-matches them."""
+"""Subscriptions by regular expression. The coordinator stores the expressions in use and the topics that they matched;
+its driver does the matching.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ _LEAST_INTERVAL_MS: Final = 10_000
 
 
 class SubscriptionChange(NamedTuple):
-    """What a member's subscription means for the group: whether it is another one than before, and whether that changes
-    what the member subscribes to right now.
+    """The effect of a member's subscription on the group: whether the subscription changed, and whether the change
+    affects the member's subscribed topics at once.
     """
 
     has_changed: bool
@@ -35,7 +36,7 @@ class SubscriptionChange(NamedTuple):
 def follow_subscription(
     step: Step, settings: Settings, call: Call, known: ConsumerMember | None, updated: ConsumerMember
 ) -> SubscriptionChange:
-    """Takes over a member as it is now; `known` None is a new one. Requests a lookup of the topics of regular
+    """Stores a member as it is now; `known` is None for a new member. Requests a lookup of the topics of regular
     expressions when due.
 
     Raises `InvalidRegularExpression`.
@@ -53,7 +54,7 @@ def follow_subscription(
 
 
 def _change_regex(step: Step, call: Call, before: str, after: str) -> bool:
-    """Whether the change counts at once. `step` has the new member."""
+    """Whether the change takes effect at once. `step` has the new member."""
     counts = step.group.regex_counts
     if after and counts.get(after) == 1 and call.regex_trouble is not None:
         raise InvalidRegularExpression(
@@ -68,7 +69,7 @@ def _look_up_if_due(step: Step, settings: Settings, call: Call) -> None:
     group = step.group
     if not group.regex_counts or group.soft.is_resolving:
         return
-    # A change that makes way for another expression does not shorten the interval for its own heartbeat.
+    # Removing an expression in favour of another one does not shorten the interval for this heartbeat.
     latest_ms = max((one.time_ms for one in step.logged.resolved.values()), default=None)
     if latest_ms is not None and latest_ms <= step.now_ms <= latest_ms + _LEAST_INTERVAL_MS:
         return
@@ -90,8 +91,8 @@ def regexes_resolved(
     topics_by_regex: Mapping[str, frozenset[str]] | None,
     now_ms: int,
 ) -> Result:
-    """Takes over what regular expressions match; None when it couldn't be found out. Other topics than before raise the
-    group epoch.
+    """Stores the topics that regular expressions match; None when the lookup failed. Raises the group epoch if the
+    topics changed.
     """
     group, image = state.find(group_id, ConsumerGroup), state.topics
     if group is None:
@@ -104,7 +105,7 @@ def regexes_resolved(
         resolved = ResolvedRegex(topics, image.version, now_ms)
         before = group.resolved.get(regex)
         if before is None:
-            # A member that matches nothing now may still be meant to have what it subscribed to before.
+            # The target of a member that matches nothing now may still contain topics of its earlier subscription.
             has_other_topics |= bool(topics) or _has_targets(group, regex)
         else:
             has_other_topics |= topics != before.topics

@@ -107,7 +107,7 @@ class ConsumerLog(GroupLog[ConsumerGroup, ConsumerMember, TargetAssignment]):
                 group.resolved[regex] = ResolvedRegex(frozenset(found.topics), found.version, found.timestamp)
 
     def other_tombstones(self, group: ConsumerGroup) -> tuple[list[Record], list[Record]]:
-        """Type 4 is among them whether there is one or not."""
+        """The tombstones include type 4 even if there is no such record."""
         regexes = [regex_tombstone(group.group_id, one) for one in group.resolved]
         return [*regexes, partition_metadata_tombstone(group.group_id)], []
 
@@ -134,7 +134,7 @@ LOG = ConsumerLog()
 
 
 def _read_partitions(topics: Sequence[TopicPartitions], member_epoch: int) -> OwnedPartitions:
-    """Assignment epochs are missing in records of versions before 4.3; the member's epoch stands for them then."""
+    """Reads assigned partitions. Records before 4.3 have no assignment epochs; the member's epoch is used then."""
     read: dict[bytes, dict[int, int]] = {}
     for topic in topics:
         epochs = topic.assignment_epochs or [member_epoch] * len(topic.partitions)

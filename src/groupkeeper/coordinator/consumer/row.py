@@ -67,7 +67,7 @@ class ConsumerRow(EpochRow[ConsumerGroup]):
         return classic_protocol.handle(group, settings, state.topics, call, request, now_ms)
 
     def remove(self, step: Step, member_id: str) -> Result:  # type: ignore[override]
-        """A group of classic members only may become a classic group."""
+        """Removes a member; if only classic members remain, the group may become a classic group."""
         return remove_or_downgrade(step, step.settings, (member_id,), None)
 
 

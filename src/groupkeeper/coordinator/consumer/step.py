@@ -1,4 +1,4 @@
-"""One operation on a consumer group in the making: its records, and the group as it will be."""
+"""One operation on a consumer group while it is being computed: its records, and the group after them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Step(EpochStep[ConsumerGroup]):
 
     @classmethod
     def session_ms(cls, member: ConsumerMember, settings: Settings) -> int:
-        """A member of the classic protocol brings its own."""
+        """The session timeout of a member; a member of the classic protocol has its own."""
         if member.classic is not None:
             return member.classic.session_timeout_ms
         return settings.group_consumer_session_timeout_ms
@@ -78,14 +78,14 @@ class Step(EpochStep[ConsumerGroup]):
         self.soft = ConsumerSoft(self.topics.version, self.soft.is_resolving)
 
     def is_outdated(self) -> bool:
-        """Whether the subscribed topics are others than the group epoch was raised for."""
+        """Whether the subscribed topics differ from those at the last rise of the group epoch."""
         group = self.group
         if self.soft.checked_version == self.topics.version:
             return False
         return self.topics.metadata_hash(group.subscribed_topics()) != group.metadata_hash
 
     def refresh(self, *, must_bump: bool) -> None:
-        """Raises the group epoch if the topics changed, or anyway; counts as a rebalance then."""
+        """Raises the group epoch if the topics changed, or in any case if required; this counts as a rebalance."""
         group = self.group
         if not must_bump and self.soft.checked_version == self.topics.version:
             return
@@ -124,7 +124,7 @@ class Step(EpochStep[ConsumerGroup]):
         updated = reconcile(member, goal)
         if updated == member:
             return member
-        # Nothing comes after it, so the group need not be copied for it.
+        # This is the last change, so the group need not be copied for it.
         self._records.append(consumer_records.assignment_record(group.group_id, updated))
         if updated.classic is None:
             self.follow_revocation(updated)
@@ -133,14 +133,15 @@ class Step(EpochStep[ConsumerGroup]):
     def bring_on(
         self, member_id: str, *, must_bump: bool, has_changed_subscription: bool, reported: ReportedPartitions | None
     ) -> ConsumerMember:
-        """What follows a member's request: the group epoch and the target are updated, and the member moves towards
-        the target."""
+        """Continues after a member's request: updates group epoch and target, and moves the member towards its
+        target.
+        """
         self.refresh(must_bump=must_bump)
         self.update_target()
         return self.reconcile(member_id, has_changed_subscription=has_changed_subscription, reported=reported)
 
     def replace_member(self, old: ConsumerMember, member_id: str) -> ConsumerMember:
-        """Puts a new member in the place of another, which leaves its target to it."""
+        """Replaces a member by a new one, which takes over its target."""
         group_id = self.group.group_id
         new = replace(old, member_id=member_id, member_epoch=0, previous_member_epoch=0)
         target = self.group.targets.get(old.member_id, {})
@@ -159,7 +160,7 @@ class Step(EpochStep[ConsumerGroup]):
             regexes[self.group.members[member_id].subscribed_topic_regex] = None
             self.write(*LOG.member_tombstones(self.group.group_id, member_id))
             self.disarm_all(member_id)
-        # Whether resolved or not: a lookup may be under way.
+        # Even if they are not resolved yet: a lookup may be running.
         unused = [regex for regex in regexes if regex and regex not in self.group.regex_counts]
         if unused:
             self.write(*(consumer_records.regex_tombstone(self.group.group_id, regex) for regex in unused))
@@ -171,8 +172,8 @@ class Step(EpochStep[ConsumerGroup]):
 
 
 def compute_targets(group: ConsumerGroup, settings: Settings, topics: TopicsImage) -> dict[str, TargetAssignment]:
-    """What every member is to have, by the assignor that most prefer. Raises `UnknownServerError` when
-    the log has members that prefer one that isn't there.
+    """Every member's target, computed by the assignor that most members prefer. Raises `UnknownServerError` when the
+    log has members that prefer an assignor that doesn't exist here.
     """
     name = group.preferred_assignor(settings.group_consumer_assignors[0])
     assignor = ASSIGNORS.get(name)

@@ -65,7 +65,7 @@ class EpochStep(Generic[G]):
     # --- collecting the result
 
     def start_with(self, records: Iterable[Record]) -> None:
-        """Adds records without applying them: tombstones of a replaced group, and records that the group has already."""
+        """Adds records without applying them: tombstones of a replaced group, and records that the group has."""
         self._records.extend(records)
 
     def write(self, *records: Record) -> None:
