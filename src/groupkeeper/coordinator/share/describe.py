@@ -19,7 +19,7 @@ from groupkeeper.protocol.messages.share_group_describe_request import ShareGrou
 def describe_share_groups(
     state: StateView, settings_of: Callable[[str], Settings], request: ShareGroupDescribeRequest
 ) -> Result:
-    """Describes share groups; a group of another type is not found."""
+    """Describes share groups; groups of another type are not found."""
     groups = describe_all(
         state,
         ShareGroup,

@@ -1,4 +1,4 @@
-"""A share group (KIP-932): all of it but two moments in time is in the log."""
+"""A share group (KIP-932): its whole state except two times is in the log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHARE_PROTOCOL_TYPE: Final = "share"
 
 @dataclass(frozen=True, slots=True)
 class ShareMember:
-    """A member. `subscribed_topic_names` is sorted. It needs no state: what it is assigned is its own at once."""
+    """A member. `subscribed_topic_names` is sorted. A member needs no state: it gets its assignment at once."""
 
     member_id: str
     rack_id: str | None = None
@@ -29,7 +29,7 @@ class ShareMember:
 
 
 class TopicPartitions(NamedTuple):
-    """Partitions of a topic, with the name it has."""
+    """Partitions of a topic, with the topic's name."""
 
     name: str
     partitions: frozenset[int]
@@ -44,9 +44,9 @@ class SharePartitions:
     """The life cycle of a group's share-partitions.
 
     Attributes:
-        initializing: the share coordinator is to initialize them.
+        initializing: the share coordinator must initialize them.
         initialized: the share coordinator has initialized them; they can be assigned.
-        deleting: names by id of topics with share-partitions that it is to delete.
+        deleting: topics (id → name) whose share-partitions it must delete.
     """
 
     initializing: PartitionsByTopic = field(default_factory=dict)
@@ -55,7 +55,7 @@ class SharePartitions:
 
     @property
     def topic_ids(self) -> frozenset[bytes]:
-        """All topics of which the group has share-partitions in any phase."""
+        """All topics with share-partitions of the group, in any phase."""
         return frozenset((*self.initializing, *self.initialized, *self.deleting))
 
 
@@ -105,8 +105,8 @@ class ShareGroup(EpochGroup[ShareMember, TargetAssignment]):
 
     Attributes:
         subscriber_counts: how many members name a topic.
-        partitions: None before there were any; the log then has no record of them either.
-        partition_changes: how often these were written since the group was created, or loaded.
+        partitions: None before the group had any; then the log has no record of them either.
+        partition_changes: how often `partitions` was written since the group was created or loaded.
     """
 
     group_type: ClassVar = GroupType.SHARE
@@ -124,7 +124,7 @@ class ShareGroup(EpochGroup[ShareMember, TargetAssignment]):
 
     @property
     def has(self) -> SharePartitions:
-        """The share-partitions of the group, empty when there were none yet."""
+        """The share-partitions of the group; empty before it had any."""
         return self.partitions or SharePartitions()
 
     @property

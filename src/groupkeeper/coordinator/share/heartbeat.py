@@ -26,7 +26,7 @@ from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGr
 def heartbeat(
     state: StateView, settings: Settings, call: Call, request: ShareGroupHeartbeatRequest, now_ms: int
 ) -> Result:
-    """Answers a heartbeat. Raises what refuses it: the request, the member or its epoch."""
+    """Answers a heartbeat. Raises an error for an invalid request, member or epoch."""
     _check_request(request)
     if request.member_epoch == LEFT_EPOCH:
         return _leave(state, settings, request, now_ms)
@@ -55,7 +55,7 @@ def _check_request(request: ShareGroupHeartbeatRequest) -> None:
 
 
 def _open_group(state: StateView, request: ShareGroupHeartbeatRequest) -> ShareGroup:
-    """The group, a new one for a first member."""
+    """The group; a new group for a first member."""
     if request.group_id in state.groups:
         return state.require(request.group_id, ShareGroup)
     if request.member_epoch != 0:

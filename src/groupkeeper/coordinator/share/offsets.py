@@ -1,4 +1,4 @@
-"""Share-partitions of a group beyond its heartbeats: altering, deleting, and what the share coordinator made of it."""
+"""Share-partitions of a group outside its heartbeats: altering, deleting, and the share coordinator's results."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _GONE = "<UNKNOWN>"
 def alter(
     state: StateView, settings: Settings, call: Call, request: AlterShareGroupOffsetsRequest, now_ms: int
 ) -> Result:
-    """Starts share-partitions of an empty group again; makes the group if there is none.
+    """Initializes share-partitions of an empty group again; creates the group if it does not exist.
 
     Raises `InvalidGroupId`, `GroupIdNotFound` for a group of another type, `NonEmptyGroup`.
     """
@@ -87,7 +87,7 @@ def _altered(
     errors: ShareErrors,
 ) -> AlterShareGroupOffsetsResponse:
     """The answer after `offsets` were set, except for those with an error. A topic that was deleted meanwhile is
-    unknown, also where there is another one of its name by now.
+    unknown, even if a new topic has the same name.
     """
     responses = []
     for topic in request.topics:
@@ -118,8 +118,8 @@ def _empty_group(state: StateView, group_id: str, *, is_created: bool) -> ShareG
 
 
 def due(state: StateView, work: ShareWork) -> tuple[ShareWork, Result]:
-    """What is left to do of work that has waited for its turn, and what is to be in the log before it is done. What
-    members may be assigned by now is not deleted.
+    """The remaining part of work whose turn has come, and the result that must be in the log before the work is done.
+    Share-partitions that members may be assigned by now are not deleted.
     """
     if isinstance(work, DeleteShares):
         in_use = {one: topics for one, own in work.partitions.items() if (topics := _in_use(state, one, own))}
@@ -129,14 +129,14 @@ def due(state: StateView, work: ShareWork) -> tuple[ShareWork, Result]:
 
 
 def _in_use(state: StateView, group_id: str, topic_ids: Collection[bytes]) -> frozenset[bytes]:
-    """Those of the topics that were initialized again since their deletion was asked for, if the group has members."""
+    """The topics that were initialized again since their deletion was requested; none if the group has no members."""
     group = state.find(group_id, ShareGroup)
     return frozenset(topic_ids).intersection(() if group is None or not group.members else group.has.initialized)
 
 
 def _still_missing(state: StateView, work: InitializeShares) -> InitializeShares:
-    """An initialization that a heartbeat asked for, without the share-partitions that were initialized since. It would
-    replace the offsets that somebody has set meanwhile.
+    """The initialization that a heartbeat requested, without the share-partitions that were initialized since.
+    Otherwise it would replace offsets that were set meanwhile.
     """
     group = state.find(work.group_id, ShareGroup)
     has = SharePartitions() if group is None else group.has
@@ -190,7 +190,7 @@ def initialized(state: StateView, work: InitializeShares, errors: ShareErrors) -
 def _settled(
     requested: Mapping[bytes, frozenset[int]], initialized: PartitionsByTopic, group_id: str, errors: ShareErrors
 ) -> dict[bytes, frozenset[int]]:
-    """Those of the partitions that are initialized no longer: they are, or can't be."""
+    """The partitions that are no longer being initialized: they are initialized, or can't be."""
     settled = {}
     for topic_id, partitions in requested.items():
         known = initialized[topic_id].partitions if topic_id in initialized else frozenset()
@@ -209,9 +209,9 @@ def _may_be_asked_again(error: KafkaError | None) -> bool:
 def _expected(
     has: SharePartitions, work: InitializeShares, topic_id: bytes, partitions: frozenset[int]
 ) -> frozenset[int]:
-    """Those of the partitions that are still to become initialized: what was deleted meanwhile isn't."""
+    """The partitions that must still become initialized, without partitions that were deleted meanwhile."""
     if work.call is not None and topic_id not in has.deleting:
-        # Of two alterations at a time the first may have failed, which ends the initialization of its partitions.
+        # If two alterations run at once, the first may have failed, which ends the initialization of its partitions.
         return partitions
     return partitions & has.initializing[topic_id].partitions if topic_id in has.initializing else frozenset()
 
@@ -300,11 +300,13 @@ def offsets_deleted(
 
 
 def _records_before_deletion(state: StateView, work: DeleteShares) -> tuple[Record, ...]:
-    """What says that share-partitions are not initialized any more, for the log before their state is deleted: members
-    would be assigned share-partitions without state if the coordinator ended, or could not write, after it.
+    """Records which mark share-partitions as no longer initialized. They must be in the log before the state is
+    deleted: if the coordinator then ended, or could not write, members would be assigned share-partitions without
+    state.
 
-    Mostly the request has written so. But an alteration that was asked for before can end after a later one has taken
-    the topic out of deletion. Its share-partitions are initialized then; the later alteration initializes them again.
+    Usually the request has already written these records. But an earlier alteration can end after a later one has
+    unmarked the topic as deleting. Then its share-partitions are initialized; the later alteration initializes them
+    again.
     """
     written = []
     for group_id, own in work.to_delete():
@@ -328,8 +330,8 @@ def _records_before_deletion(state: StateView, work: DeleteShares) -> tuple[Reco
 
 
 def begin_deletion(state: StateView, call: Call, request: DeleteGroupsRequest) -> Result | None:
-    """Work to do before empty share groups are deleted: the state of their share-partitions is deleted first. None when
-    no group of the request has any.
+    """The work to do before empty share groups are deleted: deleting the state of their share-partitions. None when no
+    group of the request has such state.
     """
     partitions: dict[str, Mapping[bytes, frozenset[int]]] = {}
     changes: dict[str, int] = {}
@@ -350,7 +352,7 @@ def begin_deletion(state: StateView, call: Call, request: DeleteGroupsRequest) -
 
 
 def _all_partitions(has: SharePartitions, topics: TopicsImage) -> dict[bytes, frozenset[int]]:
-    """Every partition that may be stored; of deleted topics the share coordinator has none any more.
+    """Every partition that the share coordinator may have state of; it has no state of deleted topics.
 
     Deleting state that isn't stored does nothing, but remaining state could never be initialized again: its state epoch
     is higher than that of a new group.

@@ -1,4 +1,4 @@
-"""What a share group writes to the log, in Apache Kafka's format: types 10 to 15."""
+"""The records of a share group, in Apache Kafka's format: types 10 to 15."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def assignment_record(group_id: str, member: ShareMember) -> Entry:
 
 
 def partitions_record(group_id: str, partitions: SharePartitions) -> Entry:
-    """How far its share-partitions are."""
+    """The life cycle of its share-partitions: initializing, initialized, deleting."""
     value = partitions_value.ShareGroupStatePartitionMetadataValue(
         initializing_topics=_write_partitions(partitions.initializing),
         initialized_topics=_write_partitions(partitions.initialized),

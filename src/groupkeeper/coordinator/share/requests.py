@@ -42,13 +42,15 @@ def handle(state: StateView, settings_of: Callable[[str], Settings], call: Call,
 
 
 def work_due(state: StateView, work: Work) -> tuple[Work, Result]:
-    """What is left to do of work that has waited for its turn, and what is to be in the log before it is done."""
+    """The remaining part of work whose turn has come, and the result that must be in the log before the work is
+    done.
+    """
     assert isinstance(work, InitializeShares | DeleteShares)
     return share_group_offsets.due(state, work)
 
 
 def work_done(state: StateView, work: Work, errors: ShareErrors) -> Result:
-    """What follows once the share coordinator has done its work."""
+    """The result after the share coordinator has done its work."""
     if isinstance(work, InitializeShares):
         return share_group_offsets.initialized(state, work, errors)
     assert isinstance(work, DeleteShares)
@@ -60,9 +62,9 @@ def work_done(state: StateView, work: Work, errors: ShareErrors) -> Result:
 
 
 def _groups_cleared(state: StateView, work: DeleteShares, request: DeleteGroupsRequest, errors: ShareErrors) -> Result:
-    """Deletes groups after the state of their share-partitions was deleted. A group with an error stays, and may be
-    deleted again; so does one with offsets that other requests alter or delete meanwhile, as the state of its
-    share-partitions would be orphaned if their work comes later, or fails.
+    """Deletes groups after the state of their share-partitions was deleted. A group with an error stays, and its
+    deletion may be requested again. A group whose offsets other requests alter or delete meanwhile stays too: the state
+    of its share-partitions would be orphaned if their work came later or failed.
     """
     codes = {key.group_id: error.code for key, error in errors.items()}
     for group_id, changes in work.changes.items():

@@ -19,7 +19,7 @@ from groupkeeper.protocol.primitives import Message
 
 
 class ShareRow(EpochRow[ShareGroup]):
-    """They have share-partitions instead of committed offsets, and give no other type room."""
+    """Share groups have share-partitions instead of committed offsets. No other group type replaces them."""
 
     group_type = GroupType.SHARE
     head = ShareGroupMetadataKey

@@ -1,4 +1,4 @@
-"""One operation on a share group in the making: its records, and the group as it will be."""
+"""One operation on a share group while it is being computed: its records, and the group after them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ShareStep(EpochStep[ShareGroup]):
     def session_ms(cls, member: ShareMember, settings: Settings) -> int:
         return settings.group_share_session_timeout_ms
 
-    # --- what most heartbeats find: that nothing is to be done
+    # --- most heartbeats: nothing to do
 
     @property
     def is_settled(self) -> bool:
@@ -50,7 +50,7 @@ class ShareStep(EpochStep[ShareGroup]):
         return self.group.soft.settled == self._situation()
 
     def settle(self) -> None:
-        """If nothing was found to do, the next heartbeat need not look."""
+        """If there was nothing to do, lets the next heartbeat skip the checks."""
         group = self.group
         if not self._records and not group.has.initializing and not self.is_behind:
             self.soft = replace(self.soft, settled=self._situation())
@@ -61,8 +61,8 @@ class ShareStep(EpochStep[ShareGroup]):
     # --- epochs
 
     def refresh(self, *, must_bump: bool) -> bool:
-        """Raises the group epoch if members, topics or what can be assigned changed; that is a rebalance.
-        Returns whether it did.
+        """Raises the group epoch if members, topics or the assignable partitions changed; that is a rebalance. Returns
+        whether it did.
         """
         group = self.group
         if not self.is_behind:
@@ -82,7 +82,7 @@ class ShareStep(EpochStep[ShareGroup]):
         self.write(records.epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
 
     def _is_behind_initialized(self) -> bool:
-        """Whether subscribed partitions are in no target, or targets have partitions that are not subscribed."""
+        """Whether a subscribed partition is in no target, or a target has a partition that nobody subscribes to."""
         targeted: dict[bytes, set[int]] = {}
         for target in self.group.targets.values():
             for topic_id, partitions in target.items():
@@ -103,9 +103,9 @@ class ShareStep(EpochStep[ShareGroup]):
     # --- members
 
     def reconcile(self, member_id: str, *, has_bumped: bool) -> ShareMember:
-        """Gives a member its target at once, but for topics that are gone or that it does not subscribe to.
-        `has_bumped` is whether topics or subscriptions changed: such topics are taken from it before it has its next
-        target.
+        """Gives a member its target at once, without topics that are deleted or that it does not subscribe to.
+        `has_bumped`: topics or subscriptions changed, so such topics are removed from the member before it gets its
+        next target.
         """
         group = self.group
         member = group.members[member_id]
@@ -162,8 +162,8 @@ class ShareStep(EpochStep[ShareGroup]):
     def initialize(
         self, added: Mapping[bytes, TopicPartitions], start_offsets: Mapping[bytes, Mapping[int, int]]
     ) -> InitializeShares:
-        """Marks share-partitions as initializing, and requests their initialization; their topics are no longer marked
-        as deleting.
+        """Marks share-partitions as initializing and requests their initialization; unmarks their topics as
+        deleting.
         """
         group = self.group
         has = group.has
@@ -178,7 +178,7 @@ class ShareStep(EpochStep[ShareGroup]):
 
 
 def compute_targets(group: ShareGroup, topics: TopicsImage) -> dict[str, TargetAssignment]:
-    """What every member is to have of what is initialized."""
+    """Every member's target, computed from the initialized share-partitions."""
     members = {
         member_id: MemberSpec(topics.ids_of(member.subscribed_topic_names), group.targets.get(member_id, {}))
         for member_id, member in group.members.items()

@@ -1,8 +1,8 @@
 """Work that the coordinator of a share group gives to the share coordinator, as values.
 
-The coordinator's driver does it afterwards, in its own time but in that order. When its turn comes the driver asks
-`Coordinator.share_work_due` what is left of it, and makes that result happen first. It hands the share-partitions that
-failed to `Coordinator.share_work_done`, which is another operation.
+The coordinator's driver does the work later, in the order of the requests. When the turn of some work comes, the driver
+asks `Coordinator.share_work_due` which part of it remains, and carries out the returned result first. It passes the
+share-partitions that failed to `Coordinator.share_work_done`, which is another operation.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from groupkeeper.protocol.errors import KafkaError
 
 @dataclass(frozen=True, slots=True)
 class InitializeShares(Work):
-    """Begin share-partitions at an offset; −1 leaves it to their first reader.
+    """Initialize share-partitions at a start offset; −1 leaves the offset to their first reader.
 
-    `call` is the AlterShareGroupOffsets that waits for it; None when a heartbeat saw new partitions.
+    `call` is the AlterShareGroupOffsets request that waits for it; None when a heartbeat found new partitions.
     """
 
     group_id: str
@@ -38,7 +38,9 @@ class InitializeShares(Work):
 
 @dataclass(frozen=True, slots=True)
 class DeleteShares(Work):
-    """Delete the state of share-partitions. `call` is the DeleteShareGroupOffsets or DeleteGroups that waits for it."""
+    """Delete the state of share-partitions. `call` is the DeleteShareGroupOffsets or DeleteGroups request that
+    waits.
+    """
 
     partitions: Mapping[str, Mapping[bytes, frozenset[int]]]
     """By group id and topic id."""

@@ -1,8 +1,8 @@
 """Selects the records of a share-partition that a member acquires, from the batches read for its fetch (KIP-932).
 
 Limits are soft unless the acquire mode is strict: batches as producers wrote them are not split. Records that were
-delivered often already are handed out in ever smaller portions, and one by one the last time, so that a record that
-crashes its consumers is archived alone. [Kafka 4.3.1 SharePartition]
+already delivered often are handed out in smaller and smaller portions, and one by one for the last delivery, so that a
+record which crashes its consumers is archived alone. [Kafka 4.3.1 SharePartition]
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from groupkeeper.coordinator.share_partition.partition import SharePartition
 
 
 class Span(NamedTuple):
-    """A range of offsets, last one inclusive: a batch in the log, say."""
+    """A range of offsets, last offset inclusive, for example a batch in the log."""
 
     first: int
     last: int
@@ -30,7 +30,7 @@ class Acquired(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What bounds an acquisition.
+    """The limits of an acquisition.
 
     Attributes:
         max_records: the most records that the member requests.
@@ -50,7 +50,7 @@ class Limits(NamedTuple):
 
     @property
     def throttled_from(self) -> int:
-        """Delivery count from which records are handed out in smaller portions: half of the limit, at least 2."""
+        """The delivery count from which records are handed out in smaller portions: half of the limit, at least 2."""
         return max(2, (self.max_delivery_count + 1) // 2)
 
 
@@ -81,7 +81,7 @@ def acquire(
 
 
 def archive_absent(partition: SharePartition, offset: int, end_offset: int) -> None:
-    """The log has no record from `offset` up to `end_offset` (compaction removed them): no member has to get them."""
+    """Archives the offsets from `offset` up to `end_offset`, where the log has no records any more (compaction)."""
     if end_offset <= offset:
         return
     if not partition.in_flight:
@@ -98,7 +98,7 @@ def archive_absent(partition: SharePartition, offset: int, end_offset: int) -> N
 
 
 def _has_available(batch: Batch) -> bool:
-    # Runs that wait for something to be stored are not cut.
+    # Runs with a change that waits to be stored are not split.
     return all(run.before is None for run in batch.runs) and any(run.can_be_acquired for run in batch.runs)
 
 
@@ -109,7 +109,9 @@ def _archive_hole(partition: SharePartition, first: int, last: int) -> None:
 
 
 def archive_acquired(partition: SharePartition, acquired: Sequence[Acquired], spans: Sequence[Span]) -> list[Acquired]:
-    """Releases what was just acquired in `spans` and no member may see (aborted transactions); returns the rest."""
+    """Archives the just acquired records in `spans`, which no member may see (aborted transactions); returns
+    the rest.
+    """
     for span in spans:
         for one in acquired:
             first, last = max(one.first_offset, span.first), min(one.last_offset, span.last)
@@ -130,11 +132,11 @@ def _without(one: Acquired, span: Span) -> list[Acquired]:
 
 
 class _Acquisition:
-    """One member's walk over what was read.
+    """One member's acquisition from the batches that were read.
 
     Attributes:
-        acquired: what it got.
-        count: records of those.
+        acquired: the acquired records.
+        count: how many records these are.
     """
 
     def __init__(
@@ -159,10 +161,10 @@ class _Acquisition:
         if position <= last and self.count < self._max_records:
             self._acquire_new(position, last)
 
-    # ------------------------------------------------------------------ for the first time
+    # ------------------------------------------------------------------ first deliveries
 
     def _acquire_new(self, first: int, last: int) -> None:
-        """Records that no member has got yet."""
+        """Acquires records that were never delivered."""
         wanted = self._max_records - self.count
         last_wanted = min(last, first + wanted - 1)
         last = min(last, self._span_end(last_wanted))
@@ -172,7 +174,7 @@ class _Acquisition:
         for begin, end in self._portions(first, last):
             batch = Batch([Run(begin, end, RecordState.AVAILABLE, 0)])
             partition.batches.insert(partition.index_of(begin), batch)
-            # In strict mode the member gets the first part of a batch; the rest is there for others.
+            # In strict mode the member gets the first part of a batch; the rest stays available for other members.
             for run in batch.split(begin, min(end, last_wanted) if self._limits.is_strict else end):
                 run.acquire(self._member_id, self._limits.deadline_ms)
                 self._add(run)
@@ -180,7 +182,7 @@ class _Acquisition:
         partition.end_offset = max(partition.end_offset, last + 1)
 
     def _span_end(self, offset: int) -> int:
-        """Where the log's batch with an offset ends; the offset itself when it is in none."""
+        """The last offset of the log's batch that contains an offset; the offset itself if no batch contains it."""
         return next((span.last for span in self._spans if span.first <= offset <= span.last), offset)
 
     def _portions(self, first: int, last: int) -> list[Span]:
@@ -196,10 +198,10 @@ class _Acquisition:
                 begin = span.first
         return [*portions, Span(begin, last)]
 
-    # ------------------------------------------------------------------ again
+    # ------------------------------------------------------------------ redeliveries
 
     def _acquire_again(self, batch: Batch, last: int) -> bool:
-        """What is available of records that were given back; False when the walk ends here."""
+        """Acquires available records that were released; False if the acquisition ends here."""
         first = self._spans[0].first
         is_throttled = any(
             run.can_be_acquired and run.delivery_count >= self._limits.throttled_from
@@ -221,7 +223,7 @@ class _Acquisition:
         return not (is_throttled and count > 0)
 
     def _acquire_parts(self, batch: Batch, first: int, last: int) -> int:
-        """Acquires the available records of a batch one after the other, and returns how many."""
+        """Acquires the available records of a batch run by run, and returns how many."""
         batch.is_split = True
         limits = self._limits
         count, portion = 0, None

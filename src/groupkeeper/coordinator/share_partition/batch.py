@@ -35,7 +35,7 @@ class AcknowledgeType(IntEnum):
 
 
 class Before(NamedTuple):
-    """What a run returns to when a change of its state cannot be stored."""
+    """The fields to which a run returns when a change of its state cannot be stored."""
 
     state: RecordState
     member_id: str
@@ -43,13 +43,13 @@ class Before(NamedTuple):
 
 @dataclass(slots=True)
 class Run:
-    """Neighbouring records, first to last offset inclusive, with everything alike.
+    """Adjacent records, first to last offset inclusive, with equal fields.
 
     Attributes:
         delivery_count: how often they were acquired.
         member_id: the member that acquired them; empty for none.
         deadline_ms: when the lock of acquired records ends.
-        before: not None while a change of state waits to be stored: nothing else may change the run meanwhile.
+        before: not None while a change of state waits to be stored; until then no other change of the run is allowed.
     """
 
     first: int
@@ -70,7 +70,7 @@ class Run:
 
     @property
     def is_done(self) -> bool:
-        """Whether the records are done with, and that is stored."""
+        """Whether the records are done, and this is stored."""
         return self.state.is_terminal and self.before is None
 
     def acquire(self, member_id: str, deadline_ms: int) -> None:
@@ -80,7 +80,7 @@ class Run:
         self.deadline_ms = deadline_ms
 
     def release(self, max_delivery_count: int) -> None:
-        """Gives the records back, or archives them when they were delivered often enough."""
+        """Releases the records, or archives them after the maximum number of deliveries."""
         used_up = self.delivery_count >= max_delivery_count
         self.state = RecordState.ARCHIVED if used_up else RecordState.AVAILABLE
         self.member_id = NO_MEMBER

@@ -4,14 +4,15 @@ done (KIP-932).
     start offset                                                end offset
     |  acknowledged, acquired, available, archived: in flight   |  never acquired yet
 
-A record is available, acquired by one member until a deadline, acknowledged, or archived. Everything before the start
-offset is done. Offsets between both ends that no batch has were acquired by an earlier leader, which ended before it
-could store anything about them: they are available, and never counted as delivered.
+A record is available, acquired by one member until a deadline, acknowledged, or archived. Every record before the start
+offset is done. Offsets in between that are in no batch were acquired by an earlier leader, which ended before it could
+store their state: they are available, and count as never delivered.
 
-A change that must survive the leader is a `Transition`: its records have their new state at once; no other member gets
-them before it is stored. The caller writes its batches, with the start offset and the count of deliveries that are
-complete as they are at that moment (changes may overtake each other), calls `stored`, then `complete`, or `roll_back`
-when writing failed. Time is a parameter; locks expire when the caller calls `expire`. [Kafka 4.3.1 SharePartition]
+A change that must survive the leader is a `Transition`: its records have their new state at once, but no other member
+gets them before the state is stored. The caller writes its batches together with the start offset and the count of
+completed deliveries of that moment (changes may overtake each other). Then it calls `stored` and `complete`, or
+`roll_back` if the write failed. Time is a parameter; locks expire when the caller calls `expire`. [Kafka 4.3.1
+SharePartition]
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ class Acknowledgement(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """A change of records, and what has to be stored of it.
+    """A change of records, and the part of it that must be stored.
 
     Attributes:
         runs: the records that wait for it.
-        batches: what changed.
-        is_owed: whether the start offset has to be stored in any case: a member acknowledges records before it, which
-            the reply reports as done, and it is not stored yet that they are.
+        batches: the changed batches, to be stored.
+        is_owed: whether the start offset must be stored in any case: a member acknowledges records before it, the reply
+            reports them as done, but that is not stored yet.
     """
 
     runs: tuple[Run, ...]
@@ -76,12 +77,12 @@ class SharePartition:
     Attributes:
         start_offset: everything before it is done; it only grows.
         end_offset: the first offset that was never acquired.
-        batches: what is in flight, in order.
+        batches: the records in flight, in order.
         may_have_available: whether there may be records to acquire before the end offset.
     """
 
     def __init__(self, start_offset: int, stored: Iterable[StateBatch] = ()) -> None:
-        """`stored`: what an earlier leader left, sorted and disjoint."""
+        """`stored`: the batches of an earlier leader, sorted and disjoint."""
         self.start_offset = start_offset
         self.end_offset = start_offset
         self._stored_start = start_offset
@@ -104,11 +105,11 @@ class SharePartition:
 
     @property
     def delivery_complete_count(self) -> int:
-        """Records from the start offset on that need no delivery any more."""
+        """Number of records at or after the start offset that need no delivery any more."""
         return sum(run.size for run in self.runs() if run.state.is_terminal)
 
     def runs(self) -> Iterator[Run]:
-        """Everything in flight, in order."""
+        """All runs in flight, in order."""
         for batch in self.batches:
             yield from batch.runs
 
@@ -128,12 +129,12 @@ class SharePartition:
         return self.next_fetch_offset() < self.end_offset or self.in_flight < max_in_flight
 
     def next_deadline_ms(self) -> int | None:
-        """When the first lock ends; None when nothing is locked."""
+        """When the first lock expires; None when no record is locked."""
         deadlines = (run.deadline_ms for run in self.runs() if run.state is RecordState.ACQUIRED and run.before is None)
         return min(deadlines, default=None)
 
     def index_of(self, offset: int) -> int:
-        """Index of the first batch that ends at or behind an offset."""
+        """Index of the first batch that ends at or after an offset."""
         return bisect_left(self.batches, offset, key=lambda batch: batch.last)
 
     def overlapping(self, first: int, last: int) -> Iterator[Batch]:
@@ -143,7 +144,7 @@ class SharePartition:
                 return
             yield self.batches[index]
 
-    # ------------------------------------------------------------------ what members and time do
+    # ------------------------------------------------------------------ changes by members and by time
 
     def acknowledge(
         self,
@@ -155,7 +156,7 @@ class SharePartition:
     ) -> Transition:
         """Acknowledges acquired records of a member, all or none. Records before the start offset are ignored.
 
-        Renewing is not a change to be stored: the lock then lasts until `renewed_until_ms`; None forbids it.
+        Renewing is not a change to be stored: it extends the lock until `renewed_until_ms`; None forbids renewing.
         Raises `InvalidRequest` for offsets that were never acquired, unordered or unknown types; `InvalidRecordState`
         for records that this member has not acquired.
         """
@@ -196,7 +197,7 @@ class SharePartition:
                         raise InvalidRecordState("Renewing acquisition locks is not enabled for the group.")
                     yield batch, position, min(last, batch.last), kind
                     position = batch.last + 1
-                if position <= last:  # in a hole: an earlier leader may have acquired it, this one has not
+                if position <= last:  # in a gap: an earlier leader may have acquired it, this leader has not
                     raise InvalidRecordState(_NOT_FOUND)
 
     def _check_range(self, acknowledgement: Acknowledgement) -> None:
@@ -209,7 +210,9 @@ class SharePartition:
             raise InvalidRequest("Batch record not found. The last offset in request is past acquired records.")
 
     def release_member(self, member_id: str, *, max_delivery_count: int) -> Transition:
-        """Gives back everything that a member has acquired, as when its session ends. Deliveries stay counted."""
+        """Releases all records that a member has acquired, for example when its session ends. Deliveries stay
+        counted.
+        """
         owned = [
             run
             for run in self.runs()
@@ -220,8 +223,8 @@ class SharePartition:
         return self._transition(owned)
 
     def expire(self, now_ms: int, *, max_delivery_count: int) -> Transition:
-        """Ends the acquisition locks whose time is over. It counts at once. The caller stores what is returned, and
-        `at_rest` later if that fails.
+        """Ends the expired acquisition locks, with immediate effect. The caller stores the returned change; if that
+        fails, it stores `at_rest` later.
         """
         expired = [
             run
@@ -231,7 +234,7 @@ class SharePartition:
         return self._end_locks(expired, max_delivery_count)
 
     def _end_locks(self, expired: Sequence[Run], max_delivery_count: int) -> Transition:
-        """Releases these, and returns it as a change that nothing waits for."""
+        """Releases these runs, and returns a change that no caller waits for."""
         for run in expired:
             run.release(max_delivery_count)
             self.may_have_available |= run.state is RecordState.AVAILABLE
@@ -240,12 +243,12 @@ class SharePartition:
         return ended
 
     def at_rest(self) -> Transition:
-        """All in flight that is neither acquired nor about to be stored, to be stored once more."""
+        """All records in flight that are neither acquired nor waiting to be stored, to be stored once more."""
         resting = (run for run in self.runs() if run.state is not RecordState.ACQUIRED and run.before is None)
         return Transition((), merged(resting))
 
     def _begin(self, run: Run, state: RecordState | None, max_delivery_count: int) -> None:
-        """Gives a run its new state, the one after a release if None, until that is stored or fails."""
+        """Gives a run its new state (None: the state after a release) until it is stored or the write fails."""
         run.before = Before(run.state, run.member_id)
         if state is None:
             run.release(max_delivery_count)
@@ -257,7 +260,7 @@ class SharePartition:
     def _transition(runs: Sequence[Run]) -> Transition:
         return Transition(tuple(runs), merged(runs))
 
-    # ------------------------------------------------------------------ what storing and the log do
+    # ------------------------------------------------------------------ changes by storing and by the log
 
     def stored(self, start_offset: int) -> None:
         """A start offset is stored, and with it the completion of the records before it."""
@@ -271,8 +274,8 @@ class SharePartition:
         self.advance_start()
 
     def roll_back(self, transition: Transition, now_ms: int, *, max_delivery_count: int) -> Transition:
-        """The change could not be stored: records return to their earlier state. Those whose lock expired meanwhile are
-        released; they are returned, as by `expire`.
+        """The change could not be stored: records return to their earlier state. Records whose lock expired meanwhile
+        are released; this change is returned, as by `expire`.
         """
         for run in transition.runs:
             assert run.before is not None
@@ -296,7 +299,7 @@ class SharePartition:
         del self.batches[:done]
 
     def move_start(self, offset: int) -> None:
-        """The log begins at `offset` now: what was before it is done, acquired or not."""
+        """The log starts at `offset` now: every earlier record is done, even if it was acquired."""
         if offset <= self.start_offset:
             return
         del self.batches[: self.index_of(offset)]
@@ -309,7 +312,9 @@ class SharePartition:
 
 
 def _pieces(acknowledgement: Acknowledgement) -> list[tuple[int, int, AcknowledgeType]]:
-    """Neighbouring records with the same type. Raises `InvalidRequest` for unknown types or a wrong number of them."""
+    """Ranges of adjacent records with the same type. Raises `InvalidRequest` for unknown types or a wrong number of
+    types.
+    """
     try:
         kinds = [AcknowledgeType(kind) for kind in acknowledgement.types]
     except ValueError:
@@ -335,7 +340,7 @@ def _check_owner(run: Run, member_id: str) -> None:
 
 
 def merged(runs: Iterable[Run]) -> tuple[StateBatch, ...]:
-    """Runs in order as batches to be stored: neighbours that are alike become one."""
+    """Runs, in order, as batches to be stored: adjacent runs with equal fields are merged."""
     batches: list[StateBatch] = []
     for run in runs:
         if batches and batches[-1][1:] == (run.first - 1, run.state, run.delivery_count):

@@ -1,4 +1,4 @@
 """The share coordinator: the durable state of share-partitions (`__share_group_state`).
 
-Groups and members have no part in it.
+Groups and their members are in `share`, not here.
 """

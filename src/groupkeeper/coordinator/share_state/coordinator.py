@@ -47,8 +47,8 @@ class ShareStateSettings:
 
 
 class ShareStateResult(NamedTuple):
-    """The records that an operation appends, and the state that it found or made. Without `is_atomic` the records stand
-    for themselves, and may be appended in several batches; otherwise it is all or none.
+    """The records that an operation appends, and the state that it found or made. Without `is_atomic` the records are
+    independent and may be appended in several batches; otherwise all or none must be appended.
     """
 
     records: tuple[ShareStateRecord, ...] = ()
@@ -57,8 +57,9 @@ class ShareStateResult(NamedTuple):
 
 
 class ShareStateWrite(NamedTuple):
-    """A write of a share-partition's leader. An epoch of −1 is not compared, a start offset of −1 keeps the stored
-    one."""
+    """A write by a share-partition's leader. An epoch of −1 is not checked; a start offset of −1 keeps the stored
+    offset.
+    """
 
     state_epoch: int
     leader_epoch: int
@@ -68,7 +69,7 @@ class ShareStateWrite(NamedTuple):
 
 
 class ShareStateCoordinator:
-    """The coordinator of one partition, for the share-partitions with a key that hashes to it."""
+    """The coordinator of one partition, for the share-partitions whose key hashes to it."""
 
     def __init__(self, settings: ShareStateSettings) -> None:
         self._settings = settings
@@ -80,7 +81,7 @@ class ShareStateCoordinator:
 
     @property
     def states(self) -> Mapping[SharePartitionKey, ShareState]:
-        """What is stored, read-only."""
+        """The stored states, read-only."""
         return self._states
 
     @property
@@ -95,7 +96,9 @@ class ShareStateCoordinator:
     def initialize(
         self, key: SharePartitionKey, state_epoch: int, start_offset: int, partition_count: int, now_ms: int
     ) -> ShareStateResult:
-        """Starts again at an offset. Raises `InvalidRequest`, `FencedStateEpoch`, `UnknownTopicOrPartition`."""
+        """Initializes a share-partition at an offset. Raises `InvalidRequest`, `FencedStateEpoch`,
+        `UnknownTopicOrPartition`.
+        """
         _require_partition(key)
         self._check_state_epoch(key, state_epoch)
         _require_existence(key, partition_count)
@@ -124,8 +127,8 @@ class ShareStateCoordinator:
         return ShareStateResult((self._record(key, state, written, state.leader_epoch, now_ms),))
 
     def read(self, key: SharePartitionKey, leader_epoch: int, partition_count: int, now_ms: int) -> ShareStateResult:
-        """What a new leader begins with; its epoch fences earlier ones. Raises as `write` but for the state
-        epoch.
+        """The state for a new leader, whose epoch fences earlier leaders. Raises the errors of `write` except for the
+        state epoch.
         """
         _require_partition(key)
         state = self._known(key, "Read")
@@ -139,7 +142,7 @@ class ShareStateCoordinator:
         return ShareStateResult((self._record(key, state, written, leader_epoch, now_ms),), state)
 
     def summary(self, key: SharePartitionKey, partition_count: int) -> ShareState:
-        """The state, without changing its leader; one that is unknown has start offset −1. Raises
+        """The state, without changing its leader; an unknown share-partition has start offset −1. Raises
         `InvalidRequest`, `UnknownTopicOrPartition`.
         """
         _require_partition(key)
@@ -159,8 +162,8 @@ class ShareStateCoordinator:
         )
 
     def snapshot_cold(self, now_ms: int) -> ShareStateResult:
-        """Snapshots of share-partitions that had none for long, so that the log before them can go; none when that
-        is all there are. [Kafka 4.3.1 ShareCoordinatorShard]
+        """Snapshots of share-partitions without a recent snapshot, so that the log before them can be removed; none if
+        the last snapshot of every share-partition is already such a snapshot. [Kafka 4.3.1 ShareCoordinatorShard]
         """
         if all(state.create_timestamp != state.write_timestamp for state in self._states.values()):
             return ShareStateResult()
@@ -191,7 +194,7 @@ class ShareStateCoordinator:
     def _record(
         self, key: SharePartitionKey, state: ShareState, written: ShareStateWrite, leader_epoch: int, now_ms: int
     ) -> ShareStateRecord:
-        """An update, or a snapshot when there were enough updates."""
+        """An update record, or a snapshot after enough updates."""
         limit = self._settings.share_coordinator_snapshot_update_records_per_snapshot
         if self._update_counts.get(key, 0) < limit:
             batches = combine_batches((), written.batches, written.start_offset)
@@ -214,7 +217,7 @@ class ShareStateCoordinator:
     # --- changing: driven by the log, nothing else
 
     def replay(self, record: ShareStateRecord, log_offset: int = -1) -> None:
-        """Makes a record of the log part of the state."""
+        """Applies a record of the log to the state."""
         key = SharePartitionKey(record.key.group_id, record.key.topic_id, record.key.partition)
         match record:
             case ShareTombstone():

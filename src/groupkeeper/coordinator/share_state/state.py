@@ -1,4 +1,4 @@
-"""What is stored of one share-partition, as values."""
+"""The stored state of one share-partition, as values."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class ShareState:
     Attributes:
         snapshot_epoch: grows by one with each snapshot.
         state_epoch: the group epoch for which the group coordinator initialized it.
-        leader_epoch: of the latest leader that read it.
-        start_offset: what lies below is done; −1 is not known yet.
-        delivery_complete_count: records from the start offset on that need no delivery; −1 is unknown.
+        leader_epoch: epoch of the latest leader that read the state.
+        start_offset: every record below it is done; −1: not known yet.
+        delivery_complete_count: records at or after the start offset that need no delivery; −1: unknown.
         batches: in order, disjoint, nothing below the start offset.
         create_timestamp: when the last snapshot was due, in milliseconds.
-        write_timestamp: when it was written; later than it was due for one that only keeps the log short.
+        write_timestamp: when the last snapshot was written; later than it was due if it only keeps the log short.
     """
 
     snapshot_epoch: int = 0
@@ -67,8 +67,8 @@ def combine_batches(
     """`stored`, an earlier outcome of this function, merged with `added`; offsets below the start offset are removed,
     unless that is −1.
 
-    Of two batches with an offset the one counts that was delivered more often, and of those the one with the higher
-    state. Neighbours that are alike become one. [Kafka 4.3.1 PersisterStateBatchCombiner]
+    If two batches have the same offset, the batch with the higher delivery count wins, then the batch with the higher
+    state. Adjacent batches with equal fields are merged. [Kafka 4.3.1 PersisterStateBatchCombiner]
     """
     kept = _from_offset(stored, start_offset)
     above = [
@@ -78,7 +78,7 @@ def combine_batches(
     ]
     if not above:
         return kept
-    # Only what the added ones overlap or touch is looked at; most writes concern a few of many batches.
+    # Only batches that overlap or touch the added ones are processed; most writes concern a few of many batches.
     lowest = min(batch.first_offset for batch in above)
     highest = max(batch.last_offset for batch in above)
     low = bisect_left(kept, lowest - 1, key=_last_offset)
