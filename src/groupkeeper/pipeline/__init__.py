@@ -1,6 +1,6 @@
-"""The offsets topic of a fleet as tables, with PySpark. The only place that may import PySpark.
+"""The offsets topics of a fleet as tables, with PySpark. Only this package may import PySpark.
 
-`tables` are the schemas; `decode` turns bytes into them without Spark; `kafka` reads clusters and has the Python Data
-Source `groupkeeper`; `transforms` are functions DataFrame → DataFrame; `jobs` put them together; `session` starts
-Spark. What is imported here costs nothing: modules with heavy imports are imported where they are used.
+`tables` has the schemas; `decode` turns bytes into rows without Spark; `kafka` reads clusters and has the Python Data
+Source `groupkeeper`; `transforms` has functions DataFrame → DataFrame; `jobs` combines them; `session` starts Spark.
+Imports of this package are cheap: modules with heavy imports are imported where they are used.
 """

@@ -17,7 +17,7 @@ _LOGGED = re.compile(r"^[-\d]+ [:\d]+ (?:ERROR|FATAL) \S+: (\S.*)$", re.MULTILIN
 
 
 class SourceError(Exception):
-    """A cluster cannot be read with these options: the text has the cluster, the reason, and the way out."""
+    """A cluster cannot be read with these options: the text names the cluster, the reason, and the solution."""
 
     cluster_id: str | None = None
     """Of the cluster that has replied; None: none has, or it is not known."""
@@ -26,7 +26,7 @@ class SourceError(Exception):
 def cause_of(error: BaseException) -> str | None:
     """The text of the SourceError that made a Spark job fail; None when something else did.
 
-    What is raised in a Python worker comes back as the text of a JVM exception, with its traceback.
+    An error raised in a Python worker comes back as the text of a JVM exception, with its traceback.
     """
     if isinstance(error, SourceError):
         return str(error)
@@ -51,7 +51,7 @@ def _with_cause(message: str, trace: str) -> str:
 
 
 def last_reason(log: str) -> str | None:
-    """Why a Java that ended by itself did, by what it wrote; None when that does not tell."""
+    """Why a Java process ended by itself, from its output; None when the output does not say."""
     uncaught = [found.start() for found in _UNCAUGHT.finditer(log)]
     if uncaught:
         own = log[uncaught[-1] :]
@@ -63,7 +63,7 @@ def last_reason(log: str) -> str | None:
 
 
 def killed_for(log: str) -> str | None:
-    """Why a cluster ended a session, by Spark's log. What Spark raises then is only that it has been stopped."""
+    """Why a cluster ended a session, from Spark's log. The error that Spark raises only says that it was stopped."""
     found = _KILLED.findall(log)
     return found[-1] if found else None
 

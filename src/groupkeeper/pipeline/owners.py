@@ -15,7 +15,7 @@ KINDS = ("group", "topic")
 
 
 class Rule(NamedTuple):
-    """What matches `pattern` is `owner`'s. `kind` None: groups and topics."""
+    """`owner` owns everything that matches `pattern`. `kind` None: groups and topics."""
 
     kind: str | None
     pattern: str
@@ -24,7 +24,7 @@ class Rule(NamedTuple):
 
 
 def parse_owners(text: str, where: str) -> tuple[Rule, ...]:
-    """A line for each rule: `[group:|topic:]PATTERN OWNER`; what follows a `#` at a line's begin is a remark. Raises
+    """The rules, one per line: `[group:|topic:]PATTERN OWNER`; lines that start with `#` are comments. Raises
     SourceError, which names the line.
     """
     found = []
@@ -45,7 +45,7 @@ def parse_owners(text: str, where: str) -> tuple[Rule, ...]:
 
 
 def owner_of(rules: Sequence[Rule], kind: str, name: str) -> Rule | None:
-    """The last rule that matches."""
+    """The last matching rule."""
     return next(
         (rule for rule in reversed(rules) if rule.kind in (None, kind) and rule.compiled.match(name)),
         None,

@@ -1,4 +1,4 @@
-"""What a command runs: reads, transforms, writes tables.
+"""The jobs that commands run: they read, transform and write tables.
 
 The transformations are in `transforms` and `present`.
 """

@@ -1,4 +1,4 @@
-"""The tables that are only ever appended to: the records of the log, kept for longer than in the log."""
+"""The tables to which rows are only appended: the records of the log, kept for longer than in the log."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Appended(NamedTuple):
 
 
 class Aside(NamedTuple):
-    """What tasks have written to a directory aside, as Output names it."""
+    """The files that tasks have written to a staging directory, as Output names it."""
 
     directory: str
     written: Written
@@ -62,13 +62,13 @@ class Aside(NamedTuple):
 
 
 def written_by(tasks: DataFrame, directory: str) -> Aside:
-    """Let tasks of a source with `historyFolder` write, once."""
+    """Let tasks of a source with `historyFolder` write their rows, once."""
     return Aside(directory, Written.together(row.written for row in tasks.collect()))
 
 
 class _New(NamedTuple):
-    """Rows that the tables don't have. `commits` are without tombstones, which `rest` has. `near` is `rest` where it is
-    little and in this process.
+    """Rows that the tables don't have yet. `commits` has no tombstones; these are in `rest`. `near` is `rest` if it is
+    small and in this process.
     """
 
     commits: Staged
@@ -86,9 +86,9 @@ def append(
     read_to: NextOffsets | None = None,
     identities: Mapping[str, Identity] = MappingProxyType({}),
 ) -> Appended:
-    """Append what of tables.DECODED is not in the tables yet. All partitions were read up to `read_to`; None: as far as
-    rows are there. `identities` are those of the rows' clusters. Doing it twice, or with rows of several runs, changes
-    nothing.
+    """Append the rows of tables.DECODED that are not in the tables yet. All partitions were read up to `read_to`; None:
+    up to the last row. `identities`: the identities of the rows' clusters. Calling it twice, or with rows of several
+    runs, changes nothing.
     """
     with output.lock:
         known = output.ledger.next_offsets
@@ -115,8 +115,8 @@ def append(
 
 
 def _check_count(output: Output, staged: Iterable[Staged], counts: Counts) -> None:
-    """Raises SourceError unless a row is written of each record. Elsewhere than on this machine counting would cost a
-    job.
+    """Raises SourceError unless a row was written for each record. Only checked on this machine: elsewhere, counting
+    would cost a job.
     """
     records = counts.commits + counts.others
     written = sum(map(output.count_staged, staged)) if output.is_here else records
@@ -126,7 +126,7 @@ def _check_count(output: Output, staged: Iterable[Staged], counts: Counts) -> No
 
 
 def _empty(output: Output, table: Table) -> Staged:
-    """A file without rows: the table is there, for readers that know no ledger."""
+    """Writes a file without rows, so that the table exists for readers that do not use the ledger."""
     return output.stage(table.arrow.empty_table().to_reader(), table)
 
 
@@ -144,7 +144,7 @@ def _of_tasks(output: Output, aside: Aside, known: NextOffsets) -> _New:
 
 
 def _of_frame(output: Output, decoded: DataFrame, known: NextOffsets) -> _New:
-    """Where tasks cannot write themselves: Spark writes aside what then is written again."""
+    """For sources whose tasks cannot write by themselves: Spark stages the rows, which are then written again."""
     staged = output.stage(decoded.where(is_from(known)), DECODED)
     whole = output.frame(staged)
     counts, ends = _counted(whole)
@@ -153,7 +153,7 @@ def _of_frame(output: Output, decoded: DataFrame, known: NextOffsets) -> _New:
 
 
 def _group_records(new: _New) -> DataFrame | pa.Table:
-    """The new rows of tables.GROUP_RECORDS, in this process where they are near."""
+    """The new rows of tables.GROUP_RECORDS, computed in this process if they are near."""
     if new.near is None:
         return group_records(new.rest)
     if not new.counts.others:
@@ -164,8 +164,8 @@ def _group_records(new: _New) -> DataFrame | pa.Table:
 def _tombstones(
     output: Output, new: _New, others: DataFrame | pa.Table, retentions: Retentions
 ) -> DataFrame | pa.RecordBatchReader:
-    """The new tombstones; why offsets were removed follows from what was there before, and from the `others` that came
-    with them. In this process where that is little.
+    """The new tombstones. Why offsets were removed follows from earlier rows, and from the `others` that came with the
+    tombstones. Computed in this process if there are few rows.
     """
     kept = kept_for(retentions)
     if new.near is not None and new.counts.commits <= LITTLE:

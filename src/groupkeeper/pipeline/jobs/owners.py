@@ -1,4 +1,4 @@
-"""tables.OWNERS: the owners of groups and topics, with the rates at which these read or receive records."""
+"""tables.OWNERS: the owners of groups and topics, with the rates at which groups read and topics receive records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FROM topics JOIN sizes USING (cluster, topic)
 
 
 def owners(groups: Rows, topics: Rows, lag: Rows, rules: Sequence[Rule]) -> pa.RecordBatchReader:
-    """Of rows of the tables of those names."""
+    """Rows of tables.OWNERS, from rows of the tables with the arguments' names."""
     columns = [(each.name, each.type) for each in OWNERS.columns if each.name not in ("owner", "pattern")]
     found = made(pa.schema(columns), _OWNERS, {"groups": groups, "topics": topics, "lag": lag}).read_all()
     names = zip(found["kind"].to_pylist(), found["name"].to_pylist(), strict=True)

@@ -1,4 +1,4 @@
-"""Queries of Structured Streaming among the groups: rows of their checkpoints beside those of the offsets topics."""
+"""Queries of Structured Streaming shown as groups: rows from their checkpoints beside rows from the offsets topics."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Queries(NamedTuple):
         return any(self.by_cluster.values())
 
     def state(self) -> object:
-        """Is another one once a query has come further."""
+        """A value that changes when a query makes progress."""
         return [(name, each.name, each.batch_id, dict(each.offsets)) for name, each in self._each()]
 
     def offsets(self) -> pa.Table:
@@ -68,7 +68,7 @@ class Queries(NamedTuple):
         return pa.Table.from_pylist(rows, _QUERIES.arrow)
 
     def paces(self) -> pa.Table:
-        """Rows of tables.state.PACES: Spark runs a batch when there is something to read."""
+        """Rows of tables.state.PACES; Spark runs a batch whenever there is something to read."""
         rows = []
         for cluster, query in self._each():
             times = query.earlier_ms or (query.done_ms,)
@@ -85,8 +85,8 @@ class Queries(NamedTuple):
 
 
 def cluster_for(checkpoint: Checkpoint, options: Options) -> ClusterOptions | None:
-    """The cluster of a checkpoint; None: it is not among the options' clusters, or not given while there are
-    several.
+    """The cluster of a checkpoint; None: it is not in the options, or it was not given and there are several
+    clusters.
     """
     if checkpoint.cluster is None:
         return options.clusters[0] if len(options.clusters) == 1 else None
@@ -96,8 +96,8 @@ def cluster_for(checkpoint: Checkpoint, options: Options) -> ClusterOptions | No
 def find_queries(
     spark: SparkSession, checkpoints: Sequence[Checkpoint], options: Options, instants: Instants
 ) -> tuple[Queries, list[Problem]]:
-    """The queries as they were at the instants, as far back as their checkpoints go, and what could not be read.
-    `options` have names for the clusters; clusters that did not answer are left out; that is reported elsewhere.
+    """The queries at the instants, as far back as their checkpoints go, and problems with unreadable checkpoints.
+    `options` has the names of the clusters. Clusters that did not answer are left out; they are reported elsewhere.
     """
     found: dict[str, list[Query]] = {}
     problems: list[Problem] = []
@@ -125,7 +125,7 @@ def find_queries(
 
 
 async def _groups(cluster: ClusterOptions) -> set[str]:
-    """The ids of the groups that there are; of brokers that do not tell they are missing."""
+    """The ids of the existing groups; groups of brokers that do not list them are missing."""
     try:
         async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
             return set((await admin.list_groups()).groups)

@@ -1,4 +1,4 @@
-"""One refresh: all tables that are not history, of the rows that came since the one before, at one instant."""
+"""One refresh: builds all tables except the history from the rows since the last refresh, for one instant."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ _OF_HISTORY = tuple(table for table in _ADDED if not table.is_measured)
 
 
 class Frames:
-    """What steps are made of (steps.Sources). What one needs and is not written yet is waited for. History is that of
-    one moment: rows that come meanwhile, or were written since the instant, are for the next time.
+    """The inputs of steps (steps.Sources). A step waits for the tables that it needs. The history is a view of one
+    moment: rows that arrive meanwhile, or were written after the instant, belong to the next refresh.
 
-    `from_start`: nothing is carried, the tables are made of all of the history.
+    `from_start`: no carried rows are used; the tables are built from the whole history.
     """
 
     def __init__(self, output: Output, instants: Instants, *, from_start: bool = False) -> None:
-        with output.lock:  # nothing is appended between the ledger and the two tables
+        with output.lock:  # no append between the reads of the ledger and of the two tables
             made_to = None if from_start else output.ledger.made_to
             self.from_start = made_to is None
             self.made_to = made_to or {}
@@ -81,7 +81,7 @@ class Frames:
         self._written[table.name] = written
 
     def written(self, table: Table) -> Staged:
-        """A table as it was written aside; what made it fail is raised."""
+        """A staged table; raises the error that made it fail."""
         return self._written[table.name].result()
 
     def new(self, table: Table) -> DataFrame:
@@ -91,7 +91,7 @@ class Frames:
         return self._near[table.name]
 
     def _between(self, table: Table, rows: Rows) -> pa.Table:
-        """Those that no refresh has seen, up to the instant."""
+        """The rows up to the instant that no refresh has seen."""
         given = {"history": rows, "made_to": places(self.made_to), "read_to": places(self.read_to)}
         return made(table, _BETWEEN, given).read_all()
 
@@ -129,14 +129,14 @@ class Frames:
     def made(self, tables: Iterable[Table]) -> dict[Table, Rows]:
         found = {}
         for table in tables:
-            with contextlib.suppress(*_FAILURES):  # which one it was the run says of the table itself
+            with contextlib.suppress(*_FAILURES):  # the run reports the error for the table itself
                 found[table] = self.rows_now(table)
         return found
 
 
 def _cut(known: Mapping[int, int], instant: Instant | None) -> dict[int, int]:
-    """Up to where the history of a cluster is that of the instant. Of a partition that could not be queried nothing is
-    known beyond what has been read.
+    """The offsets up to which the history of a cluster belongs to the instant. For a partition that could not be
+    queried, these are the offsets that were read.
     """
     if instant is None:
         return dict(known)
@@ -146,7 +146,7 @@ def _cut(known: Mapping[int, int], instant: Instant | None) -> dict[int, int]:
 
 def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = False) -> None:
     """Build the tables of all steps in parallel, and publish them together. If a step fails, the tables that depend on
-    it stay unchanged. `from_start`: of the whole history.
+    it stay unchanged. `from_start`: build them from the whole history.
     """
     run.watch.making(len(STEPS))
     _make_fewer(output, run)
@@ -156,7 +156,7 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
     given = given._replace(made_to=frames.made_to, read_to=frames.read_to, note=run.note)
     pool = ThreadPoolExecutor(max(2, os.cpu_count() or 1))
     try:
-        for step in STEPS:  # a step waits only for those before it, which have a thread already: none waits for ever
+        for step in STEPS:  # a step waits only for earlier steps, which have a thread already: no step waits for ever
             frames.add(step.table, pool.submit(_write, output, step, frames, given))
         pool.shutdown()
     finally:
@@ -178,14 +178,16 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
 
 
 def _tell_quality(quality: Rows, run: Run) -> None:
-    """Checks that fail by a defect; rejects and freshness have been told already, or are in their tables."""
+    """Reports checks that failed because of a defect; rejects and freshness are already reported, or are in their
+    tables.
+    """
     query = "SELECT * FROM quality WHERE result = 'failed' AND check_name IN ('keys', 'counts')"
     for row in made(QUALITY, query, {QUALITY.name: quality}).read_all().to_pylist():
         run.fail(Problem(row["cluster"], f"quality: table {row['table_name'] or 'commits'}: {row['detail']}"))
 
 
 def _make_fewer(output: Output, run: Run) -> None:
-    """Fewer small files, and fewer old measurements."""
+    """Merges small files, and thins old measurements."""
     for table in (*_HISTORY, *_ADDED):
         try:
             output.merge(table)
@@ -214,7 +216,7 @@ def _frames(output: Output, given: Given, run: Run, *, from_start: bool) -> Fram
 
 
 def update_lake(output: Output, run: Run) -> None:
-    """Tables of a lake that follow get what is new."""
+    """Updates the tables of a lake with the new rows."""
     if output.mirror is None:
         return
     run.watch.following()
@@ -235,8 +237,8 @@ def _write(output: Output, step: Step, frames: Frames, given: Given) -> Staged:
 
 
 def _publish(output: Output, written: Mapping[str, Staged], read_to: NextOffsets, *, from_start: bool) -> None:
-    """If one of the tables that the next refresh starts from is missing, it starts from the same offsets as this
-    one.
+    """Publishes the tables. If one of the tables from which the next refresh starts is missing, the next refresh starts
+    from the same offsets as this one.
     """
     added = [table.name for table in _ADDED if table.name in written]
     needed = {table.name for table in (*_OF_HISTORY, *_KEPT)}

@@ -32,8 +32,8 @@ _WAITING = pa.schema([
 
 
 def transactions(lag: Rows, clusters: Clusters) -> pa.RecordBatchReader:
-    """Of the clusters that were measured; rows of tables.LAG show which groups have read up to the last stable
-    offset.
+    """The open transactions of the measured clusters; rows of tables.LAG show which groups have read up to the last
+    stable offset.
     """
     requests = [
         (name, cluster, instant)

@@ -11,7 +11,7 @@ __all__ = ["Problem", "Run", "Summary", "Watch"]
 
 
 class Problem(NamedTuple):
-    """Something that was not done. `cluster` None: it is about all of them."""
+    """Something that failed. `cluster` None: it concerns all clusters."""
 
     cluster: str | None
     message: str
@@ -19,8 +19,8 @@ class Problem(NamedTuple):
 
 @dataclass(slots=True)
 class Summary:
-    """The outcome of a run: the rows of every table that it wrote, the number of new rows in appended tables, and its
-    problems.
+    """The outcome of a run: the number of rows of every table that it wrote, the number of new rows in appended tables, and
+    its problems.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -33,12 +33,12 @@ class Watch:
     """Receives the progress of a job; this one does nothing."""
 
     def reading(self, records: int, at_once: int | None = None, cluster: str | None = None) -> None:
-        """Reading starts: at most this many records, and `at_once` of them per job; None: all. `cluster` None: of all
+        """Reading starts: at most this many records, `at_once` of them per job (None: all). `cluster` None: of all
         clusters.
         """
 
     def has_read(self, records: int) -> None:
-        """So many more were read by this process, not by tasks of Spark's."""
+        """This process, not tasks of Spark, has read this many more records."""
 
     def making(self, tables: int) -> None:
         """Reading is complete; building this many tables starts."""
@@ -56,7 +56,7 @@ class Watch:
         """Something worth knowing."""
 
     def problem(self, problem: Problem) -> None:
-        """Something was not done; other work goes on."""
+        """Something failed; other work goes on."""
 
 
 class Run:
@@ -84,6 +84,6 @@ class Run:
         self.watch.note(text)
 
     def fail(self, problem: Problem) -> None:
-        """Something was not done; other work goes on."""
+        """Something failed; other work goes on."""
         self.summary.problems.append(problem)
         self.watch.problem(problem)

@@ -1,4 +1,4 @@
-"""The job that reads clusters as they write, and rebuilds the tables when there is something new.
+"""The job that reads clusters continuously, and rebuilds the tables when there is something new.
 
-What one refresh rebuilds is in `jobs`, as for every job.
+The tables that a refresh rebuilds are in `jobs`, as for every job.
 """

@@ -1,4 +1,4 @@
-"""History as it is written, and tables of it: the loop, and what one refresh does."""
+"""Appends to the history as clusters write, and builds tables from it: the loop, and one refresh."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ def follow(
     owners: Sequence[Rule] = (),
     journals: Sequence[str] = (),
 ) -> Summary:
-    """Append to the history what the clusters write, every `interval_s`, and rebuild all other tables every
-    `refresh_s` when there is something new, until `stop` is set. A cluster that fails is reported, and tried again.
-    `lake`, `keep_days`, `checkpoints`, `owners` and `journals` as for `snapshot`.
+    """Every `interval_s`, append new records of the clusters to the history; every `refresh_s`, rebuild all other
+    tables if there is something new; until `stop` is set. Failing clusters are reported and retried. `lake`,
+    `keep_days`, `checkpoints`, `owners` and `journals` as for `snapshot`.
 
     Raises SourceError when the directory can't be written.
     """
     parsed = parse_options({**options, "rows": "decoded"})
     with open_output(spark, directory, lake=lake, keep_days=keep_days) as output:
         if output.is_here:
-            output.files.remove(CHECKPOINTS)  # of an earlier version
+            output.files.remove(CHECKPOINTS)  # left by an earlier version
         run = Run(watch)
         run.append({COMMITS.name: 0, GROUP_RECORDS.name: 0})
         reads = Reads(output, with_privacy(parsed, output.ledger), run, interval_s)
@@ -75,7 +75,7 @@ def follow(
 
 
 class _Basis(NamedTuple):
-    """What tables are made of: the rows that were appended, the logs, queries of Spark, the time."""
+    """The inputs of the tables: the appended rows, the log ends, queries of Spark, the time."""
 
     appended: int
     logs: Mapping[str, Mapping[TopicPartition, object]]
@@ -84,7 +84,7 @@ class _Basis(NamedTuple):
 
 
 class Refreshing:
-    """Makes the tables of one instant after the other."""
+    """Builds the tables for one instant after another."""
 
     def __init__(
         self,
@@ -105,7 +105,9 @@ class Refreshing:
         """Of what all tables were made last."""
 
     def refresh(self, stop: threading.Event) -> bool:
-        """Measure, let the history come that far, make the tables of that instant; False: there was no need to."""
+        """Measure, wait until the history reaches that instant, build the tables for it; False: it was not
+        necessary.
+        """
         reads, run = self._reads, self._run
         instants = reads.measure()
         queries, strange = self._queries(instants)
@@ -128,7 +130,7 @@ class Refreshing:
         make_tables(self._output, given, run)
         if len(problems) == before:
             self._made = basis
-        del problems[before:]  # said; the next refresh tries again
+        del problems[before:]  # reported; the next refresh tries again
         run.watch.waiting()
         return True
 
@@ -139,8 +141,8 @@ class Refreshing:
         return find_queries(self._output.spark, self._checkpoints, self._reads.options, instants)
 
     def _is_due(self, basis: _Basis) -> bool:
-        """Whether something has been committed or written since the tables were made, or time enough has passed to make
-        a difference by itself.
+        """Whether something was committed or written since the tables were built, or enough time has passed to change
+        them by itself.
         """
         made = self._made
         return made is None or made[:3] != basis[:3] or basis.at - made.at >= _LONGEST_S

@@ -1,4 +1,4 @@
-"""Clusters as they are at one instant, each measured by itself: one that does not answer delays no other."""
+"""Measures clusters, each on its own: a cluster that does not answer delays no other cluster."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LONGEST_S = 60.0
 
 
 class Measuring:
-    """Clusters by number. A measurement that is not in time goes on, so that its cluster is not asked twice; its
-    instant is over when it ends.
+    """Clusters by number. A late measurement continues, so that its cluster is not queried twice; its result is out of
+    date when it ends.
     """
 
     def __init__(self, pool: Executor) -> None:
@@ -31,8 +31,8 @@ class Measuring:
         """How long it took to measure each cluster the last time."""
 
     def measure(self, clusters: Mapping[int, Options], is_silent: Callable[[int], bool]) -> dict[int, Plan]:
-        """The clusters that answered in time, each with the options of its own: a silent one is not waited for, another
-        one for `limit_s`.
+        """The clusters that answered in time; each has its own options. Silent clusters are not waited for; other
+        clusters are waited for up to `limit_s`.
         """
         new = self._begin(clusters)
         began = time.monotonic()
@@ -50,11 +50,11 @@ class Measuring:
         return found
 
     def limit_s(self, number: int) -> float:
-        """10 s at least, and up to a minute twice as long as it took the last time."""
+        """Twice the time of the last measurement, but at least 10 s and at most a minute."""
         return min(max(_PATIENCE_MS / 1000, round(2 * self._took_s.get(number, 0.0))), _LONGEST_S)
 
     def _begin(self, clusters: Mapping[int, Options]) -> list[int]:
-        """Returns the clusters that are measured now: others still owe the answer to an earlier question."""
+        """Returns the clusters whose measurement begins now; the others have not answered an earlier query yet."""
         for number, measuring in list(self._under_way.items()):
             if measuring.done():
                 self._took_s[number] = self._under_way.pop(number).result().took_s
@@ -76,7 +76,7 @@ def _measured(options: Options) -> _Measured:
 
 
 def _impatient(options: Options) -> Options:
-    """For clusters that answered a moment ago: one that no longer does must not keep the others from being shown."""
+    """Options for clusters that answered a moment ago: a cluster that no longer answers must not delay the others."""
     clusters = []
     for each in options.clusters:
         clusters.append(each._replace(properties={_PATIENCE: str(_PATIENCE_MS), **each.properties}))

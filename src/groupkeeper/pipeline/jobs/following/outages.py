@@ -1,4 +1,4 @@
-"""What is said of a cluster that cannot be read, and when it is tried again."""
+"""What is reported about a cluster that cannot be read, and when it is retried."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ _LONGEST_PAUSE_S = 60.0
 
 @dataclass(slots=True)
 class Outage:
-    """The state of one cluster's outage; the defaults are that of a cluster without one. Times are of
-    `time.monotonic`.
-    """
+    """The state of one cluster's outage; the defaults mean no outage. Times are those of `time.monotonic`."""
 
     retry_at: float = 0.0
     pause_s: float = _FIRST_PAUSE_S
@@ -29,7 +27,7 @@ class Outage:
     """Why its read has ended: told where the cluster, when it is asked again, has nothing more to say."""
 
     def is_news(self, text: str, *, is_away: bool = False) -> bool:
-        """Whether this is to be reported: once in an outage, however often requests fail because of it."""
+        """Whether to report this: once per outage, however often requests fail because of it."""
         is_known = is_away and self.is_away
         self.is_away |= is_away
         if is_known or self.told == text:
@@ -38,19 +36,19 @@ class Outage:
         return True
 
     def pause(self, now: float) -> None:
-        """Try the cluster again, each time later."""
+        """Retry the cluster, each time after a longer pause."""
         self.retry_at = now + self.pause_s
         self.pause_s = min(2 * self.pause_s, _LONGEST_PAUSE_S)
 
     def end(self) -> bool:
-        """The cluster is read, and answers. Returns whether an outage had been reported."""
+        """The cluster answers and is being read again. Returns whether an outage had been reported."""
         was_told = self.told is not None
         self.told, self.is_away, self.pause_s = None, False, _FIRST_PAUSE_S
         return was_told
 
 
 def is_unanswered(error: BaseException | None) -> bool:
-    """Whether a cluster could not be reached, or did not answer in time: as it is in an outage, and nothing else."""
+    """Whether the error only means an outage: the cluster could not be reached, or did not answer in time."""
     cause = error.__cause__ if isinstance(error, SourceError) else None
     if isinstance(cause, BrokersNotFound) and cause.__cause__ is not None:
         cause = cause.__cause__

@@ -1,4 +1,4 @@
-"""A cluster that is read again and again by this process: the reader of the stream without Spark's query around it."""
+"""Polls a cluster from this process: the stream reader without a Spark query around it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ T = TypeVar("T")
 
 
 class _Over(Exception):
-    """It was stopped while it read."""
+    """The polling was stopped during a read."""
 
 
 class Polling:
-    """Has what is needed here of Spark's StreamingQuery. `read_much` reads ranges that are worth tasks of Spark's;
-    `append` gets what was written to `folder`, which is `directory` as Output names it.
+    """Has the part of Spark's StreamingQuery that is needed here. `read_much` reads ranges that are large enough for
+    tasks of Spark; `append` gets the files written to `folder`, which Output calls `directory`.
     """
 
     def __init__(
@@ -73,16 +73,16 @@ class Polling:
 
     @property
     def silence_s(self) -> float:
-        """For how long the cluster has not answered; 0: nothing is asked."""
+        """For how long the cluster has not answered; 0: no request is waiting."""
         asked_at = self._asked_at
         return 0.0 if asked_at is None else time.monotonic() - asked_at
 
     def wake(self) -> None:
-        """Read what there is now, whenever the next read was due."""
+        """Read now, without waiting until the next read is due."""
         self._woken.set()
 
     def stop(self) -> None:
-        """Nothing is appended from now on. A read that is under way ends by itself."""
+        """Appends nothing from now on. A running read ends by itself."""
         self._stop.set()
         self._woken.set()
         with self._appending:
@@ -118,7 +118,7 @@ class Polling:
             aside = self._read_much(ranges)
         else:
             aside = Aside(self._directory, write(self._while_wanted(read_ranges(ranges, self._options)), self._folder))
-        # A fetch names its topic by name: between offsets and records it may be another.
+        # A fetch uses the topic's name: the topic may be recreated between the reads of offsets and of records.
         self._answered(self._reader.check_topics)
         with self._appending:
             if self._stop.is_set():

@@ -1,4 +1,4 @@
-"""What is read of the clusters, and how far: each by itself, so that none stops for another."""
+"""What is read from the clusters, and how far. Each cluster is read on its own, so that none waits for another."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CHECKPOINTS = f"{ROOT}/checkpoints"
 
 
 class _Answer(NamedTuple):
-    """What clusters have, and by their numbers why others do not answer."""
+    """The plans of clusters that answered; and, by number, why other clusters did not."""
 
     plan: Plan
     failed: dict[int, SourceError]
@@ -83,8 +83,8 @@ class Reads:
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is a cluster of which what there was at the begin has been read, or none can be read. For those
-        that have not answered yet there is some patience at the begin.
+        """Whether some cluster has been read up to its end at the start, or no cluster can be read. At the start,
+        clusters that have not answered yet are waited for a while.
         """
         if self._asking and not self._queries:
             return False
@@ -95,7 +95,7 @@ class Reads:
 
     @property
     def has_more(self) -> bool:
-        """Whether a cluster is read that the tables do not show yet, or no longer."""
+        """Whether a cluster is being read that the tables do not show yet, or do not show any more."""
         return any(
             self._is_caught_up(number) and not self._is_silent(number)
             for number in self._new_reads & self._queries.keys()
@@ -106,7 +106,7 @@ class Reads:
         return _has_read(self._queries[number], reading, {each.partition: each.end for each in reading.ranges})
 
     def measure(self) -> Instants:
-        """Of the clusters that are being read, each as it is now, as far as they answer in time."""
+        """Measures the clusters that are being read; the result has those that answered in time."""
         asked = {number: self._some([number]) for number in self._queries}
         found = self._measuring.measure(asked, self._is_silent)
         instants: dict[str, Instant] = {}
@@ -121,12 +121,12 @@ class Reads:
         for number, query in self._queries.items():
             self._new_reads.discard(number)
             if isinstance(query, Polling):
-                query.wake()  # what it has read is to be of this instant
+                query.wake()  # so that it reads up to this instant
         self._note_unasked()
         return instants
 
     def _instant_of(self, number: int, found: Plan) -> Instants:
-        """The instant of a cluster that was measured, by its name; nothing where that failed."""
+        """The instant of a measured cluster, by its name; empty if the measurement failed."""
         name = self._name(number)
         for error in found.failed.values():
             self.failed[name] = str(error)
@@ -136,7 +136,7 @@ class Reads:
         return {name: instant}
 
     def _note_unasked(self) -> None:
-        """Of clusters that are not read and have not answered yet."""
+        """Reports clusters that are not read and have not answered yet."""
         silent_since = time.monotonic() - _LEAST_PATIENCE_S
         for number in [number for number in self._asking if self._asked_at[number] <= silent_since]:
             self.failed.setdefault(self._name(number), self._silence(number))
@@ -144,7 +144,7 @@ class Reads:
                 self._tell(number, self._silence(number), is_away=True)
 
     def _look_at_partitions(self, number: int, instant: Instant) -> None:
-        """Tell once which cannot be read, and read those again that could not be."""
+        """Reports once which partitions cannot be read, and restarts the reading when such partitions are back."""
         reading = self._readings[number]
         if instant.unread is not None and self._unread.get(number) != instant.unread:
             self._run.watch.problem(Problem(reading.name, f"{instant.unread}; trying again"))
@@ -155,9 +155,10 @@ class Reads:
             self._outages[number].retry_at = 0.0
 
     def has_read(self, instants: Instants) -> bool:
-        """Whether the history has reached the ends of the logs. A query that is still catching up after the start is
-        not waited for, nor is a cluster that was late until it has come to where it was late and is read quickly enough
-        to be in time: the others' tables would be as old as the slowest one's at each refresh.
+        """Whether the history has reached the ends of the logs. Queries that are still catching up after the start do
+        not count. A late cluster does not count either, until it has reached the offsets for which it was late and is
+        read quickly enough again. Otherwise the tables of all clusters would be as old as those of the slowest one at
+        each refresh.
         """
         self._late = {
             number: ends
@@ -171,7 +172,7 @@ class Reads:
         )
 
     def note_late(self, instants: Instants) -> None:
-        """Which clusters have not come to the ends of their logs, however long they were waited for."""
+        """Notes the clusters that have not reached the ends of their logs although they were waited for."""
         for number, ends in self._wanted(instants).items():
             if number not in self._late and not self._has_read(number, ends):
                 self._late[number] = ends
@@ -181,7 +182,7 @@ class Reads:
                     self._run.watch.note(text)
 
     def _is_quick(self, number: int) -> bool:
-        """Whether what is written now would be read in time, if the next read takes as long as the last one."""
+        """Whether records written now would be read in time if the next read takes as long as the last one."""
         query = self._queries.get(number)
         progress = None if query is None else query.lastProgress
         return progress is not None and self._interval_s + progress["batchDuration"] / 1000 <= self.patience_s
@@ -199,8 +200,8 @@ class Reads:
         return query is not None and _has_read(query, self._readings[number], ends)
 
     def look_after(self) -> None:
-        """Start what is not read, and again, after a pause that grows, what has ended. Clusters are queried in the
-        background, so that none waits for another.
+        """Start reading clusters that are not being read; retry those whose reading ended, after a growing pause.
+        Clusters are queried in the background, so that none waits for another.
         """
         for number, query in list(self._queries.items()):
             if not query.isActive:
@@ -227,7 +228,7 @@ class Reads:
         self._ask([number for number, each in enumerate(self._outages) if number not in busy and each.retry_at <= now])
 
     def end(self) -> None:
-        """Stop the queries; a batch that is under way is done again by the next run."""
+        """Stop the queries; the next run repeats a running batch."""
         for query in self._queries.values():
             query.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -276,8 +277,9 @@ class Reads:
         self._queries[reading.number] = self._query(reading.name, wanted)
 
     def _query(self, name: str, options: Mapping[str, str]) -> StreamingQuery | Polling:
-        """Where this process reaches the directory it reads by itself, and leaves to Spark what is worth tasks: each
-        query of Spark's has a Python of its own, and each of its batches costs more than a few thousand records.
+        """Starts to read a cluster. If this process can reach the directory, it reads by itself and leaves only large
+        ranges to tasks of Spark: each Spark query has a Python process of its own, and each of its batches costs more
+        than a few thousand records.
         """
         options = {**options, "failOnDataLoss": "false", "maxOffsetsPerTrigger": str(_RECORDS_PER_BATCH)}
         if not self._output.is_here:
@@ -312,10 +314,10 @@ class Reads:
         )
 
     def _discard(self, name: str) -> None:
-        """Remove what tasks of the cluster's last query have left: it has ended."""
+        """Remove the files that tasks of the cluster's last query, which has ended, have left."""
         if (folder := self._folders.pop(name, None)) is not None:
             with self._output.lock:
-                if self._output.ledger.is_settled:  # else there may be files that are to be moved
+                if self._output.ledger.is_settled:  # otherwise some files may still have to be moved
                     self._output.files.remove(folder)
 
     def _is_silent(self, number: int) -> bool:
@@ -336,7 +338,7 @@ class Reads:
             self._run.watch.note(appended.note)
 
     def _failed(self, number: int, text: str, *, is_away: bool = False, is_told: bool = True) -> None:
-        """Try it again after a pause. `is_away`: that it does not answer is all that is known."""
+        """Retry the cluster after a pause. `is_away`: all that is known is that it does not answer."""
         self._outages[number].pause(time.monotonic())
         self.failed[self._name(number)] = text
         if is_told:
@@ -356,7 +358,7 @@ class Reads:
 
 
 def _plan(options: Options, number: int) -> _Answer:
-    """What the one cluster of the options has, which is that of this number among all of them."""
+    """The plan of the only cluster in the options, which has this number among all clusters."""
     found = asyncio.run(plan(options))
     retentions = ask_retentions(named(options, found.ranges), found.ranges)
     ranges = [each._replace(cluster=number) for each in found.ranges]
@@ -369,7 +371,7 @@ def _answer_s(query: StreamingQuery | Polling) -> float:
 
 
 def _whole(ranges: Sequence[Range]) -> tuple[Range, ...]:
-    """One range of each partition, where some were cut for tasks."""
+    """One range per partition, joined where ranges were split for tasks."""
     found: dict[int, Range] = {}
     for each in ranges:
         own = found.get(each.partition, each)
@@ -378,8 +380,8 @@ def _whole(ranges: Sequence[Range]) -> tuple[Range, ...]:
 
 
 def _has_read(query: StreamingQuery | Polling, reading: Reading, ends: Mapping[int, int]) -> bool:
-    """Whether a query has come to these ends, by partition. Rows would not tell: a log that was compacted, or has
-    aborted transactions, gives fewer of them than it has offsets.
+    """Whether a query has reached these ends, by partition. The number of rows would not show this: a compacted log, or
+    a log with aborted transactions, has fewer rows than offsets.
     """
     progress = query.lastProgress
     reached = json.loads(progress["sources"][0]["endOffset"] or "{}") if progress else {}
