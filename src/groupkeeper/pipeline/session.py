@@ -1,4 +1,4 @@
-"""The Spark session of a job: Java, Python, addresses and noise are seen to here."""
+"""The Spark session of a job, with the setup of Java, Python, addresses and logging."""
 
 from __future__ import annotations
 
@@ -95,16 +95,16 @@ def start_session(
     is_short: bool = False,
     has_source: bool = True,
 ) -> SparkSession:
-    """A session with the source `groupkeeper` registered, unless `has_source` is False (registering starts a worker of
-    Spark's); a running session is reused.
+    """A session with the source `groupkeeper` registered, unless `has_source` is False (registering starts a Spark
+    worker); a running session is reused.
 
-    `master` is Spark's URL, None: that of spark-submit, if it started this process, else all cores of this machine.
-    There Spark's own settings stay as they are. `remote` that of a Spark Connect server, which takes its place.
-    `settings` win over ours, but options for Java are added to them. The output of Spark and Java is written to the
-    file `log`, None: one in the directory for temporary files. `is_short`: there is little to do, so that a quick start
-    is worth more than speed. To other machines this package is sent; numpy, pyarrow and its other dependencies must be
-    there. Raises SourceError when the extra or a Java is missing, when Spark does not start, or when the server cannot
-    change a setting.
+    `master` is Spark's URL; None: the URL of spark-submit, if it started this process (Spark's own settings stay as
+    they are then), else all cores of this machine. `remote` is the URL of a Spark Connect server, which is used
+    instead. `settings` override ours, but options for Java are combined. The output of Spark and Java is written to the
+    file `log`; None: a file in the directory for temporary files. `is_short`: there is little to do, so a quick start
+    matters more than speed. This package is sent to other machines; numpy, pyarrow and its other dependencies must be
+    installed there. Raises SourceError when the extra or Java is missing, when Spark does not start, or when the server
+    cannot change a setting.
     """
     try:
         if remote is not None:
@@ -147,7 +147,7 @@ def _connected(name: str, remote: str, settings: Mapping[str, str]) -> SparkSess
 
 
 def _is_submitted() -> bool:
-    """Whether spark-submit has started this process: a Java runs, with all settings of a cluster."""
+    """Whether spark-submit has started this process: Java is running, with all settings of a cluster."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
@@ -158,7 +158,7 @@ def _started(name: str, master: str | None, settings: Mapping[str, str], log: Pa
 
 
 def _submitted(name: str, master: str | None, settings: Mapping[str, str]) -> SparkSession:
-    """Only what the session itself needs is set."""
+    """Sets only what the session itself needs."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name)
@@ -171,7 +171,7 @@ def _submitted(name: str, master: str | None, settings: Mapping[str, str]) -> Sp
 
 
 def _of_session() -> dict[str, str]:
-    """What is a session's own; the rest is the cluster's."""
+    """The settings of the session itself; the other settings belong to the cluster."""
     return {key: value for key, value in _ALWAYS.items() if key.startswith("spark.sql.")}
 
 
@@ -200,8 +200,8 @@ def _started_here(name: str, master: str, settings: Mapping[str, str], log: Path
 
 
 def _start_java(settings: Mapping[str, str]) -> None:
-    """Java alone, unless one runs. An interrupt takes effect when Java has said where it listens: from then on it ends
-    with this process, while before PySpark would forget it, and it would stay for ever.
+    """Starts only Java, unless it is running. An interrupt is delayed until Java has reported its port: from then on
+    Java ends with this process. Before that, PySpark would lose track of Java, and it would run for ever.
     """
     from pyspark import SparkConf, SparkContext
 
@@ -211,7 +211,7 @@ def _start_java(settings: Mapping[str, str]) -> None:
 
 @contextmanager
 def _interrupts_later() -> Iterator[None]:
-    """An interrupt within is raised at the end."""
+    """Delays an interrupt to the end of the context."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -226,7 +226,7 @@ def _interrupts_later() -> Iterator[None]:
 
 
 def merged_settings(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """What is given wins; options for Java stand after ours."""
+    """The given settings win; given options for Java follow ours."""
     found = {**ours, **given}
     for key in _APPENDED:
         if key in ours and key in given:
@@ -237,7 +237,7 @@ def merged_settings(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[s
 
 
 def fixed_settings(names: Iterable[str], is_modifiable: Callable[[str], bool]) -> list[str]:
-    """The settings that a server cannot change. It accepts unknown ones of SQL (for example catalogs)."""
+    """The settings that a server cannot change. It accepts unknown SQL settings (for example catalogs)."""
     return [name for name in names if not name.startswith("spark.sql.") and not is_modifiable(name)]
 
 
@@ -253,13 +253,13 @@ def _set_at_server(session: SparkSession, remote: str, settings: Mapping[str, st
 
 
 def _look_for_master(master: str) -> None:
-    """Raises SourceError when nothing listens at the URL of a standalone master, nor at the others' that it names."""
+    """Raises SourceError when no master listens at any address in the URL of a standalone cluster."""
     if master.startswith("spark://"):
         _look_for("Spark master", "--master", master.removeprefix("spark://").split(","))
 
 
 def _look_for_server(remote: str) -> None:
-    """The same of a Spark Connect server, unless there are proxies by which its client may reach it."""
+    """The same for a Spark Connect server, unless its client may reach it through a proxy."""
     place = remote.removeprefix("sc://").partition("/")[0]
     if place != remote and not getproxies().keys() - {"no"}:
         has_port = re.search(r":\d+$", place) is not None
@@ -326,7 +326,7 @@ def _settings(master: str, log: Path, is_short: bool) -> dict[str, str]:
 
 
 def _set_environment(master: str) -> None:
-    """What Spark takes from the environment only; what the user has set stays."""
+    """Sets what Spark reads only from the environment; variables that the user has set stay."""
     os.environ["JAVA_HOME"] = str(find_java().home)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -341,7 +341,9 @@ def _is_local(master: str) -> bool:
 
 @contextmanager
 def _noise_to(log: Path) -> Iterator[None]:
-    """Java writes to the process's standard error before its logging is set up, and inherits it for ever."""
+    """Redirects Java's output: Java inherits the process's standard error, and writes to it before its logging is set
+    up.
+    """
     sys.stderr.flush()
     kept = os.dup(2)
     with log.open("ab") as file:

@@ -1,4 +1,4 @@
-"""The committed offsets of a time that has passed."""
+"""The committed offsets of a past time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Found", "as_of"]
 
 
 class Found(NamedTuple):
-    """The run, and by cluster the offsets of the groups that are wanted."""
+    """The run, and the offsets of the wanted groups by cluster."""
 
     run: Run
     offsets: dict[str, list[OffsetThen]]
@@ -45,8 +45,8 @@ def as_of(
     found: Plan | None = None,
     is_remote: bool = False,
 ) -> Found:
-    """Bring the history in `directory` up to date, and write tables.OFFSETS_AS_OF for all groups; the result has the
-    groups that `wants` accepts by name, None: no group. Arguments else as for `snapshot`.
+    """Bring the history in `directory` up to date, and write tables.OFFSETS_AS_OF for all groups. The result has the
+    groups whose names `wants` accepts; None: no groups. Other arguments as for `snapshot`.
     """
     run = Run(watch)
     with open_output(spark, directory, is_remote=is_remote) as output:

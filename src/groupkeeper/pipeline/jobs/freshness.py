@@ -1,4 +1,4 @@
-"""tables.FRESHNESS: whether the history has all that had been committed at the instant of which the tables are."""
+"""tables.FRESHNESS: whether the history has everything that was committed before the tables' instant."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _Times = Mapping[Position, int | None]
 
 
 def freshness(read_to: NextOffsets, clusters: Clusters) -> pa.RecordBatchReader:
-    """Of every partition of the offsets topics of the clusters that were asked; of one that could not be measured, of
-    those that have been read. `read_to`: the first offsets that the tables do not have.
+    """A row for every partition of the offsets topic of each queried cluster; for a cluster that could not be measured,
+    only for the partitions that were read. `read_to`: the first offsets that are not in the tables.
     """
     measured = {name: instant for name, instant in clusters.instants.items() if name in read_to}
     times = asyncio.run(_ask_all(clusters, {name: _unread(each, read_to[name]) for name, each in measured.items()}))
@@ -45,7 +45,7 @@ def freshness(read_to: NextOffsets, clusters: Clusters) -> pa.RecordBatchReader:
 
 
 def _unread(instant: Instant, read_to: Mapping[int, int]) -> list[Position]:
-    """Where the first records are that the tables do not have, of the partitions that have such."""
+    """The positions of the first records that are not in the tables, for partitions with such records."""
     return [
         Position(instant.topic, partition, read_to.get(partition, 0))
         for partition in instant.stable
@@ -63,7 +63,9 @@ async def _ask_all(clusters: Clusters, positions: Mapping[str, list[Position]]) 
 
 
 def _row(instant: Instant, partition: int, read_to: int, times: _Times) -> dict[str, Any]:
-    """Only markers may be left (None): then nothing was committed. What cannot be read may be of any time."""
+    """A row. A time of None: only markers are left, so nothing was committed. Unreadable records may be from
+    any time.
+    """
     end = None if instant.stable[partition] is None else instant.end_of(partition)
     behind_ms: int | None = 0
     unread_ms = None

@@ -1,4 +1,4 @@
-"""What is to be read of each cluster: what its log has and the tables have not."""
+"""The ranges to read from each cluster: records that are in its log and not in the tables."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _WAY_OUT = "choose another --tables, or another name for the cluster"
 
 
 class Reading(NamedTuple):
-    """A cluster's ranges from where the tables end; `notes` tell what they will never have. `is_whole`: of all
-    partitions; others could not be queried.
+    """A cluster's ranges from where the tables end; `notes` name records that the tables will never have. `is_whole`:
+    the ranges cover all partitions; otherwise some could not be queried.
     """
 
     name: str
@@ -38,12 +38,12 @@ class Reading(NamedTuple):
 
     @property
     def read_to(self) -> NextOffsets:
-        """Where the tables end when it is done."""
+        """Where the tables end after the reading."""
         return {self.name: {each.partition: each.end for each in self.ranges}}
 
 
 class Known(Protocol):
-    """What of Ledger is needed here."""
+    """The part of Ledger that is needed here."""
 
     @property
     def next_offsets(self) -> NextOffsets: ...
@@ -53,8 +53,8 @@ class Known(Protocol):
 
 
 def readings(planned: Plan, known: Known) -> tuple[list[Reading], dict[str, SourceError]]:
-    """By cluster, of ranges from the logs' starts to their ends; and the errors of clusters whose log isn't the one
-    that the tables are of.
+    """The readings by cluster, made from ranges that cover the whole logs; and errors for clusters whose log is not the
+    log that the tables contain.
     """
     found: list[Reading] = []
     failed: dict[str, SourceError] = {}
@@ -74,7 +74,7 @@ def readings(planned: Plan, known: Known) -> tuple[list[Reading], dict[str, Sour
 
 
 def why_unread(name: str, failure: SourceError, known: Known) -> SourceError:
-    """Why a cluster cannot be read: above all, that it is another one than the tables are of."""
+    """Why a cluster cannot be read; mostly because the tables belong to another cluster."""
     try:
         _check_identity(name, Identity(failure.cluster_id, None), known.identities.get(name))
     except SourceError as error:
@@ -83,7 +83,9 @@ def why_unread(name: str, failure: SourceError, known: Known) -> SourceError:
 
 
 def _check_identity(name: str, now: Identity, then: Identity | None) -> None:
-    """A log that was made again may be longer than the tables; what is not known of either is no difference."""
+    """Compares identities: a recreated log may be longer than the tables. An unknown identity does not count as
+    different.
+    """
     if then is None:
         return
     what = {"cluster": (then.cluster_id, now.cluster_id), "offsets topic": (then.topic_id, now.topic_id)}
@@ -95,7 +97,7 @@ def _check_identity(name: str, now: Identity, then: Identity | None) -> None:
 
 
 def same_clusters(identities: Mapping[str, Identity]) -> list[str]:
-    """Notes of clusters, by name, that are one and the same."""
+    """Notes about cluster names that mean the same cluster."""
     names: dict[str, list[str]] = {}
     for name, identity in identities.items():
         if identity.cluster_id is not None:
@@ -124,7 +126,7 @@ def _reading(ranges: list[Range], known: Mapping[int, int]) -> Reading:
 
 
 def source_options(options: Options, found: Iterable[Reading], *, is_streaming: bool = False) -> dict[str, str]:
-    """Options of the source that read exactly this; a stream begins there."""
+    """Options with which the source reads exactly these ranges; a stream starts there."""
     clusters: dict[str, dict[str, str]] = {}
     for each in found:
         cluster = options.clusters[each.number]
@@ -157,7 +159,7 @@ def _privacy_options(options: Options) -> dict[str, str]:
 
 
 def _offsets(pairs: Iterable[tuple[Range, int]]) -> dict[str, dict[str, int]]:
-    """By topic and partition, as options have them."""
+    """Offsets by topic and partition, in the form of the source's options."""
     found: dict[str, dict[str, int]] = {}
     for each, offset in pairs:
         found.setdefault(each.topic, {})[str(each.partition)] = offset

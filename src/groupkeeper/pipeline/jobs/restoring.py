@@ -1,4 +1,4 @@
-"""Offsets of a time that has passed as plans, for `kafka-consumer-group-reset --execute` and `groupkeeper apply`."""
+"""Offsets of a past time as plans, for `kafka-consumer-group-reset --execute` and `groupkeeper apply`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Then = Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
 
 
 def then_of(rows: Iterable[OffsetThen]) -> Then:
-    """The offsets by group and partition. Rows are those of one cluster."""
+    """The offsets by group and partition, from the rows of one cluster."""
     found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
     for row in rows:
         commit = OffsetAndMetadata(row.committed_offset, row.leader_epoch, row.metadata or "")
@@ -46,7 +46,7 @@ def then_of(rows: Iterable[OffsetThen]) -> Then:
 
 
 class OfTopicsNow(NamedTuple):
-    """The offsets of topics that may be those of that time; why others are left out; and what is not known."""
+    """Offsets whose topics may be the same as at that time; why other offsets are left out; and what is unknown."""
 
     offsets: list[OffsetThen]
     left_out: list[str]
@@ -54,7 +54,7 @@ class OfTopicsNow(NamedTuple):
 
 
 async def of_topics_now(admin: Admin, offsets: Sequence[OffsetThen]) -> OfTopicsNow:
-    """Without the offsets of topics that have been deleted and created again since: they mean nothing in their logs."""
+    """Leaves out offsets of topics that were recreated since: these offsets mean nothing in the new logs."""
     described = await describe_topics(admin, dict.fromkeys(each.topic for each in offsets))
     now = {name: uuid_text(topic.topic_id) for name, topic in described.done.items() if topic.topic_id is not None}
     earlier: dict[tuple[str, str], list[OffsetThen]] = {}
@@ -84,12 +84,12 @@ async def of_topics_now(admin: Admin, offsets: Sequence[OffsetThen]) -> OfTopics
 
 
 def _some(names: Sequence[str], noun: str) -> str:
-    """How many, with the first of them."""
+    """Their number, and the first of them."""
     return f"{counted(len(names), noun)} ({names[0]}{', …' if len(names) > 1 else ''})"
 
 
 def kip122_plans(then: Then) -> dict[str, str]:
-    """For each group the JSON of KIP-122, which has one group and offsets only."""
+    """For each group the JSON of KIP-122, which has offsets of one group and nothing else."""
     return {
         group_id: kip122.write(kip122.ResetPlan(group_id, {place: commit.offset for place, commit in commits.items()}))
         for group_id, commits in then.items()
@@ -99,10 +99,11 @@ def kip122_plans(then: Then) -> dict[str, str]:
 async def restore_plan(
     admin: Admin, then: Then, *, policies: Policies = POLICIES, command: Sequence[str] = (), made_ms: int = 0
 ) -> Made:
-    """A plan that brings all these groups back, made beside what is there now: documents.write makes its file.
+    """A plan that resets all these groups to their earlier offsets, compared with the current ones; documents.write
+    writes its file.
 
-    Partitions that a group has committed offsets of only since then are not touched. An offset that the log still has
-    keeps its leader epoch, and all of them their metadata.
+    Partitions for which a group committed its first offset later are not changed. Offsets that are still in the log
+    keep their leader epoch; all offsets keep their metadata.
     """
     wanted = {
         group_id: {place: commit.offset for place, commit in commits.items()} for group_id, commits in then.items()

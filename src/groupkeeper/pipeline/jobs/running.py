@@ -34,8 +34,8 @@ def session(
     settings: Mapping[str, str] | None = None,
     is_short: bool = False,
 ) -> Iterator[SparkSession]:
-    """Raises SourceError: when Spark does not start, and in place of what Spark raises. The log of Spark and Java is
-    kept only after a failure that it may explain. Jobs that read by the source register it.
+    """Raises SourceError when Spark does not start, and in place of Spark's errors. The log of Spark and Java is kept
+    only after a failure that it may explain. Jobs that read through the source register it.
     """
     log = log_path()
     with _interrupts_kept():
@@ -64,8 +64,8 @@ def session(
 
 @contextlib.contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """Spark's own handler of Ctrl-C calls Java in the midst of another call, which fails with a traceback. The session
-    is stopped anyway.
+    """Keeps Python's handler of Ctrl-C. Spark's own handler calls Java during another call, which fails with a
+    traceback. The session is stopped anyway.
     """
     handler = signal.getsignal(signal.SIGINT)
     yield
@@ -74,12 +74,12 @@ def _interrupts_kept() -> Iterator[None]:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Python's own handler of Ctrl-C, but for the moments in which Py4J forgets an object: what is raised there is
-    printed and lost. The signal comes again then.
+    """Python's own handler of Ctrl-C, except while Py4J releases an object: an exception there would be printed and
+    lost. In that case the signal is sent again.
     """
     while frame is not None:
         if frame.f_code.co_filename.endswith(_PY4J) and frame.f_code.co_name in _FORGETTING:
-            # To this thread, so that it does not wait for Java before.
+            # To this thread, so that the signal does not first wait for Java.
             threading.Timer(_AGAIN_S, signal.pthread_kill, (threading.get_ident(), number)).start()
             return
         frame = frame.f_back
@@ -87,7 +87,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _silence() -> None:
-    """What Py4J and PySpark log of calls that fail; the errors are shown in our words."""
+    """Silences what Py4J and PySpark log about failed calls; we show the errors in our words."""
     logging.getLogger().addHandler(logging.NullHandler())
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True

@@ -51,7 +51,7 @@ def write_scan_time(
 
 
 def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int) -> DataFrame:
-    """A row for each partition that the options of the source choose (`subscribe` …), read from `startingOffsets` on.
+    """A row for each partition that the source's options select (`subscribe` …), read from `startingOffsets` on.
 
     Raises SourceError when a cluster cannot be queried; what cannot be read fails the job (errors.cause_of).
     """
@@ -62,7 +62,7 @@ def scan_time(spark: SparkSession, options: Mapping[str, str], time_ms: int) -> 
     )  # fmt: skip
     tasks = [task for packed in pack(ranges, parsed) for task in by_cluster(packed)]
     scans = arrow_udf(_scanning(tasks, parsed, time_ms), ddl_of(_HITS))  # type: ignore[call-overload]
-    # A row, and so a task of Spark's, for each of our tasks: nothing is shuffled to share them.
+    # A row, and so a Spark task, for each of our tasks: they are distributed without a shuffle.
     numbers = spark.range(0, len(tasks), 1, max(1, len(tasks)))
     hits = (
         numbers.select(F.explode(scans("id")).alias("hit"))

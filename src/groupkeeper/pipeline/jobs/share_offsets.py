@@ -1,4 +1,4 @@
-"""tables.SHARE_OFFSETS: how far share groups are, and what was delivered again or rejected."""
+"""tables.SHARE_OFFSETS: the progress of share groups, and records that were redelivered or rejected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DONE = (_ACKNOWLEDGED, _ARCHIVED)
 
 
 def share_offsets(clusters: Clusters, note: Callable[[str], None]) -> pa.RecordBatchReader:
-    """Of the clusters that were measured; `note` is called with the reason for a cluster without rows."""
+    """The share offsets of the measured clusters; `note` is called with the reason for a cluster without rows."""
     rows: list[dict[str, Any]] = []
     for name, instant in clusters.instants.items():
         if (cluster := cluster_of(clusters.options, name)) is not None:
@@ -45,7 +45,7 @@ def _rows(states: Iterable[tuple[SharePartitionKey, ShareState]], instant: Insta
     }
     for key, state in states:
         found = logs.get((uuid_text(key.topic_id), key.partition))
-        if found is not None:  # else the topic is deleted, or not to be seen
+        if found is not None:  # otherwise the topic is deleted, or not visible
             yield _row(key, state, *found, measured_ms=instant.measured_ms)
 
 
@@ -71,7 +71,7 @@ def _row(key: SharePartitionKey, state: ShareState, topic: str, log: LogEnds, *,
 
 
 def _moved_on(state: ShareState) -> ShareState:
-    """With the start offset behind what is done: it is written with the next change only."""
+    """Moves the start offset past the records that are done: Kafka writes it only with the next change."""
     start, batches = state.start_offset, list(state.batches)
     while batches and batches[0].first_offset == start and batches[0].delivery_state in _DONE:
         start = batches.pop(0).last_offset + 1

@@ -1,5 +1,5 @@
-"""The tables as they are now: what is new in the offsets topics is appended to the history, everything else is made of
-that.
+"""The tables as they are now: new records of the offsets topics are appended to the history, and all other tables are
+built from it.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def snapshot(
     owners: Sequence[Rule] = (),
     journals: Sequence[str] = (),
 ) -> Summary:
-    """Bring all tables in `directory` up to date; `options` are those of the source, `found` is the plan of the
-    clusters, None: they are queried. A failure of one cluster does not affect the others. `from_start`: all tables but
-    the history are made of the whole history, not of what is new. `lake`: the lake to write to from now on; None: the
-    one used before, if any. `keep_days`: for so many days rows of tables that grow stay from now on; 0: for ever, None:
-    as before. `checkpoints`: of queries shown among the groups; `owners`: of groups and topics;
-    `journals`: files of groupkeeper's journal, and folders of such.
+    """Bring all tables in `directory` up to date. `options` are the source's options; `found` is the plan of the
+    clusters, None: the clusters are queried. A failure of one cluster does not affect the others. `from_start`: build
+    all tables except the history from the whole history, not only from new rows. `lake`: the lake to write to from now
+    on; None: the lake used before, if any. `keep_days`: how many days growing tables keep their rows from now on; 0:
+    for ever, None: as before. `checkpoints`: checkpoints of queries shown among the groups; `owners`: owners of groups
+    and topics; `journals`: files of groupkeeper's journal, and folders with such files.
 
     Raises SourceError when the directory can't be written.
     """
@@ -66,7 +66,7 @@ def snapshot(
 
 
 def with_queries(spark: SparkSession, given: Given, checkpoints: Sequence[Checkpoint], run: Run) -> Given:
-    """With the queries that have these checkpoints."""
+    """Adds the queries that have these checkpoints."""
     if not checkpoints:
         return given
     queries, problems = find_queries(spark, checkpoints, given.clusters.options, given.clusters.instants)
@@ -105,7 +105,7 @@ def update_history(output: Output, options: Mapping[str, str], run: Run, found: 
 
 
 def _read(output: Output, given: Given, left: list[Reading], run: Run) -> None:
-    """All clusters at once; one by one when that fails."""
+    """Reads all clusters at once; if that fails, one by one."""
     if not left:
         return
     try:
@@ -144,8 +144,8 @@ def _append(output: Output, given: Given, left: list[Reading], run: Run) -> None
 
 
 def _worth_a_job(options: Options) -> int:
-    """Of so many records Spark's tasks write the history, of fewer this process; of tasks of a size that was asked for
-    already where one is worth it.
+    """The number of records from which Spark's tasks write the history (below it, this process does): as many as are
+    worth a job; if the number or size of tasks was given, as many as are worth a task.
     """
     is_asked = options.tasks is not None or options.max_records_per_task is not None
     return RECORDS_WORTH_A_TASK if is_asked else RECORDS_WORTH_A_JOB

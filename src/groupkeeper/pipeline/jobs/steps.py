@@ -91,9 +91,8 @@ _CLOCKS_MS = 3_600_000
 
 
 class Given(NamedTuple):
-    """The input beside the tables: the clusters, their state at the instant of the tables, their retention of offsets,
-    queries of Spark, the owners of groups and topics, and journals. `made_to` and `read_to`: new rows are those from
-    the one up to the other.
+    """The input besides the tables: the clusters, their state at the instant of the tables, their retention of offsets,
+    queries of Spark, the owners of groups and topics, and journals. New rows are those from `made_to` up to `read_to`.
     """
 
     clusters: Clusters
@@ -109,12 +108,12 @@ class Given(NamedTuple):
 
     @property
     def now_ms(self) -> int:
-        """The instant where one is needed for all clusters."""
+        """The instant for uses that need one instant for all clusters."""
         measured = [each.measured_ms for each in self.clusters.instants.values()]
         return max(measured, default=time.time_ns() // 1_000_000)
 
     def changes(self) -> pa.Table:
-        """What the journals have now, as rows of present.moved.CHANGES."""
+        """The changes in the journals now, as rows of present.moved.CHANGES."""
         clusters = self.clusters
         ids = {name: each.identity.cluster_id for name, each in clusters.instants.items()}
         found, notes = read_changes(self.journals, ids, clusters.options.privacy)
@@ -124,19 +123,17 @@ class Given(NamedTuple):
 
 
 class Sources(Protocol):
-    """The inputs of a step: as DataFrames of Spark, or, for tables of the current state, as Arrow tables in this
-    process.
-    """
+    """The inputs of a step: Spark DataFrames, or, for tables of the current state, Arrow tables in this process."""
 
     @property
     def spark(self) -> SparkSession: ...
 
     @property
     def is_little(self) -> bool:
-        """Whether the new rows are few enough, and near enough, for this process."""
+        """Whether the new rows are few enough, and near enough, to be processed in this process."""
 
     def new(self, table: Table) -> DataFrame:
-        """Of COMMITS and GROUP_RECORDS the rows that no refresh has seen."""
+        """The rows of COMMITS or GROUP_RECORDS that no refresh has seen."""
 
     def rows_new(self, table: Table) -> Rows:
         """The same, where `is_little`."""
@@ -145,13 +142,13 @@ class Sources(Protocol):
         """Whether there may be new rows."""
 
     def past(self, table: Table) -> DataFrame:
-        """All rows of COMMITS, for what neither a record nor what is carried tells."""
+        """All rows of COMMITS, for facts that follow neither from a record nor from carried rows."""
 
     def then(self, table: Table) -> DataFrame:
         """The carried or open rows of the last refresh."""
 
     def before(self, table: Table) -> DataFrame:
-        """The table as it was, in a rebuild too."""
+        """The table before this refresh, also in a rebuild."""
 
     def now(self, table: Table) -> DataFrame:
         """The table of an earlier step."""
@@ -166,13 +163,13 @@ class Sources(Protocol):
         """As `now`."""
 
     def made(self, tables: Iterable[Table]) -> dict[Table, Rows]:
-        """The same of many; those that could not be made are left out."""
+        """The same for many tables; tables that could not be built are left out."""
 
 
 class Step(NamedTuple):
-    """A table and how it is made: by SQL in this process where it takes tables of what there is now, or few new rows of
-    history, by Spark else. `adds`: its rows are appended; the column OPEN marks provisional rows.
-    `is_published`: it is more than what later steps are made of.
+    """A table and how it is built: by SQL in this process if its inputs are tables of the current state or few new rows
+    of history, otherwise by Spark. `adds`: its rows are appended; the column OPEN marks provisional rows.
+    `is_published`: False for a table that is only an input of later steps.
     """
 
     table: Table
@@ -188,8 +185,8 @@ def _asked(
     tables: Sources, query: Query, *, new: Sequence[Table] = (COMMITS,), before: Mapping[str, Table] = _NOTHING,
     then: Mapping[str, Table] = _NOTHING, now: Mapping[str, Table] = _NOTHING,
 ) -> _Made:  # fmt: skip
-    """What a query of `new` rows finds, and of tables as they were and are by now: in this process where it is little
-    that is new, by Spark else.
+    """The result of a query of `new` rows and of earlier and current tables: computed in this process if there are few
+    new rows, otherwise by Spark.
     """
     new = [table for table in new if tables.has_new(table)]
     if tables.is_little:

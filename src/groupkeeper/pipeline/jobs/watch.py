@@ -19,8 +19,8 @@ class Problem(NamedTuple):
 
 @dataclass(slots=True)
 class Summary:
-    """The outcome of a run: the number of rows of every table that it wrote, the number of new rows in appended tables, and
-    its problems.
+    """The outcome of a run: the number of rows of every table that it wrote, the number of new rows in appended tables,
+    and its problems.
     """
 
     rows: dict[str, int] = field(default_factory=dict)

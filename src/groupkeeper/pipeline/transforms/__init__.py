@@ -1,5 +1,5 @@
-"""The history, and tables that need all of it: DataFrame → DataFrame, mostly one module per table.
+"""The history, and tables that need the whole history: DataFrame → DataFrame, mostly one module per table.
 
-Each ends with a `select` of its table's columns. Tables of what there is now are in `present`; reading and writing
-are in `jobs` and `storage`.
+Each function ends with a `select` of its table's columns. Tables of the current state are in `present`; reading and
+writing are in `jobs` and `storage`.
 """

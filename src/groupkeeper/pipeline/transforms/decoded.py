@@ -19,9 +19,9 @@ __all__ = ["decode_archive", "decode_key_value"]
 def decode_key_value(records: DataFrame, *, cluster: str | None = None) -> DataFrame:
     """tables.DECODED of a DataFrame with binary `key` and `value`, as Spark's own Kafka connector gives it.
 
-    `partition`, `offset` and `timestamp` (a time, or milliseconds) and `cluster` are taken over where they are, and
-    are null where not; `cluster` names all records' cluster. Aborted transactions must have been left out already.
-    Raises SourceError when key or value is missing.
+    `partition`, `offset`, `timestamp` (a time, or milliseconds) and `cluster` are copied if they exist, otherwise they
+    are null. The argument `cluster` names the cluster of all records. Records of aborted transactions must already be
+    left out. Raises SourceError when key or value is missing.
     """
     kinds = dict(records.dtypes)
     for name in ("key", "value"):
@@ -39,10 +39,11 @@ def decode_key_value(records: DataFrame, *, cluster: str | None = None) -> DataF
 def decode_archive(
     spark: SparkSession, location: str, *, cluster: str | None = None, tasks: int | None = None
 ) -> DataFrame:
-    """As `decode_key_value` of the parquet files below a path, or a URI that pyarrow supports, for much less: their
-    records do not pass through Java before they are decoded. Workers read the files, which must be there for them.
+    """As `decode_key_value`, for parquet files below a path or a URI that pyarrow supports, but much cheaper: the
+    records do not pass through Java before they are decoded. Workers read the files, so they must be reachable for
+    workers.
 
-    `tasks` is the number of tasks, None: as many as are worth it; a row group is never cut. Raises SourceError when
+    `tasks` is the number of tasks, None: as many as are useful; a row group is never split. Raises SourceError when
     there is nothing to read, or key or value is missing.
     """
     shares = share(archive_parts(location), tasks)

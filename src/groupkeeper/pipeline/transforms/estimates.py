@@ -1,5 +1,5 @@
-"""When records were there of which nothing tells the time, by earlier commits of the partition: all of history, so this
-is Spark's.
+"""Estimates when records without a known time were written, from earlier commits in the partition. This needs the whole
+history, so Spark does it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ ESTIMATED = pa.schema([*_OWN, pa.field("estimated_time", TIME)])
 
 
 def estimated(partitions: DataFrame, commits: DataFrame) -> DataFrame:
-    """Rows of ESTIMATED for rows of ASKED, by rows of tables.COMMITS: between commits of that partition, of any group;
-    a commit of an offset shows that the records before it were there.
+    """Rows of ESTIMATED for rows of ASKED, interpolated between commits of any group for the partition (rows of
+    tables.COMMITS): a commit of an offset shows that the records before it existed.
 
-    Commits and those who ask are sorted together: pairing them would take a row for each two of a partition.
+    Commits and requests are sorted together: a join would make a row for each pair of them in a partition.
     """
     point = F.struct(F.col("at").alias("point"), "point_time").alias("point")
     points = (

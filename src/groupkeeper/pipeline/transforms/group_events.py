@@ -23,7 +23,7 @@ _COLUMNS = (
 )
 _LAST = ("is_tombstone", "generation", "group_epoch", "assignment_epoch", "people", *_PERSON[1:])
 
-# What grows in the life of a group: a record has one of them.
+# The numbers that grow during the life of a group: each record has one of them.
 _NUMBER = "coalesce(generation, group_epoch, assignment_epoch)"
 _LAST_NUMBER = "coalesce(last.generation, last.group_epoch, last.assignment_epoch)"
 
@@ -46,8 +46,8 @@ SELECT {", ".join(f"found.{name} AS {name}" for name in GROUP_EVENTS.names)}, fa
 
 
 def _steps(words: Words) -> str:
-    """Records that show events, with the contents of the previous record of the same key as `last`, how many members
-    the group has after each, and when the first was that is left of it.
+    """Records that show events, with the previous record of the same key as `last`, the number of members of the group
+    after each record, and the time of the group's first remaining record.
     """
     people = words.mapped("members", lambda one: words.row({name: f"{one}.{name}" for name in _PERSON}))
     return f"""
@@ -85,7 +85,7 @@ counted AS (
 
 
 def _moved(words: Words) -> str:
-    """Where a group comes back at once as another type (KIP-848), none joins or leaves: its members are in `moved`."""
+    """Groups that change their type (KIP-848): no member joins or leaves; the group's members are in `moved`."""
     ids = words.mapped("people", lambda one: f"{one}.member_id")
     last_ids = words.mapped("last.people", lambda one: f"{one}.member_id")
     level = words.row({name: name for name in ("group_type", "is_tombstone", "log_time", "log_offset", "ids")})
@@ -111,8 +111,8 @@ moved AS (  -- a group may come and go within a millisecond
 
 def _events(words: Words) -> str:
     """The events that one step shows."""
-    # A group of the newer protocols comes to be: since Kafka 4.3 the first epoch in the log is 2, and it is written
-    # together with the one member that came. An epoch 2 that compaction has left has others before it.
+    # A group of the newer protocols is created: since Kafka 4.3 the first epoch in the log is 2, written together with
+    # the first member. If compaction has left an epoch 2, there were other records before it.
     is_second_of_new = "coalesce(group_epoch = 2 AND count = 1 AND began = log_time, false)"
     is_classic_now = "kind = 'group' AND is_classic AND NOT is_tombstone"
     was_inhabited = f"coalesce({words.size('last.people')}, 1) > 0"
@@ -122,7 +122,7 @@ def _events(words: Words) -> str:
         "migrated": "moves_in",
         "created": "kind = 'group' AND is_created AND NOT moves_in "
         f"AND (is_young OR {is_second_of_new} OR NOT is_first)",
-        "deleted": "kind = 'group' AND is_tombstone AND NOT moves_out",  # one of offsets only has no other record
+        "deleted": "kind = 'group' AND is_tombstone AND NOT moves_out",  # a group with only offsets has no other record
         "epoch_bumped": f"kind = 'group' AND was_there AND {_grows('group_epoch')}",
         "rebalanced": f"{rebalanced} AND count > 0",
         "emptied": f"({is_classic_now} AND {was_inhabited} AND NOT is_young "
@@ -130,7 +130,7 @@ def _events(words: Words) -> str:
     }
     of_member = {
         "joined": "kind = 'member' AND is_created AND NOT is_moved",
-        # of one without records: compaction has taken them
+        # of a group without records: compaction has removed them
         "left": "kind = 'member' AND is_tombstone AND NOT is_moved",
     }
     nobody = {"member_id": "''"} | dict.fromkeys(_PERSON[1:], "CAST(NULL AS STRING)")
@@ -156,27 +156,28 @@ def _event(words: Words, name: str, person: Mapping[str, str]) -> str:
 
 
 def _grows(name: str) -> str:
-    """Whether a number is larger than in the record before, or there was none."""
+    """Whether a number is larger than in the record before, or there was no record before."""
     return f"({name} IS NOT NULL AND NOT is_tombstone AND (NOT was_there OR {name} > coalesce(last.{name}, -1)))"
 
 
 def _missing(words: Words, event: str, people: str, others: str, when: str) -> str:
-    """An event for each of `people` that isn't among the others."""
+    """An event for each member in `people` that isn't among the others."""
     ids = words.mapped(others, lambda other: f"{other}.member_id")
     missing = words.kept(people, lambda one: f"{when} AND NOT {words.has(ids, f'{one}.member_id')}")
     return words.mapped(missing, lambda one: _event(words, event, {name: f"{one}.{name}" for name in _PERSON}))
 
 
 def group_events_of(column: str) -> Query:
-    """Of `group_records`. Where compaction has removed earlier records, a group's first remaining record gives only its
-    own contents: not that the group was created or its members joined then. `last_records` are the carried ones before
-    them, whose events are none; `facts` tell since when groups have been there. The column is false: events stay.
+    """The events in `group_records`. If compaction has removed earlier records, a group's first remaining record does
+    not show that the group was created or that its members joined then. `last_records` are the carried records before
+    them, which give no events; `facts` say since when groups have existed. The column is always false: events are
+    final.
     """
     given = {"group_records": GROUP_RECORDS, "last_records": LAST_RECORDS, "facts": GROUP_FACTS}
     return Query(GROUP_EVENTS, lambda words: _group_events(words, column), given, (pa.field(column, pa.bool_()),))
 
 
 def group_events(group_records: DataFrame) -> DataFrame:
-    """Of all of the history, by Spark."""
+    """The events from the whole history, computed by Spark."""
     query, given = group_events_of("is_open"), {"group_records": group_records}
     return of_frames(query, group_records.sparkSession, given).select(*GROUP_EVENTS.names)

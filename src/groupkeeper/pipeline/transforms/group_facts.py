@@ -1,4 +1,4 @@
-"""What of the past of a group later records are judged by (tables.state.GROUP_FACTS)."""
+"""Facts of a group's past that are needed to interpret later records (tables.state.GROUP_FACTS)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWS = f"problem IS NULL AND ({IS_GROUP} OR {IS_MEMBER} OR {IS_TARGET})"
 
 
 def memberships(words: Words) -> str:
-    """A query of from where on a group had members, or none (`is_empty`)."""
+    """A query for the offsets from which on a group had members, or had none (`is_empty`)."""
     return f"""
     SELECT {_GROUP}, log_offset, min(members) = 0 AS is_empty
     FROM {words.of("group_events")} WHERE members IS NOT NULL GROUP BY {_GROUP}, log_offset
@@ -61,6 +61,6 @@ GROUP_FACTS_OF = Query(
 
 
 def group_facts(group_records: DataFrame, group_events: DataFrame) -> DataFrame:
-    """Of all of the history, by Spark."""
+    """The facts from the whole history, computed by Spark."""
     given = {"group_records": group_records, "group_events": group_events}
     return of_frames(GROUP_FACTS_OF, group_records.sparkSession, given)

@@ -1,5 +1,5 @@
-"""The latest record of each key, and the rows of history that later rows depend on: with them in front, new rows give
-the same results as the whole history.
+"""The latest record of each key, and the rows of history on which later rows depend. Together with these rows, new rows
+give the same results as the whole history.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ __all__ = [
 
 
 def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Of each key the row with the highest `log_offset`, unless it is a tombstone. The key's columns come first."""
+    """For each key the row with the highest `log_offset`, unless it is a tombstone. The key's columns come first."""
     rest = [name for name in rows.columns if name not in key]
     last = F.max_by(F.struct(*rest), F.col("log_offset")).alias("last")
     return rows.groupBy(*key).agg(last).where("NOT last.is_tombstone").select(*key, "last.*")
 
 
 def current_offsets(history: DataFrame) -> DataFrame:
-    """tables.CURRENT_OFFSETS: of rows of tables.COMMITS the latest of each key, unless it is a tombstone."""
+    """tables.CURRENT_OFFSETS: for each key the latest row of tables.COMMITS, unless it is a tombstone."""
     rows = history.select(*CURRENT_OFFSETS.names, "is_tombstone")
     return latest(rows, CURRENT_OFFSETS.key).select(*CURRENT_OFFSETS.names)
 
 
 def current_offsets_of_decoded(decoded: DataFrame) -> DataFrame:
-    """The same of rows of tables.DECODED, for which `latestOnly=true` is enough."""
+    """The same from rows of tables.DECODED; rows read with `latestOnly=true` are enough."""
     return current_offsets(commits_of(decoded))
 
 
 def last_commits_of(words: Words, *relations: str) -> str:
-    """SELECT of tables.COMMITS: of all these rows the last commit of each key and, when it is later, its tombstone."""
+    """SELECT of tables.COMMITS: the last commit of each key, and its tombstone if that is later."""
     names = ", ".join(COMMITS.names)
     row = words.row({name: name for name in COMMITS.names})
     is_live = "CASE WHEN NOT is_tombstone THEN"
@@ -74,8 +74,8 @@ LAST_COMMITS_OF = Query(
 
 
 def last_records_of(words: Words, *relations: str) -> str:
-    """SELECT of tables.GROUP_RECORDS: of all these rows the last one of each key. Removed members are left out, unless
-    their tombstone is the last record of their group.
+    """SELECT of tables.GROUP_RECORDS: the last row of each key. Removed members are left out, unless their tombstone is
+    the last record of their group.
     """
     names = ", ".join(GROUP_RECORDS.names)
     return f"""
@@ -101,9 +101,9 @@ LAST_RECORDS_OF = Query(
 
 
 def what_stays(table: Table, cut_ms: int) -> Query:
-    """Of `rows` of the table those of the cut (milliseconds since the epoch) or later, or without a time. Of the
-    history also the state that these begin with: the last row of each key before the cut; and what could not be
-    decoded, which `rejects` has for good.
+    """The `rows` of the table at or after the cut (milliseconds since the epoch), or without a time. For the history
+    also the state before them: the last row of each key before the cut; and the records that could not be decoded,
+    which stay in `rejects` for good.
     """
 
     def text(words: Words) -> str:

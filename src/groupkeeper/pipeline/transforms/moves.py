@@ -1,4 +1,4 @@
-"""Commits of another offset than the one before: present.moved reports them."""
+"""Commits that differ from the offset committed before: present.moved reports them."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ Whether the group had members tell `group_events`, and the `facts` of before.
 
 
 def moves(commits: DataFrame, group_events: DataFrame) -> DataFrame:
-    """Of all rows of tables.COMMITS, by Spark."""
+    """The moves from all rows of tables.COMMITS, computed by Spark."""
     return of_frames(MOVES_OF, commits.sparkSession, {"commits": commits, "group_events": group_events})

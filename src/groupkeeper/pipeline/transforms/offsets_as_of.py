@@ -1,4 +1,4 @@
-"""tables.OFFSETS_AS_OF: the committed offsets at a time that has passed."""
+"""tables.OFFSETS_AS_OF: the committed offsets at a past time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["offsets_as_of"]
 
 
 def offsets_as_of(commits: DataFrame, group_records: DataFrame, time_ms: int) -> DataFrame:
-    """Of rows of tables.COMMITS what was committed at that time and had not been removed.
+    """The offsets that were committed by that time and had not been removed, from rows of tables.COMMITS.
 
-    A commit in a transaction counts from its marker on (tables.GROUP_RECORDS), and among the commits of its partition
-    by its own offset, as the coordinator has it. Compaction takes away what was committed before later commits.
+    A commit in a transaction counts from its marker on (tables.GROUP_RECORDS), and is ordered among the commits of its
+    partition by its own offset, as in the coordinator. Compaction removes commits that were followed by later ones.
     """
-    # From the end on: a frame up to the end of the log would be read again for every commit.
+    # Backwards from the end: a frame up to the end of the log would be read again for every commit.
     log = Window.partitionBy("cluster", "log_partition", "producer_id").orderBy(F.desc("log_offset"))
     from_here = log.rowsBetween(Window.unboundedPreceding, -1)
     markers = group_records.where("record_name = 'EndTransaction'").select(

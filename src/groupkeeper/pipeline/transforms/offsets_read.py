@@ -1,4 +1,4 @@
-"""Which offsets of the log the history has, counted where its rows are."""
+"""The offsets of the log that the history has, counted where its rows are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often groups commit, and move on (tables.state.PACES): what is usual for one decides when it has stopped."""
+"""How often groups commit and move on (tables.state.PACES): a group's usual pace decides when it counts as stopped."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ ends what was before it.
 
 
 def paces(commits: DataFrame) -> DataFrame:
-    """Of all rows of tables.COMMITS, by Spark."""
+    """The paces from all rows of tables.COMMITS, computed by Spark."""
     return of_frames(PACES_OF, commits.sparkSession, {"commits": commits})
 
 

@@ -1,5 +1,5 @@
-"""Queries of history that two engines run: Spark, which takes all of it, and DuckDB in this process, which takes what
-is new where that is little (present.sql). A query is written once; what the two call by different names are `Words`.
+"""Queries of the history for two engines: Spark processes the whole history, DuckDB in this process processes the new
+rows if there are few (present.sql). A query is written once; `Words` has the SQL that differs between them.
 """
 
 from __future__ import annotations
@@ -17,55 +17,55 @@ __all__ = ["Query", "Words", "of_frames"]
 
 
 class Words(Protocol):
-    """What SQL of the two engines has different words for."""
+    """The SQL expressions that differ between the two engines."""
 
     def of(self, relation: str) -> str:
-        """A relation that is given."""
+        """A given relation."""
 
     def row(self, columns: Mapping[str, str]) -> str:
-        """Values by their names, as one."""
+        """A struct of named values."""
 
     def last_known(self, value: str, over: str) -> str:
-        """The last value that is not null, of a window."""
+        """The last value in a window that is not null."""
 
     def each(self, *values: str) -> str:
-        """A row for each of the values that is not null."""
+        """A row for each value that is not null."""
 
     def each_of(self, values: str) -> str:
         """A row for each element of a list."""
 
     def known(self, *values: str) -> str:
-        """The values that are not null, as a list."""
+        """A list of the values that are not null."""
 
     def mapped(self, values: str, make: Callable[[str], str]) -> str:
-        """What is made of each element of a list."""
+        """A list with an expression applied to each element."""
 
     def kept(self, values: str, when: Callable[[str], str]) -> str:
-        """The elements of a list of which something is true."""
+        """The elements of a list for which a condition is true."""
 
     def joined(self, *lists: str) -> str:
-        """The elements of lists, none of which is null."""
+        """The concatenation of lists, none of which is null."""
 
     def there(self, values: str, of: str) -> str:
-        """A list, empty where it is null; `of` is its type in Spark."""
+        """A list; an empty list in place of null. `of` is its type in Spark."""
 
     def has(self, values: str, value: str) -> str:
-        """Whether a list has a value; null where the list is."""
+        """Whether a list contains a value; null if the list is null."""
 
     def size(self, values: str) -> str:
-        """How many elements a list has; null where it is null."""
+        """The number of elements of a list; null if it is null."""
 
     def collected(self, value: str) -> str:
-        """The values of a group that are not null, as a list in any order."""
+        """An aggregate: the values that are not null, as a list in any order."""
 
     def time_of(self, ms: str) -> str:
         """tables.schema.TIME by its milliseconds since the epoch."""
 
     def parsed(self, text: str, columns: Sequence[Column]) -> str:
-        """What of JSON has these columns, as one value."""
+        """A struct of these columns, parsed from JSON."""
 
     def in_order(self, value: str, by: str) -> str:
-        """The values of a group that are not null, as a list."""
+        """An aggregate: the values that are not null, as an ordered list."""
 
     def tail(self, values: str, count: int) -> str:
         """The last elements of a list."""
@@ -74,12 +74,12 @@ class Words(Protocol):
         """How much later, in milliseconds."""
 
     def later(self, time: str, ms: str) -> str:
-        """A time that is later by so many milliseconds, and has whole ones."""
+        """A time that is later by a number of milliseconds, in whole milliseconds."""
 
 
 class Query(NamedTuple):
-    """`text` gives a SELECT whose relations are those that are `given`, by their names in it; their columns are those
-    of the tables. The result has the columns of `wanted`, and `extra` ones behind them.
+    """`text` returns a SELECT over the relations in `given`, which are named as in the query and have the columns of
+    the tables. The result has the columns of `wanted`, followed by the columns of `extra`.
     """
 
     wanted: Table | pa.Schema
@@ -153,7 +153,7 @@ _SPARK = _Spark()
 
 
 def of_frames(query: Query, spark: SparkSession, given: Mapping[str, DataFrame]) -> DataFrame:
-    """What Spark finds. A relation that is not given has no rows."""
+    """The result of Spark. A relation that is not given has no rows."""
     frames: dict[str, Any] = {
         name: given[name] if name in given else spark.createDataFrame([], table.ddl)
         for name, table in query.given.items()

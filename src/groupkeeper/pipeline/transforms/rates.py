@@ -59,17 +59,17 @@ FROM found
 
 
 def rates_of(column: str) -> Query:
-    """Per group, and per cluster (`group_id` null); to `known` rows they are added. The column tells whether the counts
-    of a minute may still grow: those of a cluster's last ten minutes may.
+    """The rates per group and per cluster (`group_id` null), added to the `known` rows. The column says whether the
+    counts of a minute may still grow, which is so for a cluster's last ten minutes.
 
-    Minutes are those of the records in the log. Tombstones of unknown cause are counted by themselves, and so are those
-    that went with their group: the deletion of a group is in none of the four meters.
+    Minutes are those of the records in the log. Tombstones of unknown cause are counted separately, and so are
+    tombstones of offsets deleted with their group: none of the four meters counts the deletion of a group.
     """
     given = {"commits": COMMITS, "group_events": GROUP_EVENTS, "known": RATES}
     return Query(RATES, lambda words: _rates(words, column), given, (pa.field(column, pa.bool_()),))
 
 
 def rates(commits: DataFrame, group_events: DataFrame) -> DataFrame:
-    """Of all of the history, by Spark."""
+    """The rates from the whole history, computed by Spark."""
     given = {"commits": commits, "group_events": group_events}
     return of_frames(rates_of("is_open"), commits.sparkSession, given).select(*RATES.names)

@@ -1,7 +1,7 @@
-"""What a row of tables.GROUP_RECORDS is about, by the names of its records: those of all group types but for the first
-word (ConsumerGroup…, ShareGroup…, StreamsGroup…). A classic group has one record, with its members in it.
+"""The kinds of rows in tables.GROUP_RECORDS, by record name. The names of all group types are equal except for the
+first word (ConsumerGroup…, ShareGroup…, StreamsGroup…). A classic group has one record, which includes its members.
 
-Conditions of SQL, as Spark and DuckDB read it.
+The conditions are SQL that both Spark and DuckDB understand.
 """
 
 from __future__ import annotations

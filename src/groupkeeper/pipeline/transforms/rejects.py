@@ -12,7 +12,7 @@ _OTHERS = [name for name in REJECTS.names if name not in (*REJECTS.key, "first_t
 
 
 def rejects_of(now_ms: int) -> Query:
-    """Of `group_records`, and of what the table was (`known`): a record that is in both was seen before."""
+    """The rejects in `group_records`, merged with the earlier table (`known`): a record in both was seen before."""
 
     def text(words: Words) -> str:
         renamed = ", ".join(f"{'problem AS reason' if name == 'reason' else name}" for name in _OTHERS)

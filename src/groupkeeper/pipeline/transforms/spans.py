@@ -1,4 +1,4 @@
-"""Since when and until when history shows clients that read topics in groups, for tables.EDGES."""
+"""The first and the last time at which the history shows a client reading a topic in a group, for tables.EDGES."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ joined, or were assigned.
 
 
 def spans(commits: DataFrame, group_records: DataFrame | None = None) -> DataFrame:
-    """Of all of the history, by Spark."""
+    """The spans from the whole history, computed by Spark."""
     given = {"commits": commits} | ({} if group_records is None else {"group_records": group_records})
     return of_frames(SPANS_OF, commits.sparkSession, given)

@@ -1,4 +1,4 @@
-"""What stays of old rows of measured tables (tables.LAG_HISTORY, tables.LOG_ENDS): one an hour."""
+"""The old rows of measured tables (tables.LAG_HISTORY, tables.LOG_ENDS) that are kept: one per hour."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["hourly_ends", "hourly_lag"]
 
 
 def hourly_lag(rows: DataFrame) -> DataFrame:
-    """Of rows of tables.LAG_HISTORY, of each hour the one with the most lag."""
+    """The row with the most lag of each hour, from rows of tables.LAG_HISTORY."""
     return _hourly(rows, LAG_HISTORY, F.struct(F.coalesce("lag", F.lit(-1)), "measured_time"))
 
 
 def hourly_ends(rows: DataFrame) -> DataFrame:
-    """Of rows of tables.LOG_ENDS, of each hour the last."""
+    """The last row of each hour, from rows of tables.LOG_ENDS."""
     return _hourly(rows, LOG_ENDS, F.col("measured_time"))
 
 

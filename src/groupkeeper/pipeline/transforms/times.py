@@ -16,5 +16,5 @@ def time_of(milliseconds: Column) -> Column:
 
 
 def ms_between(earlier: Column, later: Column) -> Column:
-    """How much later, in milliseconds."""
+    """The difference between two times, in milliseconds."""
     return F.unix_millis(later) - F.unix_millis(earlier)

@@ -12,7 +12,7 @@ from groupkeeper.pipeline.transforms.query import Query, Words
 
 __all__ = ["CAUSES_OF", "kept_for"]
 
-# When offsets expire is the rule of groupkeeper.coordinator.offsets.expiry, in SQL.
+# The expiry of offsets follows the rule of groupkeeper.coordinator.offsets.expiry, in SQL.
 _SLACK_MS = 60_000
 """What a check itself may take, and what the clocks of two coordinators may differ by."""
 _GROUP = "cluster, group_id"
@@ -40,7 +40,7 @@ def kept_for(retentions: Retentions) -> pa.Table:
 
 
 def _timeline(words: Words) -> str:
-    """New tombstones, with what had been committed before (`last`), among the changes of their groups."""
+    """New tombstones with the commit before each (`last`), merged with the changes of their groups."""
     last = words.row({"is_tombstone": "is_tombstone", "commit_time": "commit_time", "expire_time": "expire_time"})
     roster = words.row({
         "is_empty": f"{words.size('members')} = 0",
