@@ -301,7 +301,7 @@ class Broker(Node):
             _log.warning("unknown setting %s: neither this broker nor Apache Kafka has it", name)
         for name, text in self.config.given.items():
             if is_plug_in(name, text):
-                _log.warning("%s=%s is left out: Java code cannot run here", name, text)
+                _log.warning("%s=%s is ignored: Java code cannot run here", name, text)
 
     def _bind(self) -> dict[str, Listener]:
         """Takes the ports first, so that one which is taken leaves nothing behind; with their numbers, by name."""
@@ -418,7 +418,7 @@ class Broker(Node):
             else:
                 host.ensure_topic()
         except KafkaError as error:
-            _log.warning("topic %s is not created: %s", name, error)
+            _log.warning("cannot create topic %s: %s", name, error)
 
     @staticmethod
     def is_internal(name: str) -> bool:

@@ -370,7 +370,7 @@ async def test_a_marker_that_cannot_be_written_is_told_of(broker: Broker, caplog
     log = log_of(broker, "t", 1)
     log.failure = "disk on fire"
     assert await end(broker, producer) == NONE
-    told = "the transaction of x is not complete, its end is not yet written to t-1: disk on fire"
+    told = "the transaction of x is not complete, its marker is not written to t-1 yet: disk on fire"
     await until(lambda: caplog.text.count(told) == 2)
     first, second = (one.created for one in caplog.records if told in one.getMessage())
     assert second - first > 0.7, "it is tried again less often in time"

@@ -431,7 +431,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(
     assert log.append(batch(), 0) == 1
     assert offsets(log) == [0, 1]
     assert caplog.text.count("cannot write t-0") == 1, "each of a producer's attempts would be too much"
-    assert "t-0 can be written again" in caplog.text
+    assert "t-0 is writable again" in caplog.text
 
 
 def test_a_torn_batch_that_cannot_be_cut_off_closes_the_partition(

@@ -140,7 +140,7 @@ def test_a_log_left_behind_by_a_deletion_that_was_cut_short_is_not_revived(
     found = open_topics().get("a")
     assert found is not None
     assert found.partitions[0].log_end_offset == 0
-    assert "belongs to a topic that was deleted" in caplog.text
+    assert "belongs to a deleted topic" in caplog.text
 
 
 def test_log_start_offsets_survive_a_restart(open_topics: OpenTopics) -> None:

@@ -229,7 +229,7 @@ class HostedShard(Generic[R]):
                 self._forget_topics(self._removed_topics[0])
             except KafkaError as error:
                 names = ", ".join(self._removed_topics[0])
-                _log.warning("%r: cannot drop what is known of deleted topics %s yet: %s", self.log, names, error)
+                _log.warning("%r: cannot remove the state of deleted topics %s yet: %s", self.log, names, error)
                 if self.failure is None:
                     self._removal = asyncio.get_running_loop().call_later(_RETRY_S, self._remove_topics)
                 return

@@ -197,7 +197,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         missing = ", ".join(f"{topic}-{index}" for topic, index in sorted(untold)) or "its own record"
         _log.log(
             level,
-            "%r: the transaction of %s is not complete, its end is not yet written to %s: %s",
+            "%r: the transaction of %s is not complete, its marker is not written to %s yet: %s",
             self.log,
             ending.transactional_id,
             missing,

@@ -167,7 +167,7 @@ class LogCleaner:
                 _log.warning("%r: cannot be compacted now: %s", log, error)
             return False
         except (CorruptRecord, KafkaError) as error:
-            _log.error("%r: cannot be compacted, it is left alone until the next start: %s", log, error)
+            _log.error("%r: cannot be compacted, skipping it until the next start: %s", log, error)
             self._given_up.add(log)
             return False
         if end_offset is None or self._broker.topics.partition(log.topic, log.index) is not log:
@@ -253,7 +253,7 @@ def _logged(what: str) -> Iterator[None]:
 
 def _report_end(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("cleaning of logs has ended, it begins again with the next start", exc_info=error)
+        _log.error("the log cleaner has stopped until the next start", exc_info=error)
 
 
 async def _in_turns(steps: Iterator[T]) -> T | None:

@@ -235,7 +235,7 @@ class PartitionLog:
             raise KafkaStorageError(what) from error
         if self._is_failing:
             self._is_failing = False
-            _log.warning("%s-%d can be written again", self.topic, self.index)
+            _log.warning("%s-%d is writable again", self.topic, self.index)
 
     def _first_segment(self) -> Segment:
         self._make_directory()
@@ -475,7 +475,7 @@ class PartitionLog:
         if self._segments:
             self.log_start_offset = max(self.log_start_offset, self._segments[0].base_offset)
         if self.log_end_offset < self.log_start_offset:
-            _log.warning("%r ends before its first record that may be read: beginning there", self)
+            _log.warning("%r ends before its log start offset: starting an empty log there", self)
             self._retire(len(self._segments))
             self.log_end_offset = self.log_start_offset
 

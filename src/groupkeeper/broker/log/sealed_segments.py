@@ -80,7 +80,7 @@ def load_sealed(segments: Sequence[Segment], producers: Producers, directory: st
         with open(os.path.join(directory, file_name(segments[-1].base_offset, SNAPSHOT)), "rb") as file:
             decode_producers(file.read(), producers)
     except (OSError, ValueError) as error:
-        _log.info("%s: reading all of it, the indexes don't fit: %s", directory, error)
+        _log.info("%s: reading all segments, as the stored indexes cannot be used: %s", directory, error)
         for segment in segments:
             segment.forget_index()
         return 0

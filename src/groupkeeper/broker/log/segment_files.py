@@ -74,7 +74,7 @@ def repair(directory: str, names: Iterable[str]) -> list[str]:
 def _complete_swap(directory: str, name: str, present: set[str]) -> None:
     base_offset = int(name.split(".")[0])
     last_offset = max(_last_offset(os.path.join(directory, name), base_offset), base_offset)
-    _log.info("%s: completing the compaction that was interrupted", os.path.join(directory, name))
+    _log.info("%s: completing an interrupted compaction", os.path.join(directory, name))
     for other in sorted(present):
         base = _base_of(other, (LOG, *INDEXES))
         if base is not None and base_offset <= base <= last_offset:

@@ -189,7 +189,7 @@ class Topics:
                 self._move_aside(directory)
             except OSError as error:
                 # The deletion stands in the registry: the next start removes it, and no topic is made in its place.
-                _log.error("%s of a deleted topic cannot be removed: %s", directory, error.strerror)
+                _log.error("cannot remove %s of a deleted topic: %s", directory, error.strerror)
         self._remember_deleted(name)
         for callback in self._on_deleted:
             callback(topic)
@@ -343,7 +343,7 @@ class Topics:
                 f"{shown}. They may belong to another broker: use another directory, or move them away"
             )
         for path in leftovers:
-            _log.warning("%s belongs to a topic that was deleted; removing it", path)
+            _log.warning("%s belongs to a deleted topic; removing it", path)
             shutil.rmtree(path, ignore_errors=True)
 
     def _is_registered(self, directory: str, topic_id: bytes | None) -> bool:
@@ -410,4 +410,4 @@ class Topics:
             self._start_offsets.replace(self._starts())
             self._recovery_points.replace(self._points())
         except OSError as error:
-            _log.warning("the next start reads closed segments: %s", error)
+            _log.warning("cannot sync the logs, the next start will read closed segments: %s", error)

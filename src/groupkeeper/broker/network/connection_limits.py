@@ -141,7 +141,7 @@ def _addresses(text: str) -> dict[str, int]:
         try:
             addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except OSError as error:
-            _log.warning("max.connections.per.ip.overrides: %s is unknown: %s", host, error)
+            _log.warning("max.connections.per.ip.overrides: cannot resolve %s: %s", host, error)
         else:
             found |= {str(address[4][0]): number for address in addresses}
     return found

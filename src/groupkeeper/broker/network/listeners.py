@@ -111,7 +111,7 @@ def _reachable(listener: Listener, node_id: int) -> Endpoint:
 
         host = getfqdn()
         _log.warning(
-            "listener %s is on every address and advertised.listeners has no other: clients are sent to %s",
+            "listener %s is on every address and has no entry in advertised.listeners: clients connect to %s",
             listener.name,
             host,
         )

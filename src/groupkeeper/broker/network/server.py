@@ -94,7 +94,7 @@ class Server:
             try:
                 security.take_settings()
             except InvalidSetting as error:
-                _log.warning("a key store has changed, and stays out of use: %s", error)
+                _log.warning("a key store has changed, but cannot be used: %s", error)
             else:
                 _log.info("a key store has changed, new connections use it")
 

@@ -80,7 +80,9 @@ class _File(WatchedFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         if not self._is_failing:
             problem = sys.exc_info()[1]
-            _log.error("the audit log cannot be written (%s); what happens meanwhile is missing in it", problem)
+            _log.error(
+                "the audit log cannot be written (%s); events are missing in it until it is writable again", problem
+            )
         self._has_failed = True
 
 

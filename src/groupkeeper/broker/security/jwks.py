@@ -109,7 +109,7 @@ class KeySource:
         try:
             keys = await asyncio.to_thread(self._load)
         except KeysUnavailable as error:
-            _log.warning("the keys of tokens cannot be read%s: %s", " again" if self._is_known else "", error)
+            _log.warning("cannot read the keys for tokens%s: %s", " again" if self._is_known else "", error)
             if self._path is None:
                 self._next_read_s = loop.time() + self._backoff_s
                 self._backoff_s = min(2 * self._backoff_s, self._intervals.max_backoff)

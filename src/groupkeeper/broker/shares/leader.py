@@ -205,7 +205,7 @@ class LedPartition:
                     if self.is_fenced:
                         return
                     if not failures:
-                        _log.warning("locks of %s ended, but that cannot be stored yet: %s", self._key, error.message)
+                        _log.warning("locks of %s expired, but this cannot be stored yet: %s", self._key, error.message)
                     await asyncio.sleep(pause_s(_RETRY_S, failures, _LONGEST_RETRY_S))
                     failures += 1
                 ended = self.states.at_rest()

@@ -142,7 +142,11 @@ class ShareSessions:
                 try:
                     await led.release(session.member_id)
                 except KafkaError as error:
-                    _log.warning("what %s had acquired stays locked for a while: %s", session.member_id, error.message)
+                    _log.warning(
+                        "records acquired by %s stay locked until their locks expire: %s",
+                        session.member_id,
+                        error.message,
+                    )
 
     def _connection_ended(self, task: asyncio.Task[Any]) -> None:
         for session in self._sessions_of_task.pop(task):

@@ -57,7 +57,7 @@ class Journal:
                     raise InvalidSetting(f"{self.path}: line {number} is damaged") from None
                 rest = line
         if rest:
-            _log.warning("%s: the last line is incomplete, the change it begins was never answered", self.path)
+            _log.warning("%s: ignoring the incomplete last line, its change was never acknowledged", self.path)
         return entries
 
     def begin(self, entries: Iterable[Mapping[str, Any]]) -> None:

@@ -38,7 +38,7 @@ class OffsetCheckpoint:
         except FileNotFoundError:
             pass
         except ValueError:
-            _log.warning("%s is damaged, and counts as empty", path)
+            _log.warning("%s is damaged and is treated as empty", path)
 
     def replace(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Writes the file in one step, unless it holds just these. Raises OSError; then it is as it was."""
