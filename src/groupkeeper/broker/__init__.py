@@ -1,6 +1,6 @@
 """The embedded broker: an asyncio shell around the coordinator, with durable partition logs.
 
-What groups decide is in `groupkeeper.coordinator`.
+The decisions about groups are in `groupkeeper.coordinator`.
 """
 
 from groupkeeper.broker.broker import Broker

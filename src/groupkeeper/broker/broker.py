@@ -1,4 +1,4 @@
-"""The embedded broker: one process, or one object, that is a whole Kafka cluster of one node."""
+"""The embedded broker: a whole Kafka cluster of one node in one process, or in one object."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Broker(Node):
         async with Broker(properties={"num.partitions": "3"}) as broker:
             connect_to(broker.bootstrap_servers)
 
-    Any number can run at once. Without a directory the data lies in a temporary one that `stop` removes.
+    Any number of brokers can run at once. Without a directory the data is in a temporary directory that `stop` removes.
 
     Attributes (all but the first two from `start` on):
         config: the settings.
@@ -68,8 +68,9 @@ class Broker(Node):
         ran. group_configs: the settings of single groups: `group_configs.of(group_id)`. client_metrics: the
         subscriptions to clients' metrics. groups: the group coordinators. share_states: the share coordinators.
         transactions: the transaction coordinators. cleaner: retention and compaction of the logs. advertised: where
-        clients of the first listener reach it (node_id, host, port). cluster_id: as Kafka writes it. server: the
-        sockets. loop: where it runs; None while it doesn't. active_faults: `faults` while there are any.
+        clients of the first listener reach it (node_id, host, port). cluster_id: in Kafka's text form. server: the
+        sockets. loop: the event loop in which it runs; None while it doesn't run. active_faults: `faults` while there
+        are any.
     """
 
     features: FeatureLevels
@@ -95,13 +96,13 @@ class Broker(Node):
         acls: Iterable[str] = (),
         tls: bool = False,
     ) -> None:
-        """`port` is that of the first listener, 0 a free one; the others are not opened then. Without `listeners` it is
-        on 127.0.0.1, and free unless given. Without an authorizer every client may do everything. `users` are
-        passwords by
-        name: they log in by PLAIN and SCRAM, and without `listeners` they must. `acls` are lines as `alice READ GROUP
-        billing-*` (docs/broker-security.md): from then on nothing else is allowed. With `tls` a throw-away CA signs the
-        broker's certificate, and without `listeners` clients must use it; `client_properties` has what they need.
-        Raises `InvalidSetting`.
+        """`port` is the port of the first listener (0: a free port); the other listeners are not opened then. Without
+        `listeners` the only listener is on 127.0.0.1, on a free port unless one is given. Without an authorizer every
+        client may do everything. `users` are passwords by user name: users may log in with PLAIN or SCRAM, and without
+        `listeners` clients must log in. `acls` are lines such as `alice READ GROUP billing-*`
+        (docs/broker-security.md); nothing else is allowed then. With `tls` a throw-away CA signs the broker's
+        certificate, and without `listeners` clients must use TLS; `client_properties` has the settings that clients
+        need. Raises `InvalidSetting`.
         """
         given = {name: property_text(name, value) for name, value in (properties or {}).items()}
         if "config.providers" in given:
@@ -150,7 +151,9 @@ class Broker(Node):
         await self.stop()
 
     async def start(self) -> None:
-        """Locks and reads the data directory, then listens. Raises `InvalidSetting`, OSError; then nothing is left."""
+        """Locks and reads the data directory, then listens. Raises `InvalidSetting`, OSError; then everything is
+        released.
+        """
         if self.config.groupkeeper_unkind_seed >= 0:
             self.faults.unkind(self.config.groupkeeper_unkind_seed)
         self._warn_of_settings()
@@ -222,7 +225,7 @@ class Broker(Node):
         return False
 
     def take_faults(self, faults: Faults | None) -> None:
-        """Let them answer; None: there are none any more."""
+        """Lets these faults answer requests; None: no fault is active any more."""
         self.active_faults = faults
         self.has_faults = faults is not None
 
@@ -304,7 +307,9 @@ class Broker(Node):
                 _log.warning("%s=%s is ignored: Java code cannot run here", name, text)
 
     def _bind(self) -> dict[str, Listener]:
-        """Takes the ports first, so that one which is taken leaves nothing behind; with their numbers, by name."""
+        """Binds the ports first, so that a port in use leaves nothing behind; returns listeners with port numbers, by
+        name.
+        """
         bound = {}
         for listener in self._listeners:
             try:
@@ -339,7 +344,7 @@ class Broker(Node):
 
     @property
     def fetch_sessions(self) -> FetchSessions:
-        """What clients of Fetch need not repeat; made on first use."""
+        """The fetch sessions of clients; created on first use."""
         if self._fetch_sessions is None:
             from groupkeeper.broker.network.fetch_sessions import FetchSessions
 
@@ -397,7 +402,9 @@ class Broker(Node):
     # ------------------------------------------------------------------ automatic topics
 
     def may_create_automatically(self, name: str) -> bool:
-        """Whether asking for an unknown topic makes it; a name that was just deleted must rest for a while."""
+        """Whether a request for an unknown topic creates it; a name that was just deleted must not be used for
+        a while.
+        """
         is_ours = name in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
         if not self.config.auto_create_topics_enable or (self.is_internal(name) and not is_ours):
             return False

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """A decoded request with what is known about its sender.
+    """A decoded request and facts about its sender.
 
     Attributes:
         client_id: as sent; None when the client sent none.
         client_host: "/" and the peer's address, Kafka's form.
-        listener: name of the listener the connection came in by.
+        listener: name of the listener of the connection.
         principal: who asks, `Type:name`.
-        identity: the same with how it was proved.
+        identity: the principal, and how it was authenticated.
         security_protocol: of the listener, as Kafka calls it.
         received_ms: when the request was taken up, milliseconds since the epoch.
     """

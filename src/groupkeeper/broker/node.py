@@ -1,4 +1,4 @@
-"""The part of a broker that its parts use: settings, topics, clock. They do not depend on the parts above."""
+"""The basis of a broker that its other parts use: settings, topics, clock. It does not depend on them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Node:
         config: the settings.
         authorizer: decides which principals may do what. audit: where logins and decisions of the authorizer are
         written; None: nowhere. quotas: how much clients may send and get. topics: the topics and their logs.
-        group_configs: the settings of single groups: `group_configs.of(group_id)`. has_faults: whether requests may be
-        hit by faults on purpose.
+        group_configs: the settings of single groups: `group_configs.of(group_id)`. has_faults: whether deliberate
+            faults may hit requests.
     """
 
     config: Config

@@ -45,8 +45,8 @@ _GOLDEN_RATIO = 0.618034
 class Shard(HostedShard["Record"]):
     """The coordinator of one partition of `__consumer_offsets`, driven as `groupkeeper.coordinator.kernel.result` says.
 
-    Everything between reading the state and having changed it is one plain call, so operations never mix; appends
-    reach the log before the call returns.
+    Everything from reading the state to changing it is one plain call, so operations never interleave; appends reach
+    the log before the call returns.
 
     Attributes:
         coordinator: the state machine.
@@ -64,7 +64,9 @@ class Shard(HostedShard["Record"]):
         codec: int = 0,
         do_share_work: Callable[[Work], Awaitable[ShareErrors]] | None = None,
     ) -> None:
-        """`do_share_work` gives work to the share coordinator, and returns what of it failed; None without one."""
+        """`do_share_work` gives work to the share coordinator and returns the failed part; None without a share
+        coordinator.
+        """
         super().__init__(log, CODECS[codec], meters.flushing.record)
         self.coordinator = Coordinator(settings)
         self._now_ms = now_ms
@@ -115,7 +117,7 @@ class Shard(HostedShard["Record"]):
             self._settle(result, None, now_ms)
 
     def see_topics(self, image: TopicsImage) -> None:
-        """Takes over the topics of the cluster as they are now."""
+        """Applies the current topics of the cluster."""
         if image is not self.coordinator.state.topics:
             self.coordinator.apply(TopicsChange(image))
 
@@ -130,7 +132,9 @@ class Shard(HostedShard["Record"]):
         regex_trouble: str | None = None,
         may_describe: Callable[[str], bool] = lambda topic: True,
     ) -> Message:
-        """The answer to a request; waits while it is parked. `may_describe` tells which topics its caller may see."""
+        """The answer to a request; waits while the request is parked. `may_describe` says which topics its caller may
+        see.
+        """
         if not self.is_active:
             return self.reply(request, version)
         self._last_call_id += 1
@@ -150,7 +154,7 @@ class Shard(HostedShard["Record"]):
             self._parked.pop(call.call_id, None)
 
     def reply(self, request: Message, version: int, client_id: str = "", client_host: str = "") -> Message:
-        """The answer to a request that the coordinator neither parks nor looks something up for, as a commit."""
+        """The answer to a request that the coordinator never parks and that needs no lookup, for example a commit."""
         if self.failure is not None:
             return refuse(request, NotCoordinator())
         if self.is_loading:
@@ -181,12 +185,12 @@ class Shard(HostedShard["Record"]):
 
     async def _finish_share_work(self, work: Work) -> None:
         assert self._do_share_work is not None
-        async with self._share_turn:  # in the order in which it was asked for
+        async with self._share_turn:  # in the order of the requests
             if self.failure is not None:
                 return
             work, before = self.coordinator.share_work_due(work)
             if self._settle(before, work, self._now_ms()) is not before:
-                return  # it could not be written, and who waits has been answered
+                return  # it could not be written, and the waiting callers have been answered
             errors = await self._do_share_work(work)
         if self.failure is None:
             self._settle(self.coordinator.share_work_done(work, errors), work, self._now_ms())
@@ -229,7 +233,7 @@ class Shard(HostedShard["Record"]):
         return () if configured is None else configured.missing
 
     def expire_session(self, group_id: str, member_id: str) -> None:
-        """Lets a member's session run out at once; nothing happens when it has none."""
+        """Expires a member's session at once; does nothing if the member has none."""
         for session in (MemberSession, ConsumerSession, ShareSession, StreamsSession):
             self._timers.expire(session(group_id, member_id))
 
@@ -240,7 +244,9 @@ class Shard(HostedShard["Record"]):
         self._meters.processing.record(began_ns, perf_counter_ns())
 
     def _settle(self, result: Result, cause: Call | TimerKey | RegexLookup | Work | None, now_ms: int) -> Result:
-        """Makes a result happen; returns what did, which is another one when its records can't be appended."""
+        """Carries out a result and returns the result that was carried out: another one if its records can't be
+        appended.
+        """
         try:  # as FailStop, at no cost
             if result.records:
                 try:
@@ -258,7 +264,7 @@ class Shard(HostedShard["Record"]):
         return result
 
     def _take(self, result: Result) -> None:
-        """Applies all of a result except its records and its response."""
+        """Carries out a result except for its records and its response."""
         for change in result.soft:
             self.coordinator.apply(change)
         for timer in result.timers:
@@ -284,7 +290,7 @@ class Shard(HostedShard["Record"]):
 
 
 def _first_pass(partition: int) -> float:
-    """The fraction of the interval before the first expiration pass: it differs between partitions, so that not all of
-    them work at the same time.
+    """The fraction of the interval before the first expiration pass. It differs between partitions, so that they don't
+    all work at the same time.
     """
     return 1 - partition * _GOLDEN_RATIO % 1 / 2

@@ -45,8 +45,8 @@ class GroupRuntime(ShardHost[Shard]):
     """Brings requests to the coordinators of groups.
 
     Attributes:
-        settings: what the coordinators decide by.
-        meters: what all partitions record.
+        settings: the settings of the coordinators.
+        meters: the meters of all partitions.
     """
 
     topic_name = OFFSETS_TOPIC
@@ -108,7 +108,7 @@ class GroupRuntime(ShardHost[Shard]):
         return self.shard_for_request(group_id).reply(request, call.api_version, call.client_id or "", call.client_host)
 
     def _see_topics(self) -> None:
-        """Shows the coordinators the topics of the cluster, which changed since the last request."""
+        """Passes the topics of the cluster to the coordinators if they changed since the last request."""
         image = self._watch.image
         for shard in self.shards:
             shard.see_topics(image)

@@ -1,8 +1,8 @@
-"""The common part of all coordinators' shells: loading from a partition's log, and stopping when that fails.
+"""The common part of all coordinators' drivers: loading from a partition's log, and stopping on failures.
 
-A coordinator with a state that may differ from its log must stop. Any exception while a log is replayed, or between an
-append and the change of the state, stops it: it replies NOT_COORDINATOR until a new instance replaces it, which replies
-COORDINATOR_LOAD_IN_PROGRESS while it loads, and continues from the log.
+A coordinator whose state may differ from its log must stop. Any exception while the log is replayed, or between an
+append and the change of the state, stops it: it replies NOT_COORDINATOR until a new instance replaces it. The new
+instance replies COORDINATOR_LOAD_IN_PROGRESS while it loads, and continues from the log.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ _EXPECTED = (MalformedMessage, KafkaError, OSError)
 
 
 class HostedShard(Generic[R]):
-    """The coordinator of one partition, as far as its log is concerned.
+    """The coordinator of one partition, with respect to its log.
 
     Attributes:
-        log: of the partition.
+        log: the partition's log.
         is_loading: whether the log is still being replayed.
-        failure: None, or why it does not coordinate any more; it answers NOT_COORDINATOR then.
-        has_resigned: whether it was made to, and nothing coordinates the partition until it is elected again.
+        failure: None, or why it stopped; then it replies NOT_COORDINATOR.
+        has_resigned: whether it was told to resign; nothing coordinates the partition until it is elected again.
         on_failed: called once when it failed.
-        record: what is being replayed, for the log of the broker.
+        record: the record that is being replayed, for the broker's log messages.
     """
 
     RECORDS_PER_TURN = 500
@@ -85,21 +85,21 @@ class HostedShard(Generic[R]):
     # ------------------------------------------------------------------ what each kind of coordinator does its own way
 
     def _replay(self, header: BatchHeader, records: Iterable[LogRecord]) -> None:
-        """Makes a batch of the log part of the state; `record` is the one it is at."""
+        """Applies a batch of the log to the state; `record` is the current record."""
         raise NotImplementedError
 
     def _encode(self, record: R) -> tuple[bytes, bytes | None]:
         raise NotImplementedError
 
     def _apply(self, record: R, offset: int, producer_id: int) -> None:
-        """Makes a record part of the state that was just appended; `producer_id` is −1 outside transactions."""
+        """Applies a record that was just appended to the state; `producer_id` is −1 outside transactions."""
         raise NotImplementedError
 
     def _resume(self) -> None:
         """Starts the coordinator after its log is replayed."""
 
     def _forget_topics(self, topic_ids: Mapping[str, bytes]) -> None:
-        """Removes the state about deleted topics. Raises `KafkaError` when that can't be written."""
+        """Removes the state of deleted topics. Raises `KafkaError` when this can't be written."""
 
     # ------------------------------------------------------------------ life
 
@@ -117,12 +117,12 @@ class HostedShard(Generic[R]):
                     since_turn = 0
                     await asyncio.sleep(0)
                     if self.failure is not None:
-                        return  # unloaded meanwhile: another one may serve the partition already
+                        return  # unloaded meanwhile: another instance may serve the partition already
             self.record = None
             self.begin()
 
     def begin(self) -> None:
-        """Serves from now on; what the log holds is replayed."""
+        """Serves from now on; the log is replayed."""
         self.is_loading = False
         with self.fail_stop:
             self._resume()
@@ -130,7 +130,7 @@ class HostedShard(Generic[R]):
 
     @property
     def is_active(self) -> bool:
-        """Whether it coordinates: it is loaded, and has not stopped."""
+        """Whether it serves requests: it is loaded, and has not stopped."""
         return self.failure is None and not self.is_loading
 
     def require_active(self) -> None:
@@ -153,7 +153,7 @@ class HostedShard(Generic[R]):
         self.has_resigned = True
 
     def fail(self, error: Exception) -> None:
-        """Stops because its memory may not be what its log holds."""
+        """Stops because its state may differ from its log."""
         if self.failure is not None:
             return
         doing = "load" if self.is_loading else "go on with"
@@ -175,8 +175,8 @@ class HostedShard(Generic[R]):
     ) -> None:
         """Appends records and makes them part of the state.
 
-        Raises `KafkaError` as clients get it: nothing has happened then, or, of records that need not be in one
-        batch, less. After `UnknownServerError` it may have failed.
+        Raises `KafkaError` in the form for clients: then no record was written, or, if the records may be in several
+        batches, only some. After `UnknownServerError` the coordinator may have failed.
         """
         if not records:
             return  # a batch without records would have no last offset, and readers of the log could not go on
@@ -216,7 +216,7 @@ class HostedShard(Generic[R]):
     # ------------------------------------------------------------------ topics that were deleted
 
     def remove_topics(self, topic_ids: Mapping[str, bytes]) -> None:
-        """Topics were deleted, by name with their id: drops what is known of them, as soon as that can be written."""
+        """Topics (name → id) were deleted: removes their state as soon as this can be written."""
         self._removed_topics.append(topic_ids)
         self._remove_topics()
 
@@ -236,18 +236,18 @@ class HostedShard(Generic[R]):
             del self._removed_topics[0]
 
     def take_over(self, other: HostedShard[R]) -> None:
-        """Does what another one of the partition had still to do."""
+        """Takes over the unfinished work of an earlier instance for the partition."""
         self._removed_topics += other._removed_topics
         self._remove_topics()
 
 
 def pause_s(first_s: float, failures: int, longest_s: float) -> float:
-    """How long to wait after so many failures before: twice as long each time, up to a limit."""
+    """How long to wait after a number of failures: twice as long each time, up to a limit."""
     return float(min(first_s * 2 ** min(failures, _MOST_DOUBLINGS), longest_s))
 
 
 class FailStop:
-    """Context of an operation that must complete: an exception stops the coordinator, and is not raised further."""
+    """Context of an operation that must complete: an exception stops the coordinator, and is not raised again."""
 
     __slots__ = ("_shard",)
 
@@ -270,13 +270,13 @@ S = TypeVar("S", bound="HostedShard[Any]")
 
 
 class ShardHost(Generic[S]):
-    """The coordinators of the partitions of one internal topic: they come and go with it, are loaded in the
-    background, and again if they failed.
+    """The coordinators of the partitions of one internal topic: they come and go with the topic, are loaded in the
+    background, and are loaded again after a failure.
 
     Attributes:
-        topic_name: of the topic that holds their state.
+        topic_name: the topic that holds their state.
         shards: by partition; empty before the topic exists.
-        refused_by_absence: by partition that resigned, how many requests came while it had no coordinator.
+        refused_by_absence: for each resigned partition, how many requests came while it had no coordinator.
     """
 
     topic_name: ClassVar[str]
@@ -295,7 +295,7 @@ class ShardHost(Generic[S]):
         raise NotImplementedError
 
     def _shape(self) -> tuple[int, dict[str, str]]:
-        """How many partitions the topic gets when it is made, and its settings."""
+        """How many partitions the topic gets when it is created, and its settings."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ life
@@ -341,8 +341,8 @@ class ShardHost(Generic[S]):
         return True
 
     def every(self, interval_ms: int, do: Callable[[S], object]) -> None:
-        """Does something with each coordinator again and again. What it raises costs no other one its turn, nor any the
-        next.
+        """Does something with each coordinator again and again. An exception affects neither the other coordinators nor
+        later rounds.
         """
         self._pass(len(self._passes), interval_ms, do)
 
@@ -379,7 +379,7 @@ class ShardHost(Generic[S]):
 
     def _topic_changed(self, topic: Topic) -> None:
         if topic.name == self.topic_name and len(topic.partitions) != len(self.shards):
-            # Keys change their partition with the number of partitions: all are looked up again.
+            # The number of partitions determines the partition of each key, so all keys are looked up again.
             self.unload()
             self._topic_created(topic)
 
@@ -404,12 +404,12 @@ class ShardHost(Generic[S]):
         self.shards[partition].resign()
 
     def elect(self, partition: int) -> None:
-        """Coordinates a partition that resigned, as its log has it."""
+        """Coordinates a resigned partition again, from its log."""
         if partition < len(self.shards) and self.shards[partition].has_resigned:
             self.restart(partition)
 
     def restart(self, partition: int, failures: int = 0) -> None:
-        """Puts another coordinator in the place of one that has stopped; it loads what the log holds."""
+        """Replaces a stopped coordinator by a new instance, which loads the log."""
         old = self.shards[partition]
         self.shards[partition] = shard = self._started(old.log, failures)
         shard.take_over(old)

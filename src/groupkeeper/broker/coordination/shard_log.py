@@ -61,8 +61,8 @@ def append_pairs(
     compression: str = "none",
     transaction: ProducerEpoch | None = None,
 ) -> int:
-    """Appends records, keys and values, as one batch, of a producer's transaction if one is given; returns the first
-    one's offset. Raises the log's `KafkaError`, or `RecordListTooLarge`; then nothing was appended.
+    """Appends records, as keys and values, in one batch (part of a producer's transaction if one is given); returns the
+    first record's offset. Raises the log's `KafkaError`, or `RecordListTooLarge`; then nothing was appended.
     """
     producer_id, producer_epoch = transaction or (-1, -1)
     batch = write_pairs(

@@ -25,8 +25,8 @@ class _Alarm(NamedTuple):
 class TimerTable:
     """One deadline per timer key. The event loop is the clock.
 
-    Moving a deadline further away, which every heartbeat does, is one dictionary write: the alarm that is already set
-    finds the later deadline when it rings, and is set again. A timer whose expiry raises expires again a little later.
+    Every heartbeat postpones a deadline, which is one dictionary write: the alarm that is already set finds the later
+    deadline when it fires, and is set again. If the expiry of a timer raises, the timer expires again a little later.
     """
 
     def __init__(self, loop: AbstractEventLoop, on_expired: Callable[[TimerKey], None]) -> None:
@@ -56,7 +56,7 @@ class TimerTable:
         self._deadline_by_timer.pop(timer, None)
 
     def expire(self, timer: TimerKey) -> None:
-        """Lets a deadline pass at once if there is one."""
+        """Makes a timer expire at once if it has a deadline."""
         if self._deadline_by_timer.pop(timer, None) is not None:
             self._expire(timer)
 
@@ -85,7 +85,8 @@ class TimerTable:
         self._handle = None
         now = self._loop.time()
         try:
-            # One after the other: what one does may move or remove a later one, and a failure costs no other.
+            # One after the other: an expiry may move or remove a later timer, and a failure must not affect other
+            # timers.
             while self._alarms and self._alarms[0].at <= now:
                 timer = self._take(heappop(self._alarms), now)
                 if timer is not None:
@@ -101,7 +102,7 @@ class TimerTable:
             raise
 
     def _take(self, alarm: _Alarm, now: float) -> TimerKey | None:
-        """The timer of an alarm if its deadline has passed; one that was moved gets its next alarm."""
+        """The timer of an alarm if its deadline has passed; a postponed timer gets a new alarm."""
         timer = alarm.timer
         if self._alarm_by_timer.get(timer) != alarm.at:
             return None

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class TopicsWatch:
-    """Makes an image of the topics when they changed since the last one.
+    """Makes a new image of the topics when they changed since the last image.
 
     Attributes:
-        is_stale: whether they did.
+        is_stale: whether they changed.
     """
 
     def __init__(self, topics: Topics, now_ms: Callable[[], int]) -> None:
@@ -43,7 +43,7 @@ class TopicsWatch:
             topic = self._topics.get(name)
             if topic is not None:
                 topics[name] = TopicShape(name, topic.topic_id, len(topic.partitions))
-        # Time makes versions grow over a restart, too.
+        # The clock makes versions grow across restarts, too.
         version = max(before.version + 1, self._now_ms())
         has_new = not topics.keys() <= before.topics.keys()
         return TopicsImage(version, version if has_new else before.version_with_new_topics, topics)
@@ -52,8 +52,8 @@ class TopicsWatch:
 def match_topics(
     regexes: Iterable[str], names: Iterable[str], may_describe: Callable[[str], bool]
 ) -> dict[str, frozenset[str]]:
-    """The topics that each regular expression matches with their whole name, among those that may be described. One
-    that isn't valid matches nothing.
+    """The topics that each regular expression matches with their whole name, among the topics that the caller may
+    describe. An invalid expression matches nothing.
     """
     import re2
 
@@ -70,7 +70,7 @@ def match_topics(
 
 
 def regex_trouble(regex: str | None) -> str | None:
-    """Why a regular expression is not valid; None when it is, or there is none."""
+    """Why a regular expression is invalid; None when it is valid, or there is none."""
     if not regex:
         return None
     from groupkeeper.protocol.re2_syntax import BadPattern, check_pattern

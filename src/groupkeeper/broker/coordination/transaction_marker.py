@@ -11,7 +11,7 @@ class Marker(NamedTuple):
     """A marker of one producer, for any number of partitions.
 
     Attributes:
-        transaction_version: from 2 on the epoch is one that no record of the transaction has.
+        transaction_version: from 2 on, no record of the transaction has the marker's epoch.
     """
 
     producer_id: int

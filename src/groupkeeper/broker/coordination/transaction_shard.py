@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.transaction_log import TransactionRecord
 
     class Surroundings(Protocol):
-        """What a coordinator needs from the broker around it."""
+        """The functions that a coordinator needs from its broker."""
 
         def now_ms(self) -> int: ...
 
         def new_producer_id(self) -> int: ...
 
         def write_marker(self, partition: TopicPartition, marker: Marker) -> None:
-            """Ends a transaction in a partition; nothing happens when that is gone. Raises `KafkaError`."""
+            """Ends a transaction in a partition; does nothing if the partition is gone. Raises `KafkaError`."""
 
 
 _log = getLogger("groupkeeper.broker")
@@ -57,7 +57,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
     """The coordinator of one partition of `__transaction_state`, driven as its `transaction_result` says.
 
     Every operation is one plain call. Markers are written within the call that decides a transaction, so the outcome is
-    visible when it replies; what can't be written then is tried again.
+    visible when it replies; markers that can't be written then are retried.
 
     Attributes:
         coordinator: the state machine.
@@ -72,7 +72,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
         self._retries: dict[str, asyncio.TimerHandle] = {}
 
     def take_settings(self, settings: TransactionSettings) -> None:
-        """What counts from now on."""
+        """The settings from now on."""
         self.coordinator.settings = settings
         self._value_version = FLEXIBLE_VERSION if settings.transaction_version > 0 else PLAIN_VERSION
 
@@ -173,7 +173,9 @@ class TransactionShard(HostedShard["TransactionRecord"]):
             raise UnknownServerError
 
     def _finish(self, ending: Transaction, untold: set[TopicPartition], attempts: int = 1) -> None:
-        """Writes the missing markers, then the record that the transaction is over; what fails is done again later."""
+        """Writes the missing markers, then the record that completes the transaction; failed writes are retried
+        later.
+        """
         self._retries.pop(ending.transactional_id, None)
         marker = Marker(
             ending.producer_id, ending.producer_epoch, ending.is_commit, transaction_version=ending.client_version
@@ -192,7 +194,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
                 _log.warning("%r: the transaction of %s is complete now", self.log, ending.transactional_id)
 
     def _finish_later(self, ending: Transaction, untold: set[TopicPartition], attempts: int, error: KafkaError) -> None:
-        # The first attempts fail whenever a broker starts: groups are loaded after that.
+        # The first attempts fail whenever a broker starts, because groups are loaded later.
         level = DEBUG if attempts < _QUIET_ATTEMPTS else WARNING
         missing = ", ".join(f"{topic}-{index}" for topic, index in sorted(untold)) or "its own record"
         _log.log(

@@ -93,13 +93,13 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
         return self._broker.new_producer_id()
 
     def write_marker(self, partition: TopicPartition, marker: Marker) -> None:
-        """Ends a producer's transaction in a partition; one that is gone needs no marker. Raises `KafkaError`."""
+        """Ends a producer's transaction in a partition; a deleted partition needs no marker. Raises `KafkaError`."""
         topic, index = partition
         log = self._broker.topics.partition(topic, index)
         if log is None:
             return
         if marker.transaction_version >= _OWN_EPOCHS_SINCE and log.producers.has_open_transaction(*marker[:2]):
-            # It was written before, under way for long, and would end the next transaction.
+            # A delayed copy of a marker that was already written: it would end the next transaction.
             raise InvalidProducerEpoch
         now_ms = self._broker.now_ms()
         if topic == OFFSETS_TOPIC:
