@@ -1,4 +1,6 @@
-"""What may go of a log now: which old segments, and what part is worth a compaction (Kafka 4.3.1's conditions)."""
+"""What may be cleaned in a log now: old segments to delete, and the part worth compacting (Kafka 4.3.1's
+conditions).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def expired_count(log: PartitionLog, now_ms: int) -> int:
-    """The number of oldest segments to delete by `retention.ms` and `retention.bytes`, the active one included."""
+    """How many of the oldest segments to delete by `retention.ms` and `retention.bytes`, possibly the active
+    one too.
+    """
     config = log.config
     if "delete" not in config.cleanup_policy:
         return 0
@@ -42,13 +46,13 @@ def _latest_ms(segment: Segment) -> int:
 
 
 class Dirty(NamedTuple):
-    """What a pass would compact.
+    """The part that a pass would compact.
 
     Attributes:
-        segments: the segments that it may rewrite, from the first on. dirty_offset, end_offset: the part that no pass
-        has read.
-        ratio: that part's share of all their bytes.
-        is_due: whether a record in it has waited for `max.compaction.lag.ms`.
+        segments: the segments that the pass may rewrite, from the first on. dirty_offset, end_offset: the range that no
+            pass has read yet.
+        ratio: the share of that range in the bytes of all these segments.
+        is_due: whether a record in that range has waited for `max.compaction.lag.ms`.
     """
 
     segments: Sequence[Segment]
@@ -59,7 +63,8 @@ class Dirty(NamedTuple):
 
 
 def dirty_part(log: PartitionLog, cleaned_offset: int, now_ms: int) -> Dirty | None:
-    """What may be compacted: sealed segments without undecided transactions, old enough; None when nothing may.
+    """The part that may be compacted: sealed segments, old enough and without undecided transactions; None if there is
+    none.
 
     `cleaned_offset` is where the last pass ended.
     """
@@ -97,7 +102,9 @@ def _earliest_ms(segment: Segment) -> int:
 
 
 def active_is_heavy(log: PartitionLog, cleaned_offset: int, least_bytes: int) -> bool:
-    """Whether the active segment has more bytes than all that a start must read anyway, and than `least_bytes`."""
+    """Whether the active segment has more bytes than the compacted segments, which a start must read anyway, and more
+    than `least_bytes`.
+    """
     if not log.segments:
         return False
     clean_bytes = sum(one.size for one in log.segments[:-1] if one.base_offset < cleaned_offset)

@@ -1,4 +1,4 @@
-"""The log cleaner at work: old segments go, compacted topics are compacted, in small turns beside everything else."""
+"""The log cleaner: deletes old segments and compacts compacted topics, in small steps beside all other work."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class LogCleaner:
         self._is_compacting = asyncio.Lock()
 
     def start(self) -> None:
-        """Works in the background from now on."""
+        """Starts cleaning in the background."""
         self._broker.topics.on_deleted(self._forget)
         self._task = asyncio.get_running_loop().create_task(self._work())
         self._task.add_done_callback(_report_end)
 
     async def stop(self) -> None:
-        """Ends; a compaction that is under way is dropped, it has changed nothing."""
+        """Stops cleaning; drops a running compaction, which has changed nothing yet."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -104,7 +104,7 @@ class LogCleaner:
     # ------------------------------------------------------------------ retention
 
     async def delete_old(self, now_ms: int) -> int:
-        """Deletes segments by `retention.ms` and `retention.bytes`; returns how many went."""
+        """Deletes segments by `retention.ms` and `retention.bytes`; returns how many were deleted."""
         total = 0
         async for log in self._logs():
             if "delete" not in log.config.cleanup_policy or self._is_busy(log):
@@ -114,7 +114,7 @@ class LogCleaner:
             except OSError as error:
                 _log.warning("%r: cannot remove old segments: %s", log, error)
         if total:
-            with _logged("the log start offsets"):  # else they follow from the remaining segments
+            with _logged("the log start offsets"):  # otherwise they follow from the remaining segments
                 await self._broker.topics.write_start_offsets()
         return total
 
@@ -131,7 +131,7 @@ class LogCleaner:
     # ------------------------------------------------------------------ power failures
 
     async def sync(self) -> None:
-        """Brings closed segments to the disk, and notes where each log begins and how far it is there."""
+        """Flushes closed segments to disk, and stores the log start offset and the recovery point of each log."""
         async for log in self._logs():
             if log.recovery_point < log.segments[-1].base_offset:
                 with _logged(f"the closed segments of {log!r}"):
@@ -163,7 +163,7 @@ class LogCleaner:
                 return False
             end_offset = await self._compact_log(log, dirty, now_ms)
         except OSError as error:
-            if log.failure is None:  # else the topic was deleted meanwhile
+            if log.failure is None:  # otherwise the topic was deleted meanwhile
                 _log.warning("%r: cannot be compacted now: %s", log, error)
             return False
         except (CorruptRecord, KafkaError) as error:
@@ -221,11 +221,11 @@ class LogCleaner:
     # ------------------------------------------------------------------ around
 
     def _is_busy(self, log: PartitionLog) -> bool:
-        """Whether a coordinator is reading the log piece by piece, or it can't be used."""
+        """Whether the log can't be cleaned now: a coordinator is reading it piece by piece, or it is unavailable."""
         return log.failure is not None or self._is_being_read(log)
 
     async def _logs(self) -> AsyncIterator[PartitionLog]:
-        """Every log that has segments, with turns for others in between."""
+        """Every log that has segments, with pauses for other work in between."""
         count = 0
         for name in tuple(self._broker.topics.names()):
             topic = self._broker.topics.get(name)
@@ -237,14 +237,14 @@ class LogCleaner:
                     yield log
 
     def _forget(self, topic: Topic) -> None:
-        """A topic was deleted; one of the same name starts afresh."""
+        """Forgets a deleted topic; a new topic of the same name starts without earlier state."""
         with _logged("the offsets up to which logs are compacted"):
             self._cleaned.forget(topic.name)
 
 
 @contextmanager
 def _logged(what: str) -> Iterator[None]:
-    """What can't be written now is logged, and written the next time."""
+    """Logs a failed write, which is repeated the next time."""
     try:
         yield
     except OSError as error:
@@ -257,7 +257,7 @@ def _report_end(task: asyncio.Task[None]) -> None:
 
 
 async def _in_turns(steps: Iterator[T]) -> T | None:
-    """Takes all steps, in short turns with pauses; returns what the last one gave."""
+    """Runs all steps, in short turns with pauses; returns the result of the last step."""
     last = None
     turn_end = perf_counter() + _TURN_S
     for step in steps:
@@ -269,7 +269,7 @@ async def _in_turns(steps: Iterator[T]) -> T | None:
 
 
 async def _pause() -> None:
-    """Lets others work: half of a core is left to them at least, eight ninths while they use it."""
+    """Lets other work run: it gets at least half of a core, and eight ninths while it uses them."""
     for _ in range(_PAUSES_WHEN_BUSY):
         began = thread_time()
         await asyncio.sleep(_PAUSE_S)
@@ -293,7 +293,7 @@ def _has(segments: Sequence[Segment], wanted: Sequence[Segment]) -> bool:
 
 
 def _sync(directory: str, base_offset: int) -> None:
-    """Brings a cleaned segment, and its indexes, to the disk."""
+    """Flushes a cleaned segment and its indexes to disk."""
     for suffix in (LOG, *INDEXES):
         with suppress(FileNotFoundError):
             sync_file(os.path.join(directory, file_name(base_offset, suffix + CLEANED)))
@@ -306,7 +306,7 @@ def _write(path: str, content: bytes) -> None:
 
 
 def _discard(log: PartitionLog, base_offset: int) -> None:
-    """Removes what a dropped pass has written; after a swap nothing of it is there."""
+    """Removes the files of a dropped pass; after a replacement there are none."""
     for suffix in (LOG, *INDEXES):
         with suppress(OSError):
             os.unlink(os.path.join(log.directory, file_name(base_offset, suffix + CLEANED)))

@@ -1,9 +1,10 @@
-"""Compaction of a partition's log: of each key the last record stays (Apache Kafka's log cleaner, 4.3.1).
+"""Compaction of a partition's log: the last record of each key stays (Apache Kafka's log cleaner, 4.3.1).
 
-A pass reads the part that was never compacted and remembers the last offset of each key; then it writes the segments
-anew, several small ones into one, and puts each in its place. Offsets stay; so does the range of offsets of a batch
-that loses records. Tombstones and transaction markers get a time to go when a pass finds them no longer needed, and
-go with the first pass after it. Records of aborted transactions go at once, their marker after the last of them.
+A pass reads the part that was never compacted and remembers the last offset of each key. Then it rewrites the segments,
+several small segments into one, and replaces the old ones. Offsets stay, and so does the offset range of a batch that
+loses records. When a pass finds that tombstones and transaction markers are no longer needed, it gives them a delete
+horizon; the first pass after that time removes them. Records of aborted transactions are removed at once, their marker
+after the last of these records.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _SHORT = 16
 
 
 class Cleaned(NamedTuple):
-    """A segment that was rewritten, under the suffix `.cleaned`, and those it stands for."""
+    """A rewritten segment, with the suffix `.cleaned`, and the segments that it replaces."""
 
     old: Sequence[Segment]
     new: Segment
@@ -44,8 +45,8 @@ class Compaction:
     """One pass over the sealed segments of a log.
 
     Attributes:
-        end_offset: what lies before it is compacted after the pass.
-        survey: the transactions that were met while writing.
+        end_offset: every record before it is compacted after the pass.
+        survey: the transactions that were seen while writing.
     """
 
     def __init__(
@@ -80,12 +81,13 @@ class Compaction:
         self._aborted = tuple(log.producers.aborted)
         self.survey = TransactionSurvey(self._aborted)
 
-    # ------------------------------------------------------------------ first: which record is the last of its key
+    # ------------------------------------------------------------------ first: find the last record of each key
 
     def survey_keys(self) -> Iterator[None]:
-        """Reads what no pass has read; yields now and then, so that others get a turn. Raises CorruptRecord, OSError.
+        """Reads the part that no pass has read; yields now and then so that other work gets a turn. Raises
+        CorruptRecord, OSError.
 
-        When there are more keys than fit, `end_offset` moves to where they stopped fitting.
+        If there are too many keys for the memory limit, `end_offset` moves to where the limit was reached.
         """
         survey = TransactionSurvey(self._aborted)
         for segment in self._segments:
@@ -104,10 +106,11 @@ class Compaction:
                 self._note(buf, pos, header, survey)
 
     def _is_overwritten(self, header: BatchHeader) -> bool:
-        """Whether the keys of all records of a batch come again later, as far as its offsets tell: it needn't be read.
+        """Whether all keys of a batch come again later, judging by its offsets alone: then the batch needn't be read.
 
-        That is so when `survey_keys` has read it, and has met all of its keys again. A survey that doesn't begin with
-        the log may take a transaction for an aborted one and leave its keys out, so those must be read.
+        That is so when `survey_keys` has read the batch and has seen all of its keys again later. A survey that doesn't
+        start at the log's beginning may take a transaction as aborted and omit its keys, so batches of transactions
+        must be read.
         """
         if header.is_transactional or header.last_offset_delta >= _SHORT:
             return False
@@ -130,10 +133,10 @@ class Compaction:
                 last_offsets.add(offset)
                 by_key[key] = offset
 
-    # ------------------------------------------------------------------ then: write what stays
+    # ------------------------------------------------------------------ then: write the remaining records
 
     def groups(self) -> Iterator[list[Segment]]:
-        """Segments that are written into one: neighbours that together are not larger than one may be."""
+        """Groups of adjacent segments that are merged into one: together they are not larger than the segment limit."""
         group: list[Segment] = []
         size = 0
         for segment in self._segments:
@@ -179,7 +182,7 @@ class Compaction:
         yield Cleaned(group, new)
 
     def _kept(self, buf: bytes, pos: int, header: BatchHeader) -> bytes:
-        """What stays of a batch: its own bytes, fewer, or none."""
+        """The remaining bytes of a batch: all of them, fewer, or none."""
         if header.base_offset >= self.end_offset:
             return buf[pos : pos + header.size_in_bytes]
         if header.is_control:
@@ -218,9 +221,10 @@ class Compaction:
         return whole if self._now_ms < header.delete_horizon_ms else self._empty(header)
 
     def _empty(self, header: BatchHeader) -> bytes:
-        """An empty batch in place of one without records, where something must be remembered; else nothing.
+        """An empty batch in place of a batch without remaining records, if something must be remembered; otherwise
+        nothing.
 
-        That is the last sequence number or epoch of a producer, and the end of the log where nothing lies behind.
+        The batch preserves the last sequence number or epoch of a producer, or the log end if no batch follows.
         """
         if header.producer_id in self._producer_ids:
             if header.is_control:
@@ -235,7 +239,7 @@ class Compaction:
 def _batches(segment: Segment) -> Iterator[tuple[bytes, int, BatchHeader]]:
     """Every batch of a sealed segment, as buffer, position in it and header. Raises CorruptRecord, OSError.
 
-    The file is opened apart, so that it can be read although it is removed meanwhile.
+    The file is opened separately, so that it can be read even if it is removed meanwhile.
     """
     descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
     try:

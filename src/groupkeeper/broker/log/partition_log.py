@@ -1,8 +1,7 @@
 """One partition's log: record batches in Apache Kafka's on-disk layout, with offsets assigned on append.
 
-An append has reached the operating system before it is answered, so it survives the end of this process (kill −9);
-only closed segments are brought to the disk, so a power failure may take what came later, as with Apache Kafka's
-defaults on one node.
+An append reaches the operating system before its reply, so it survives the end of this process (kill −9). Only closed
+segments are flushed to disk, so a power failure may lose later records, as with Apache Kafka's defaults on one node.
 """
 
 from __future__ import annotations
@@ -64,13 +63,13 @@ class Waiter:
 class PartitionLog:
     """The log of one partition.
 
-    The directory is made by the first append. Reading and appending are plain calls: the file lies in the page cache.
+    The first append creates the directory. Reading and appending are plain calls: the file is in the page cache.
 
     Attributes:
         topic, index: the partition's name.
         log_start_offset: first offset that may be read.
         log_end_offset: offset the next record will get.
-        recovery_point: offset before which the records are on the disk, and survive a power failure.
+        recovery_point: records before this offset are on disk and survive a power failure.
         failure: None, or why the partition cannot be served (file and position of the corruption, or a disk error).
     """
 
@@ -123,7 +122,7 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """Offset behind the last record that may be read: with one replica, the end of the log."""
+        """Offset after the last record that may be read: with one replica, the log end."""
         return self.log_end_offset
 
     @property
@@ -152,8 +151,9 @@ class PartitionLog:
     def append(self, batch: bytes, now_ms: int) -> int:
         """Appends one record batch (magic 2) and returns the offset of its first record.
 
-        Offsets and leader epoch are assigned; with LogAppendTime the timestamps too. A batch that an idempotent
-        producer repeats isn't written again: the answer is where it is. Raises `KafkaError`; then nothing has changed.
+        Assigns offsets and the leader epoch; with LogAppendTime the timestamps too. A batch that an idempotent producer
+        repeats isn't written again: the offset of the first write is returned. Raises `KafkaError`; then nothing has
+        changed.
         """
         if self.failure is not None:
             raise KafkaStorageError(self.failure)
@@ -182,12 +182,14 @@ class PartitionLog:
         if header.producer_id >= 0:
             self._remember(header, marker, now_ms)
         if self._waiters:
-            # A marker is small, but may let readers of committed records see much.
+            # A marker is small, but may make many records visible to readers of committed records.
             self._tell_waiters(len(batch) if marker is None else None)
         return first
 
     def append_made(self, batch: bytes, count: int, timestamp: int) -> int:
-        """As `append`, for a batch of no producer that was made for this place, with so many records of one moment."""
+        """As `append`, for a batch without a producer that was built for this offset, with this many records of one
+        moment.
+        """
         if self.failure is not None:
             raise KafkaStorageError(self.failure)
         first = self.log_end_offset
@@ -198,7 +200,7 @@ class PartitionLog:
         return first
 
     def _tell_waiters(self, size: int | None) -> None:
-        """So many bytes were appended; None: wakes them however few they were."""
+        """Wakes waiting calls after this many bytes were appended; None: wakes them whatever the number of bytes."""
         for waiter in tuple(self._waiters):
             waiter.wake() if size is None else waiter.appended(size)
 
@@ -248,7 +250,7 @@ class PartitionLog:
             return True
         longest_ms = config.longest_segment_ms
         if config.segment_jitter_ms:
-            # The same for a segment each time, and another one for each segment, as when Kafka draws it.
+            # Always the same for a segment, and different for each segment, like Kafka's random value.
             seed = crc32(f"{self.topic_id.hex()}-{self.index}-{active.base_offset}".encode())
             longest_ms -= seed % min(config.segment_jitter_ms, config.segment_ms)
         return active.first_timestamp >= 0 and max_timestamp - active.first_timestamp > longest_ms
@@ -268,12 +270,14 @@ class PartitionLog:
     def _make_directory(self) -> None:
         os.makedirs(self._directory, exist_ok=True)
         metadata = os.path.join(self._directory, PARTITION_METADATA)
-        # No more durable than the records that follow: a directory that doesn't tell its topic's id is taken as it is.
+        # No more durable than the records that follow: a directory without its topic's id is accepted as it is.
         text = f"version: 0\ntopic_id: {uuid_text(self.topic_id)}\n"
         replace_file(metadata, text, survives_power_failure=False)
 
     def advance_start(self, offset: int) -> None:
-        """Makes `offset` the first that may be read, if it isn't before that; segments wholly before it are removed."""
+        """Moves the log start offset to `offset` unless it is there or later already; removes segments wholly before
+        it.
+        """
         self.log_start_offset = offset = max(offset, self.log_start_offset)
         self.producers.forget_before(offset)
         count = 0
@@ -288,14 +292,14 @@ class PartitionLog:
         del self._segments[:count]
 
     def take_retired(self) -> list[str]:
-        """Paths of files that no longer count and may be removed; each is returned once."""
+        """Paths of files that are no longer part of the log and may be removed; each path is returned once."""
         retired, self._retired = self._retired, []
         return retired
 
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
-        """Puts a segment whose files have the suffix `.cleaned` in the place of `old`, which follow one another.
+        """Replaces the consecutive segments `old` by a segment whose files have the suffix `.cleaned`.
 
-        Raises `KafkaStorageError`; then the partition isn't available before the next start has repaired it.
+        Raises `KafkaStorageError`; then the partition is unavailable until the next start repairs it.
         """
         first = self._segments.index(old[0])
         assert self._segments[first : first + len(old)] == list(old)
@@ -315,11 +319,13 @@ class PartitionLog:
     # ------------------------------------------------------------------ reading
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True, end_offset: int | None = None) -> bytes:
-        """Batches of one segment from the one that holds `offset` on, at most `max_bytes`; the last one may be cut off.
+        """Batches of one segment, starting with the batch that contains `offset`, at most `max_bytes`; the last batch
+        may be cut off.
 
-        The first batch is whole: with `at_least_one` however large it is, otherwise there is nothing when it is larger.
-        Nothing at or behind `end_offset` (default: the high watermark) is returned, and nothing of the next segment, as
-        in Apache Kafka. Raises `OffsetOutOfRange`, `KafkaStorageError`.
+        The first batch is always whole: with `at_least_one` it is returned however large it is, otherwise nothing is
+        returned if it is larger than `max_bytes`. Records at or after `end_offset` (default: the high watermark) and
+        records of the next segment are not returned, as in Apache Kafka. Raises `OffsetOutOfRange`,
+        `KafkaStorageError`.
         """
         with self._readable():
             return self._read(offset, max_bytes, at_least_one=at_least_one, end_offset=end_offset)
@@ -344,8 +350,8 @@ class PartitionLog:
         return found
 
     def bytes_ahead(self, offset: int, end_offset: int) -> int | None:
-        """How many bytes lie between two offsets of the log; None when these are in different segments, or the wrong
-        way round. Raises `KafkaStorageError`.
+        """The number of bytes between two offsets of the log; None when they are in different segments or in the wrong
+        order. Raises `KafkaStorageError`.
         """
         with self._readable():
             if offset >= end_offset:
@@ -357,7 +363,7 @@ class PartitionLog:
         return end - position if segment is last else None
 
     def offset_behind(self, offset: int, size: int) -> int:
-        """An offset that no record within `size` bytes from an offset on reaches, as near as the index tells."""
+        """An offset after all records within `size` bytes of an offset, as close as the index allows."""
         segment, position = self._place_of(offset)
         if segment is None:
             return offset
@@ -368,7 +374,7 @@ class PartitionLog:
         return self._segments[later].base_offset if later < len(self._segments) else self.log_end_offset
 
     def _place_of(self, offset: int) -> tuple[Segment | None, int]:
-        """Where the first batch begins that holds `offset` or a later one; None when there is none."""
+        """Position of the first batch with `offset` or a later offset; None when there is no such batch."""
         for segment in self._segments[self._segment_index(offset) :]:
             position = segment.position_of(offset)
             if position < segment.size:
@@ -376,7 +382,7 @@ class PartitionLog:
         return None, 0
 
     def records(self, offset: int = 0) -> Iterator[tuple[BatchHeader, list[Record]]]:
-        """Every batch from an offset on, decoded, in order: what loading a coordinator needs."""
+        """Every batch from an offset on, decoded, in order, for the loading of a coordinator."""
         self._require_health()
         for segment in self._segments[self._segment_index(offset) :]:
             for block, at, header in segment.batches(segment.position_of(offset)):
@@ -388,9 +394,9 @@ class PartitionLog:
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
         """Timestamp and offset of the first record whose timestamp is at least the given one, or None.
 
-        As in Apache Kafka only the first segment with a large enough maximum timestamp is searched. That may be of a
-        record before the log start offset: then the answer is None, though there may be such records in later segments.
-        Raises `KafkaStorageError`, and `CorruptMessage` for a batch whose records cannot be read.
+        As in Apache Kafka, only the first segment with a large enough maximum timestamp is searched. That timestamp may
+        belong to a record before the log start offset: then the answer is None, although later segments may have
+        matching records. Raises `KafkaStorageError`, and `CorruptMessage` for a batch whose records cannot be read.
         """
         with self._readable():
             for segment in self._segments:
@@ -439,7 +445,7 @@ class PartitionLog:
         self._waiters.discard(waiter)
 
     async def wait_for_append(self, offset: int) -> None:
-        """Returns when the log ends behind `offset`. Raises `KafkaStorageError` when the partition is deleted."""
+        """Returns when the log end is after `offset`. Raises `KafkaStorageError` when the partition is deleted."""
         while self.log_end_offset <= offset:
             self._require_health()
             waiter = Waiter(1)
@@ -452,7 +458,7 @@ class PartitionLog:
     # ------------------------------------------------------------------ life
 
     def sync(self) -> None:
-        """Brings all segments but the last to the disk. Raises OSError. May run beside everything else, in a thread."""
+        """Flushes all segments except the last to disk. Raises OSError. May run in a thread, beside everything else."""
         segments = tuple(self._segments)
         if segments and segments[-1].base_offset > self.recovery_point:
             sync_sealed(segments, self._directory, self.recovery_point)
@@ -461,9 +467,9 @@ class PartitionLog:
     def recover(self, file_names: Iterable[str]) -> None:
         """Reads what is on disk, as Apache Kafka does.
 
-        Closed segments that had reached the disk aren't read, if their indexes are there. At a broken batch behind the
-        recovery point the log is cut off: a write ended early, or the power failed before all pages were on the disk.
-        A broken batch before it is corruption, which makes the partition unavailable.
+        Closed segments that are on disk aren't read if their indexes exist. A broken batch after the recovery point
+        truncates the log: a write ended early, or the power failed before all pages were on disk. A broken batch before
+        the recovery point is corruption, which makes the partition unavailable.
         """
         try:
             self._recover(repair(self._directory, file_names))
@@ -499,7 +505,7 @@ class PartitionLog:
                 seal(segment, self.producers, self._directory)
 
     def _recover_segment(self, segment: Segment) -> BrokenBatch | None:
-        """Reads a segment up to its end, or to what is no whole, valid batch."""
+        """Reads a segment up to its end, or up to the first incomplete or invalid batch."""
         descriptor = self._files.descriptor(segment.path)
         self.log_end_offset = max(self.log_end_offset, segment.base_offset)
         try:
@@ -515,7 +521,7 @@ class PartitionLog:
         return None
 
     def _cut_off(self, broken: BrokenBatch, later: Sequence[Segment]) -> None:
-        """Ends the last segment before a broken batch, and lets later ones go. Raises OSError."""
+        """Truncates the segment before a broken batch, and removes later segments. Raises OSError."""
         last = self._segments[-1]
         descriptor = self._files.descriptor(last.path)
         _log.warning(
@@ -565,7 +571,7 @@ def topic_id_of(directory: str) -> bytes | None:
 
 
 def _marker_in(batch: bytes, header: BatchHeader) -> EndTransaction | None:
-    """The end of a transaction that a batch holds, if it is one."""
+    """The transaction marker in a batch; None if the batch is no marker."""
     return read_end_transaction(read_records(batch)[0]) if header.is_control and header.record_count else None
 
 

@@ -1,4 +1,6 @@
-"""What a client's record batch must be to enter a log (Kafka 4.3.1 ProduceRequest, UnifiedLog, LogValidator)."""
+"""The checks of a client's record batch before it enters a log (Kafka 4.3.1 ProduceRequest, UnifiedLog,
+LogValidator).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class RefusedRecords(InvalidRecord):
 
 
 def check_produced(records: bytes | None, log: PartitionLog, version: int, now_ms: int) -> bytes:
-    """The one batch that a Produce request may hold for a partition. Raises the `KafkaError` of what is wrong."""
+    """The only batch that a Produce request may have for a partition. Raises the `KafkaError` of a failed check."""
     if not records:
         raise InvalidRecord(
             f"Produce requests with version {version} must have at least one record batch per partition"

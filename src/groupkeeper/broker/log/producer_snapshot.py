@@ -1,4 +1,4 @@
-"""The state of a log's producers on disk, so that a start needn't read all of it (Apache Kafka's formats).
+"""The state of a log's producers on disk, so that a start needn't read the whole log (Apache Kafka's formats).
 
 `<offset>.snapshot` holds the producers as they were at an offset, `<base offset>.txnindex` the aborted transactions
 whose markers lie in a segment.
@@ -30,7 +30,7 @@ _INT_MAX = 2**31 - 1
 
 
 def encode_producers(producers: Producers) -> bytes:
-    """The content of a `.snapshot` file: of each producer the last batch."""
+    """The content of a `.snapshot` file: the last batch of each producer."""
     entries = [_encode(producer_id, producer) for producer_id, producer in producers.items()]
     covered = _COUNT.pack(len(entries)) + b"".join(entries)
     return _START.pack(_SNAPSHOT_VERSION, crc32c(covered)) + covered

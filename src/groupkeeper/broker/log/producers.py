@@ -1,4 +1,4 @@
-"""The state of idempotent and transactional producers in a partition: it serves to drop duplicate batches, to refuse
+"""The state of idempotent and transactional producers in a partition. It is used to drop duplicate batches, to refuse
 batches out of order, and to track open transactions.
 """
 
@@ -27,7 +27,7 @@ REMEMBERED_BATCHES = 5
 
 
 def sequence_after(sequence: int, count: int) -> int:
-    """The sequence number `count` records later; it wraps to 0 behind 2^31−1."""
+    """The sequence number `count` records later; it wraps to 0 after 2^31−1."""
     return (sequence + count) & INT_MAX
 
 
@@ -50,7 +50,7 @@ class Producer:
         epoch: the latest epoch seen.
         written: the last batches of that epoch, oldest first.
         seen_ms: when it last wrote, milliseconds.
-        coordinator_epoch: that of the last transaction marker, −1 before the first.
+        coordinator_epoch: epoch in the last transaction marker; −1 before the first marker.
         transaction_start: offset of the first record of the open transaction; None when none is open.
     """
 
@@ -65,12 +65,12 @@ class Producer:
 
     @property
     def last_sequence(self) -> int:
-        """Sequence number of the last record; −1 when none of the epoch is remembered."""
+        """Sequence number of the last record; −1 when no batch of the epoch is remembered."""
         return self.written[-1].last_sequence if self.written else -1
 
     @property
     def last_timestamp(self) -> int:
-        """Largest timestamp of the last batch; −1 when none is remembered."""
+        """Largest timestamp of the last batch; −1 when no batch is remembered."""
         return self.written[-1].timestamp if self.written else -1
 
 
@@ -78,8 +78,8 @@ class Aborted(NamedTuple):
     """A transaction that was aborted.
 
     Attributes:
-        first_offset: its first record.
-        last_offset: its marker.
+        first_offset: offset of its first record.
+        last_offset: offset of its marker.
         stable_offset: the last stable offset once the marker was written.
     """
 
@@ -104,7 +104,7 @@ class Producers:
         self.aborted: list[Aborted] = []
         self.expiration_ms = expiration_ms
         self._producer_by_id: dict[int, Producer] = {}
-        # Start offset → producer id of open transactions; offsets only grow, so the first entry is the earliest.
+        # Open transactions: start offset → producer id. Offsets only grow, so the first entry is the earliest.
         self._open_starts: dict[int, int] = {}
         # Producer id → epoch and sequence number of the first batch that an unknown producer tried to write.
         self._expected: dict[int, tuple[int, int]] = {}
@@ -121,7 +121,7 @@ class Producers:
 
     @property
     def first_open_offset(self) -> int | None:
-        """Where the earliest open transaction begins; None when none is open."""
+        """First offset of the earliest open transaction; None when no transaction is open."""
         return next(iter(self._open_starts), None)
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
@@ -143,7 +143,7 @@ class Producers:
         del self.aborted[: bisect_left(self.aborted, offset, key=lambda one: one.last_offset)]
 
     def duplicate_of(self, header: BatchHeader) -> int | None:
-        """Base offset of the batch that this one repeats, or None."""
+        """Base offset of the earlier batch that this batch repeats, or None."""
         producer = self._producer_by_id.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch or header.base_sequence < 0:
             return None
@@ -157,8 +157,8 @@ class Producers:
         """Raises `InvalidProducerEpoch`, `OutOfOrderSequenceNumber` or `InvalidTxnState` (Kafka 4.3.1
         ProducerAppendInfo).
 
-        A producer without state in the partition may begin with any sequence number (KIP-360); a batch without one
-        comes from the group coordinator.
+        A producer without state in the partition may start with any sequence number (KIP-360). A batch without a
+        sequence number comes from the group coordinator.
         """
         producer = self._producer_by_id.get(header.producer_id)
         if producer is None:
@@ -174,7 +174,9 @@ class Producers:
             raise InvalidTxnState(f"Expected transactional write from producer {header.producer_id} at {self.where}")
 
     def expect(self, header: BatchHeader) -> None:
-        """Registers a transactional batch before it is written: if it has to be sent again, later batches must wait."""
+        """Registers a transactional batch before it is written: if the producer must retry it, later batches
+        must wait.
+        """
         if header.producer_id in self._producer_by_id:
             return
         epoch, sequence = self._expected.get(header.producer_id, (-1, 0))
@@ -184,8 +186,8 @@ class Producers:
                 del self._expected[next(iter(self._expected))]
 
     def check_expected(self, header: BatchHeader, *, begins_with_0: bool) -> None:
-        """Raises `OutOfOrderSequenceNumber` for a batch of an unknown producer that overtook an earlier one, or, where
-        transactions have epochs of their own, isn't the first.
+        """Raises `OutOfOrderSequenceNumber` for a batch of an unknown producer that overtook an earlier batch, or, if
+        transactions have epochs of their own, isn't the first batch.
         """
         if header.producer_id in self._producer_by_id:
             return
@@ -269,7 +271,7 @@ class Producers:
         expired = []
         for producer_id, producer in self._producer_by_id.items():
             if producer.seen_ms + self.expiration_ms > now_ms:
-                break  # so are all behind it
+                break  # so are all later producers
             if producer.transaction_start is None:
                 expired.append(producer_id)
         for producer_id in expired:

@@ -1,4 +1,4 @@
-"""Segments that are no longer appended to: the files beside them, with which a start needn't read them."""
+"""Segments without further appends: the files beside them with which a start needn't read them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ABORTED = ".txnindex"
 def seal(segment: Segment, producers: Producers, directory: str, next_offset: int | None = None) -> None:
     """Writes the indexes of a segment that gets no more records, and the producers as they are at `next_offset`.
 
-    What cannot be written is left out: the next start reads the segment instead.
+    If a file cannot be written, the next start reads the segment instead.
     """
     try:
         segment.save_index()
@@ -69,7 +69,7 @@ def load_sealed(segments: Sequence[Segment], producers: Producers, directory: st
     """Loads all segments but the last, and the producers, from the stored files; returns the number of segments that
     need not be read.
 
-    It is 0 when a file is missing or doesn't match; producers are then unchanged.
+    The number is 0 when a file is missing or doesn't match; then the producers are unchanged.
     """
     if len(segments) < 2:
         return 0

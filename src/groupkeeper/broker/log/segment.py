@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HEADER_SIZE = 61
 _LENGTH_PREFIX = 12
-# base offset, batch length, leader epoch, magic, crc, attributes, last offset delta: what walking needs.
+# base offset, batch length, leader epoch, magic, crc, attributes, last offset delta: the fields for iteration.
 _WALK = Struct(">qiibIhi")
 _SCAN_CHUNK = 1 << 20
 _MAGIC = 2
@@ -32,17 +32,17 @@ def file_name(base_offset: int, suffix: str = ".log") -> str:
 
 
 class TornTail(OSError):
-    """A batch was written in part and is still there: anything behind it would be at the wrong place."""
+    """A partly written batch could not be removed: anything appended after it would be at the wrong place."""
 
 
 class Segment:
-    """A segment file: where batches lie. What they mean is up to the partition log.
+    """A segment file with the positions of its batches. The partition log interprets the batches.
 
     Attributes:
         base_offset: offset the file is named after; no record in it is lower.
         size: bytes of whole batches in the file.
         first_timestamp: largest timestamp of the first batch, −1 when empty or unknown.
-        index: where batches lie.
+        index: the positions of batches.
     """
 
     __slots__ = ("_files", "_index_interval", "base_offset", "first_timestamp", "index", "path", "size")
@@ -62,9 +62,10 @@ class Segment:
         return self.index.max_timestamp
 
     def append(self, last_offset: int, max_timestamp: int, length: int, parts: Sequence[bytes | memoryview]) -> None:
-        """Writes one batch of that many bytes, which are in several parts, at the end and indexes it.
+        """Appends one batch of that many bytes, given in several parts, and indexes it.
 
-        Raises OSError; then the file is as it was before, except for `TornTail`: what was written could not be cut off.
+        Raises OSError; then the file is unchanged. `TornTail` is the exception: the partly written batch could not be
+        removed.
         """
         descriptor = self._files.descriptor(self.path)
         try:
@@ -94,7 +95,7 @@ class Segment:
         return os.pread(self._files.descriptor(self.path), length, position) if length > 0 else b""
 
     def position_of(self, offset: int) -> int:
-        """Where the first batch begins that holds `offset` or a later one; `size` when there is none."""
+        """Position of the first batch with `offset` or a later offset; `size` when there is no such batch."""
         position = self.index.position_before(offset)
         while position < self.size:
             block = self.read_at(position, self._index_interval + HEADER_SIZE)
@@ -110,7 +111,7 @@ class Segment:
         return self.size
 
     def positions_since(self, timestamp: int) -> Iterator[int]:
-        """Where batches begin whose largest timestamp is at least `timestamp`, in file order."""
+        """Positions of batches whose largest timestamp is at least `timestamp`, in file order."""
         position = self.position_of(self.index.offset_before(timestamp))
         for at, header in self.headers(position):
             if header.max_timestamp >= timestamp:
@@ -130,7 +131,7 @@ class Segment:
             position += at
 
     def batches(self, position: int = 0) -> Iterator[tuple[bytes, int, BatchHeader]]:
-        """Every whole batch from a batch's position on: a buffer, where the batch lies in it, its header."""
+        """Every whole batch from a batch's position on: a buffer, the batch's position in it, and its header."""
         while position < self.size:
             block = self.read_at(position, _SCAN_CHUNK)
             if len(block) >= _LENGTH_PREFIX:
@@ -173,7 +174,7 @@ class Segment:
             replace_bytes(self.file(suffix), content)
 
     def forget_index(self) -> None:
-        """Goes back to what it was before `load_index`: nothing is known of the file."""
+        """Undoes `load_index`: nothing is known about the file then."""
         self.size = 0
         self.index = SegmentIndex(self.base_offset, self._index_interval)
 
@@ -205,7 +206,7 @@ class Segment:
 
 
 class BrokenBatch(Exception):
-    """What lies at `position` of a segment file is no whole, valid batch."""
+    """The bytes at `position` of a segment file are not a complete, valid batch."""
 
     def __init__(self, position: int, why: str) -> None:
         super().__init__(why)

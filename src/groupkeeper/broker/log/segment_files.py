@@ -1,7 +1,8 @@
-"""The files of segments in a partition's directory: how they go, how one replaces others, what a kill leaves behind.
+"""The files of segments in a partition's directory: removal, replacement, and repair after a kill.
 
-The suffixes are Apache Kafka's. A segment on its way out is renamed to `.deleted` and removed later. Compaction writes
-a segment with the suffix `.cleaned`; once its log is renamed to `.swap` it counts, and what it replaces doesn't.
+The suffixes are Apache Kafka's. A removed segment is renamed to `.deleted` and deleted later. Compaction writes a
+segment with the suffix `.cleaned`; once its log is renamed to `.swap`, it is valid and the segments that it replaces
+are not.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _OURS = (LOG, *INDEXES, SNAPSHOT)
 
 
 def retire(directory: str, base_offset: int) -> list[str]:
-    """Renames the files of a segment so that they no longer count, and returns their paths. Raises OSError."""
+    """Renames the files of a removed segment, and returns their new paths. Raises OSError."""
     retired = []
     for suffix in (LOG, *INDEXES):
         path = os.path.join(directory, file_name(base_offset, suffix))
@@ -39,9 +40,9 @@ def retire(directory: str, base_offset: int) -> list[str]:
 
 
 def swap_steps(directory: str, base_offset: int, replaced: Sequence[int]) -> Iterator[tuple[str, str]]:
-    """The renames, in order, by which the `.cleaned` segment takes the place of others; absent sources are skipped.
+    """The renames, in order, with which the `.cleaned` segment replaces others; missing source files are skipped.
 
-    From the rename of its log to `.swap` on, `repair` completes the swap; before, it undoes it.
+    If its log is already renamed to `.swap`, `repair` completes the replacement; otherwise it undoes it.
     """
 
     def path(base: int, suffix: str) -> str:
@@ -57,7 +58,7 @@ def swap_steps(directory: str, base_offset: int, replaced: Sequence[int]) -> Ite
 
 
 def repair(directory: str, names: Iterable[str]) -> list[str]:
-    """Completes or undoes what a kill interrupted; returns the names of the log files, sorted. Raises OSError."""
+    """Completes or undoes an interrupted replacement; returns the names of the log files, sorted. Raises OSError."""
     present = set(names)
     for name in sorted(present):
         if _is_ours(name, (CLEANED, DELETED, ".tmp")):
@@ -108,7 +109,7 @@ def _base_of(name: str, suffixes: Iterable[str]) -> int | None:
 
 
 def _is_ours(name: str, marks: Iterable[str]) -> bool:
-    """Whether a file of a segment carries one of the marks."""
+    """Whether a file belongs to a segment and has one of these suffixes."""
     return any(name.endswith(mark) and _base_of(name.removesuffix(mark), _OURS) is not None for mark in marks)
 
 

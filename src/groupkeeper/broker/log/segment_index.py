@@ -27,7 +27,7 @@ class SegmentIndex:
     """The index of one segment in memory.
 
     Attributes:
-        max_timestamp: largest batch timestamp, −1 when there is none.
+        max_timestamp: largest batch timestamp; −1 when there is no batch with one.
         max_timestamp_offset: last offset of the first batch that has it.
     """
 
@@ -55,7 +55,7 @@ class SegmentIndex:
         self._time_offsets = array("q")
 
     def add(self, last_offset: int, max_timestamp: int, position: int, length: int) -> None:
-        """Takes note of the batch at a position, behind all others."""
+        """Adds the batch at a position, after all other batches."""
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
@@ -73,14 +73,14 @@ class SegmentIndex:
             self._time_offsets.append(self.max_timestamp_offset)
 
     def position_before(self, offset: int) -> int:
-        """Where to begin to look for an offset: no batch before that position holds it or a later one."""
+        """The position from which to search for an offset: no earlier batch has this or a later offset."""
         entry = bisect_right(self._offsets, offset) - 1
         return self._positions[entry] if entry >= 0 else 0
 
     def offset_behind(self, position: int) -> int | None:
         """Last offset of the first indexed batch that begins at a position or later; None when there is none.
 
-        The very first entry counts only for an earlier position: Apache Kafka's search never hits it.
+        The very first entry only counts for earlier positions: Apache Kafka's search never hits it.
         """
         entry = bisect_left(self._positions, position)
         if entry == 0 and self._positions and self._positions[0] == position:
@@ -88,7 +88,7 @@ class SegmentIndex:
         return self._offsets[entry] if entry < len(self._offsets) else None
 
     def offset_before(self, timestamp: int) -> int:
-        """Where to begin to look for a timestamp: in batches that end before that offset all are smaller."""
+        """The offset from which to search for a timestamp: batches that end before it have only smaller timestamps."""
         entry = bisect_right(self._timestamps, timestamp) - 1
         return self._time_offsets[entry] if entry >= 0 else self._base_offset
 
@@ -113,7 +113,7 @@ class SegmentIndex:
 
     @classmethod
     def decode(cls, base_offset: int, interval: int, places: bytes, times: bytes) -> SegmentIndex:
-        """The index of what two files hold. Raises ValueError for what cannot be one."""
+        """The index decoded from two files. Raises ValueError for invalid contents."""
         if len(places) % _PLACE_SIZE or len(times) % _TIME.size:
             raise ValueError("an entry is incomplete")
         index = cls(base_offset, interval)

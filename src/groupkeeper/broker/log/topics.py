@@ -1,7 +1,7 @@
 """The topics of the broker: a registry on disk, and the partition logs.
 
-The registry is a journal of JSON lines (create, grow, configure, delete), appended before the answer and rewritten
-compactly when the broker starts. A partition's directory is made by its first append, so empty ones cost no files.
+The registry is a journal of JSON lines (create, grow, configure, delete), appended before the reply and compacted when
+the broker starts. The first append creates a partition's directory, so empty partitions have no files.
 """
 
 from __future__ import annotations
@@ -135,14 +135,14 @@ class Topics:
         self._on_deleted.append(callback)
 
     def on_changed(self, callback: Callable[[Topic], None]) -> None:
-        """`callback` is called when a topic got more partitions or other settings."""
+        """Registers `callback`, which is called when a topic's partitions or settings have changed."""
         self._on_changed.append(callback)
 
     # ------------------------------------------------------------------ changing
 
     def check_new(self, name: str) -> None:
         """Raises `InvalidRequest`, `InvalidTopicException` or `TopicAlreadyExists` when a topic of that name cannot be
-        made.
+        created.
         """
         if name == METADATA_TOPIC:
             raise InvalidRequest(f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
@@ -158,7 +158,7 @@ class Topics:
         return TopicConfig(overrides, self._config) if overrides else self._plain
 
     def create(self, name: str, num_partitions: int, configs: Mapping[str, str] | None = None) -> Topic:
-        """Makes a topic. Raises as `check_new`, and `InvalidPartitions`, `InvalidSetting`."""
+        """Creates a topic. Raises the errors of `check_new`, `InvalidPartitions`, `InvalidSetting`."""
         self.check_new(name)
         if num_partitions <= 0:
             raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
@@ -188,7 +188,8 @@ class Topics:
             try:
                 self._move_aside(directory)
             except OSError as error:
-                # The deletion stands in the registry: the next start removes it, and no topic is made in its place.
+                # The deletion is in the registry: the next start removes the directory, and no topic is created in its
+                # place.
                 _log.error("cannot remove %s of a deleted topic: %s", directory, error.strerror)
         self._remember_deleted(name)
         for callback in self._on_deleted:
@@ -253,7 +254,8 @@ class Topics:
         return self._directory.file(f"{name}-{index}")
 
     def _make_room(self, name: str, indexes: Iterable[int]) -> None:
-        """Moves away leftovers of deleted partitions at the paths of new ones, and removes their checkpointed offsets.
+        """Moves leftovers of deleted partitions away from the paths of new partitions, and removes their checkpointed
+        offsets.
 
         Raises `KafkaStorageError`.
         """
@@ -274,7 +276,7 @@ class Topics:
             ) from error
 
     def _move_aside(self, directory: str) -> None:
-        """Frees the name of a directory at once, and removes the directory in the background. Raises OSError."""
+        """Renames a directory, which frees its name at once, and removes it in the background. Raises OSError."""
         if not os.path.isdir(directory):
             return
         name, _, index = os.path.basename(directory).rpartition("-")
@@ -315,8 +317,8 @@ class Topics:
     def _sort_out_directories(self) -> None:
         """Refuses logs of other brokers; removes leftovers of interrupted deletions.
 
-        A log is ours when the registry has or had its topic: a deletion is journalled before the log is removed. A
-        directory without its topic's id, after an early power failure, is recognized by its name.
+        A log is ours if the registry has or had its topic: a deletion is journalled before the log is removed. A
+        directory without its topic's id (after an early power failure) is recognized by its name.
         """
         from groupkeeper.broker.settings.table import InvalidSetting
 
@@ -378,7 +380,7 @@ class Topics:
             yield from topic.partitions
 
     async def write_start_offsets(self) -> None:
-        """Writes the log start offsets that may differ from the first segment's. Raises OSError."""
+        """Writes log start offsets that may differ from the first segment's base offset. Raises OSError."""
         await self._start_offsets.replace_aside(self._starts())
 
     async def write_recovery_points(self) -> None:
@@ -392,7 +394,7 @@ class Topics:
         return {(log.topic, log.index): log.recovery_point for log in self._logs() if log.recovery_point > 0}
 
     def close(self) -> None:
-        """Closes every log and the registry, once what was deleted is removed."""
+        """Closes every log and the registry, after the pending removals."""
         if self._remover is not None:
             self._remover.shutdown()
             self._remover = None

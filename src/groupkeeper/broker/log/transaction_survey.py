@@ -14,8 +14,8 @@ class TransactionSurvey:
     """Follows batches and markers in the order of the log (Kafka 4.3.1 CleanedTransactionMetadata).
 
     Attributes:
-        observed: aborted transactions of which a batch was met; readers still need them.
-        gone: those of which none was met.
+        observed: aborted transactions with a batch that was seen; readers still need them.
+        gone: aborted transactions without any such batch.
     """
 
     def __init__(self, aborted: Sequence[Aborted]) -> None:
@@ -27,7 +27,7 @@ class TransactionSurvey:
         self._committing: set[int] = set()
 
     def note_batch(self, header: BatchHeader) -> bool:
-        """Takes note of a batch of records; whether it belongs to an aborted transaction."""
+        """Notes a batch of records; returns whether it belongs to an aborted transaction."""
         self._advance(header.last_offset)
         if not header.is_transactional:
             return False
@@ -38,7 +38,7 @@ class TransactionSurvey:
         return False
 
     def note_marker(self, header: BatchHeader, *, is_commit: bool) -> bool:
-        """Takes note of the end of a transaction; whether a batch of it was met, so that the marker must stay."""
+        """Notes the end of a transaction; returns whether one of its batches was seen, so that the marker must stay."""
         self._advance(header.last_offset)
         producer_id = header.producer_id
         if is_commit and producer_id not in self._aborting:
