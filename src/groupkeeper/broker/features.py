@@ -24,7 +24,7 @@ _KRAFT = "kraft.version"
 def supported_features(config: Config) -> list[tuple[str, int, int]]:
     """Name, lowest and highest level of each feature that Kafka has.
 
-    There is nothing behind some of them here: one replica is always eligible, and there are no votes.
+    Some of them have no effect here: a single replica is always eligible, and there are no votes.
     """
     metadata_version = _METADATA_VERSION + config.unstable_feature_versions_enable
     return [
@@ -53,7 +53,7 @@ def feature_level(config: Config, name: str) -> int:
 
 
 class FeatureLevels:
-    """Levels that clients changed while the broker ran. They go over those of the file, in `Config.features`.
+    """Levels that clients changed while the broker ran. They override the levels of the file, in `Config.features`.
 
     Attributes:
         epoch: grows with every change.

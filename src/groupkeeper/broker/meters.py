@@ -1,4 +1,4 @@
-"""What the broker measures while it works: rates and times over the last minute, as Kafka's metrics have them.
+"""The broker's measurements: rates and times over the last minute, defined like Kafka's metrics.
 
 Nothing here reads a clock: times are parameters, `perf_counter_ns` of the caller.
 """
@@ -56,7 +56,7 @@ class Rate:
 
 
 class Timing:
-    """How long things took, and how many there were, over the last one or two windows.
+    """Durations of operations, and their number, over the last one or two windows.
 
     Durations are kept with three significant digits, so memory doesn't grow with their number.
     """
@@ -71,7 +71,7 @@ class Timing:
         self._spent_ns = 0
 
     def record(self, since_ns: int, now_ns: int) -> None:
-        """Something ended that began at `since_ns`."""
+        """Records the end of an operation that began at `since_ns`."""
         if now_ns - self._started_ns >= _WINDOW_NS:
             self._turn(now_ns)
         duration_ns = now_ns - since_ns
@@ -99,7 +99,7 @@ class Timing:
         return count * 1e9 / (_WINDOW_NS + now_ns - self._started_ns)
 
     def share(self, now_ns: int) -> float:
-        """The part of the time that they took."""
+        """The share of the time that the operations took."""
         if now_ns - self._started_ns >= _WINDOW_NS:
             self._turn(now_ns)
         return (self._spent_before_ns + self._spent_ns) / (_WINDOW_NS + now_ns - self._started_ns)
@@ -141,7 +141,7 @@ class GroupMeters:
 
     Attributes:
         marks: the coordinator's meters by their sensor.
-        processing: operations, from taking up to answering or parking.
+        processing: operations, from their start to the answer or to parking.
         flushing: appends to the log.
         loading: partitions that were read.
     """

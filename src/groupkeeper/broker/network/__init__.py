@@ -1,4 +1,4 @@
-"""Connections: listeners, framing, requests and their answers in order, faults on purpose.
+"""Connections: listeners, framing, requests and their answers in order, deliberate faults.
 
-What a request means is in `apis`.
+The handling of requests is in `apis`.
 """

@@ -1,7 +1,7 @@
 """Accepts the connections of one listening socket, as many and as fast as the limits allow.
 
-asyncio's servers accept connections without limits, and keep the certificate of their start; here a connection waits
-for the limits before any work is done for it, and gets the newest certificate.
+asyncio's servers accept connections without limits, and keep the certificate that they had at the start. Here a
+connection waits for the limits before any work is done for it, and gets the newest certificate.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PAUSE_S = 1.0
 
 
 class Acceptor:
-    """Of one listening socket."""
+    """Accepts the connections of one listening socket."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class Acceptor:
         context: Context | None,
         handshake_timeout_s: float,
     ) -> None:
-        """Accepts from now on. `protocol` is given what it must call when the connection is lost; `context` is called
-        for every connection, None without TLS.
+        """Accepts connections from now on. `protocol` gets a function to call when the connection is lost; `context` is
+        called for every connection, None without TLS.
         """
         self._listener = listener
         self._socket = one
@@ -108,7 +108,7 @@ class Acceptor:
                 release()
 
     async def close(self) -> None:
-        """Accepts no more; handshakes that are under way end, too."""
+        """Stops accepting; running handshakes end, too."""
         tasks = (self._accepting, *self._begun)
         for task in tasks:
             task.cancel()

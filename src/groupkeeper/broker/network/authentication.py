@@ -1,6 +1,6 @@
-"""A connection's way from unknown to authenticated (KIP-43, KIP-152), and again in time (KIP-368).
+"""The authentication of a connection (KIP-43, KIP-152), and its reauthentication (KIP-368).
 
-Before it is authenticated, a client may send ApiVersions once and then SaslHandshake; what it sends next belongs to the
+Before it is authenticated, a client may send ApiVersions once and then SaslHandshake. Then it sends the messages of the
 mechanism: SaslAuthenticate requests after SaslHandshake version 1, bare frames after version 0. As Apache Kafka 4.3.1's
 SaslServerAuthenticator.
 """
@@ -65,16 +65,16 @@ class _State(Enum):
 
 
 class Authentication:
-    """Of one connection.
+    """The authentication of one connection.
 
     Attributes:
-        identity: the client's identity; None until it has proved it.
+        identity: the client's identity; None until it is authenticated.
     """
 
     def __init__(self, connection: Connection, broker: Node, serve: Serve, refuse: Refuse) -> None:
         """`serve` answers ApiVersions; `refuse` gives the answer with an error to any request."""
         self.identity: Identity | None = None
-        # A certificate that is shown besides proves nothing here, as in Kafka.
+        # A client certificate does not authenticate the client here, as in Kafka.
         self._connection = connection
         self._sasl = broker.security.sasl(connection.listener)
         self._serve = serve
@@ -114,7 +114,7 @@ class Authentication:
         return self._began_again_ms is None or now_ms - self._began_again_ms >= _MIN_REAUTH_INTERVAL_MS
 
     async def answer(self, frame: bytes) -> bytes | None:
-        """The answer to what the client sent. Raises `AuthenticationFailed`, after a while: guessing takes its time."""
+        """The answer to the client's frame. Raises `AuthenticationFailed` after a delay, which makes guessing slow."""
         try:
             return await self._answer(frame)
         except AuthenticationFailed as failure:
@@ -144,7 +144,8 @@ class Authentication:
         if self._state is not _State.BEGINNING:
             raise AuthenticationFailed("ApiVersions is out of place here")
         answer = await self._serve(self._connection, frame)
-        # Behind size and correlation id is the error code: after an error a client may retry with another version.
+        # The error code follows the size and the correlation id: after an error a client may retry with another
+        # version.
         if answer is not None and not any(answer[8:10]):
             self._state = _State.VERSIONS_TOLD
         return answer

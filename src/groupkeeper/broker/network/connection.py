@@ -33,17 +33,17 @@ _LINGER_S = 30.0
 
 
 class CloseConnection(Exception):
-    """The connection must be closed; the text is the log line.
+    """The connection must be closed; the text is logged.
 
     Attributes:
-        answer: what the peer gets before; None for nothing.
+        answer: the last answer for the peer; None for no answer.
     """
 
     answer: bytes | None = None
 
 
 class Admission(Protocol):
-    """What a connection must pass before its requests are served."""
+    """The authentication that a connection must pass before its requests are served."""
 
     def wants(self, frame: bytes) -> bool:
         """Whether a request belongs to the admission. Raises `CloseConnection`."""
@@ -59,9 +59,9 @@ class Serving(Protocol):
     """The server of connections.
 
     Attributes:
-        connections: the open ones.
-        is_closing: whether new connections come too late.
-        receive_buffer: where every connection's bytes arrive before they are copied out.
+        connections: the open connections.
+        is_closing: whether the server is closing and new connections must be closed.
+        receive_buffer: the shared buffer into which every connection's bytes are received before they are copied.
         max_request_bytes: larger requests close their connection.
     """
 
@@ -71,7 +71,9 @@ class Serving(Protocol):
     max_request_bytes: int
 
     def answer(self, connection: Connection, frame: bytes) -> bytes | Later | None:
-        """The answer's frame, or None when none is due, or what gives it later. Raises `CloseConnection`."""
+        """The answer's frame; None when no answer is due; or a function that gives the frame later. Raises
+        `CloseConnection`.
+        """
 
     def admit(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
         """Sets the identity of the peer of a listener with security, or its authentication."""
@@ -80,8 +82,9 @@ class Serving(Protocol):
 class Connection(asyncio.BufferedProtocol):
     """Cuts the stream into frames and serves them one by one.
 
-    While a request is served (a parked JoinGroup, say) later ones of the same connection wait, and reading stops when
-    they are many. A peer that doesn't read its answers isn't served further either, so memory stays bounded both ways.
+    While a request is served (for example a parked JoinGroup), later requests of the same connection wait, and reading
+    stops when there are many of them. A peer that doesn't read its answers isn't served further either, so memory is
+    bounded in both directions.
     """
 
     def __init__(self, server: Serving, listener: Listener, on_lost: Callable[[], None]) -> None:
@@ -120,10 +123,10 @@ class Connection(asyncio.BufferedProtocol):
     # ------------------------------------------------------------------ what the event loop calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are none of asyncio's classes, so there is nothing to check.
+        # uvloop's transports are not of asyncio's classes, so their type cannot be checked.
         self._transport = cast("asyncio.Transport", transport)
         if self._server.is_closing:
-            # It was accepted just before: nothing else would stop it.
+            # It was accepted just before the server closed: nothing else would close it.
             self._transport.abort()
             return
         peer = transport.get_extra_info("peername")
@@ -133,13 +136,13 @@ class Connection(asyncio.BufferedProtocol):
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.security_protocol != "PLAINTEXT":
             self._server.admit(self, transport)
-            if self._is_closed:  # refused: what came with the end of its handshake is not served
+            if self._is_closed:  # refused: bytes that came with the end of its handshake are not served
                 return
         self._task = self._loop.create_task(self._serve())
         self._server.connections.add(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        # One buffer for all connections: it is filled and emptied without anything else running in between.
+        # One buffer for all connections: it is filled and emptied with nothing running in between.
         return self._server.receive_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -152,7 +155,8 @@ class Connection(asyncio.BufferedProtocol):
             if waker is None or waker.done():
                 self._cut(chunk)
                 return
-            # While the task waits for requests, those are served here, up to one that must wait itself.
+            # While the task waits for requests, they are served here, up to the first request that must wait for
+            # something.
             if self._is_frame(chunk):
                 must_wait = self._serve_frame(chunk[_SIZE_LENGTH:])
             else:
@@ -164,12 +168,12 @@ class Connection(asyncio.BufferedProtocol):
             self._fail(error)
 
     def eof_received(self) -> bool:
-        # What was received completely is still served (a produce with acks=0, for one); then the connection is closed.
-        # A request that waits for something (a Fetch, a JoinGroup) has no reader now: it is given up.
+        # Complete requests are still served (for example a Produce with acks=0); then the connection is closed. The
+        # answer of a waiting request (Fetch, JoinGroup) has no reader now, so the request is dropped.
         self._at_end = True
         self._wake()
         self._end_timer = self._loop.call_later(_END_GRACE_S, self._give_up)
-        return not self._is_tls  # over TLS the transport closes all the same
+        return not self._is_tls  # over TLS the transport closes anyway
 
     def _give_up(self) -> None:
         if self._task is not None:
@@ -183,7 +187,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.admission is not None:
             self.admission.end()
         if self._is_tls and self._at_end and self._task is not None and not self._task.done():
-            return  # what came before the end is still served
+            return  # requests received before the end are still served
         self._server.connections.discard(self)
         if self._end_timer is not None:
             self._end_timer.cancel()
@@ -201,7 +205,7 @@ class Connection(asyncio.BufferedProtocol):
     # ------------------------------------------------------------------ frames
 
     def _is_frame(self, chunk: bytes) -> bool:
-        """Whether it is one frame, as all that a client sends that waits for each answer."""
+        """Whether the bytes are exactly one frame, as from a client that waits for each answer."""
         size = len(chunk) - _SIZE_LENGTH
         return not self._missing and not self._left and int.from_bytes(chunk[:4]) == size <= self.max_request_bytes
 
@@ -253,7 +257,7 @@ class Connection(asyncio.BufferedProtocol):
     # ------------------------------------------------------------------ serving
 
     def _serve_ready(self) -> bool:
-        """Serves requests until there are none, which returns False, or the task must wait for something."""
+        """Serves requests until there are none (returns False) or the task must wait for something (returns True)."""
         while self._frames and not self._is_closed:
             if self._serve_frame(self._next_frame()):
                 return True
@@ -281,7 +285,7 @@ class Connection(asyncio.BufferedProtocol):
                 if self._writable is not None:
                     await self._writable
                 elif self._frames and not self._out:
-                    # Much was answered at once: other connections get their turn.
+                    # Many requests were answered at once: other connections get their turn.
                     await asyncio.sleep(0)
                 if self._serve_ready():
                     continue
@@ -294,7 +298,7 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:
             self._fail(error)
         finally:
-            # However serving ends: a connection that is not served must not stay open.
+            # However the serving ends, a connection that is not served must not stay open.
             self._hang_up()
             if self._is_tls and self._at_end:
                 self._server.connections.discard(self)
@@ -337,7 +341,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._frames or len(self._out) > _UNSENT_LIMIT or self._out_bytes > _UNSENT_BYTES_LIMIT:
             self._flush()
         elif len(self._out) == 1:
-            # Answers to pipelined requests leave together, at the latest when the serving task pauses.
+            # Answers to pipelined requests are sent together, at the latest when the serving task pauses.
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
@@ -357,20 +361,20 @@ class Connection(asyncio.BufferedProtocol):
         self._hang_up()
 
     def _hang_up(self) -> None:
-        """Closes once what was already answered has been written, or when the peer doesn't read it."""
+        """Closes after the pending answers are written, or when the peer doesn't read them."""
         self._is_closed = True
         if self._transport is not None and self._abort_timer is None:
             self._transport.close()
             self._abort_timer = self._loop.call_later(_LINGER_S, self._transport.abort)
 
     def close(self, reason: str) -> None:
-        """Closes the connection once what was answered has been written."""
+        """Closes the connection after the pending answers are written."""
         self._close_because(CloseConnection(reason))
 
     def close_if_idle(self, since: float) -> None:
-        """Closes the connection if it was idle since that time of the loop, and no request waits for an answer."""
+        """Closes the connection if it was idle since that time of the event loop and no request waits for an answer."""
         if self._active_at <= since and not self._is_serving and self._transport is not None:
-            if self._transport.get_write_buffer_size():  # the peer does not read: this would never be written
+            if self._transport.get_write_buffer_size():  # the peer does not read: these bytes would never be written
                 self._transport.abort()
             else:
                 self._hang_up()

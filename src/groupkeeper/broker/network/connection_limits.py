@@ -1,7 +1,7 @@
-"""Limits of the number and rate of connections: of the broker, of a listener, of an address.
+"""Limits of the number and rate of connections, for the broker, a listener, and a client address.
 
-As in Kafka, connections beyond the limits of the broker or a listener wait, those beyond the limit of an address are
-closed.
+As in Kafka, connections beyond the limits of the broker or a listener wait; connections beyond the limit of an address
+are closed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOOK_AGAIN_S = 1.0
 
 
 class Refused(Exception):
-    """The connection is to be closed after `delay_s`; the text has the reason."""
+    """The connection must be closed after `delay_s`; the text has the reason."""
 
     def __init__(self, why: str, delay_s: float = 0.0) -> None:
         super().__init__(why)
@@ -36,7 +36,7 @@ class Refused(Exception):
 
 
 class _Own(NamedTuple):
-    """Of a listener: connections at once, new ones in a second."""
+    """A listener's counts: open connections, and new connections per second."""
 
     at_once: int
     per_second: int
@@ -58,11 +58,11 @@ class ConnectionLimits:
         self._overrides: dict[str, int] = {}
 
     def check(self, listener: str) -> None:
-        """Raises `InvalidSetting` for limits of a listener that make no sense."""
+        """Raises `InvalidSetting` for invalid limits of a listener."""
         self._own(listener)
 
     async def wait_for_room(self, listener: str) -> None:
-        """Returns when a listener may take one more."""
+        """Returns when a listener may accept one more connection."""
         wait_ms = max(
             self._throttle_ms(_BROKER, self._config.max_connection_creation_rate),
             self._throttle_ms(("listener", listener), self._own(listener).per_second),
@@ -77,7 +77,7 @@ class ConnectionLimits:
                 continue
 
     def take(self, listener: str, address: str) -> None:
-        """Counts a connection. Raises `Refused`, then it isn't counted."""
+        """Counts a connection. Raises `Refused`; then the connection isn't counted."""
         rate = self._broker.quotas.table.connection_rate(address)
         if rate is not None:
             wait_ms = self._throttle_ms(("ip", address), rate)
@@ -91,7 +91,7 @@ class ConnectionLimits:
         self._by_listener[listener] += 1
 
     def release(self, listener: str, address: str) -> None:
-        """A connection that was counted is gone."""
+        """A counted connection was closed."""
         self._by_listener[listener] -= 1
         self._by_address[address] -= 1
         if not self._by_address[address]:

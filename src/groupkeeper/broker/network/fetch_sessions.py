@@ -1,6 +1,6 @@
-"""Fetch sessions (KIP-227): clients of many partitions send and get only what changed.
+"""Fetch sessions (KIP-227): clients that fetch many partitions send and get only changes.
 
-A request opens a session with epoch 0; its answer is whole and names the session. Later ones name the session with
+A request with epoch 0 opens a session; its answer is complete and names the session. Later ones name the session with
 epochs 1, 2, ... and only the partitions that are new, changed or forgotten; their responses have only partitions with
 changes. Epoch −1 requests no session, and closes the one that it names. As Apache Kafka 4.3.1's FetchSession.
 """
@@ -38,7 +38,7 @@ class PartitionKey(NamedTuple):
 
 
 def _wanted(request: FetchRequest) -> dict[PartitionKey, FetchPartition]:
-    """The partitions of a request: one that is named twice is wanted once, as it is named last."""
+    """The partitions of a request: if a partition is named twice, its last entry counts."""
     return {
         PartitionKey(topic.topic, topic.topic_id, part.partition): part
         for topic in request.topics
@@ -57,7 +57,7 @@ class _Cached:
         self.log_start_offset = _UNKNOWN
 
     def has_news(self, answer: PartitionData) -> bool:
-        """Whether the response must have the partition; stores the values that the client gets."""
+        """Whether the response must include the partition; stores the values that the client gets."""
         news = bool(
             answer.error_code
             or answer.records
@@ -65,20 +65,20 @@ class _Cached:
             or answer.log_start_offset != self.log_start_offset
             or answer.diverging_epoch.epoch >= 0
         )
-        # Errors are repeated in every response; so is the first success after one.
+        # Every response repeats an error; the first success after an error is sent too.
         self.high_watermark = _UNKNOWN if answer.error_code else answer.high_watermark
         self.log_start_offset = answer.log_start_offset
         return news
 
 
 class FetchSession:
-    """One client's partitions, in the order in which they are read: partitions with records come last next time.
+    """One client's partitions, in the order in which they are read: partitions that had records come last next time.
 
     Attributes:
         session_id: positive.
-        epoch: what the next request must carry.
-        by_id: whether topics are named by id, which never changes.
-        names: of the topics with known ids, kept when the topics are deleted. created_ms, used_ms: for eviction.
+        epoch: the epoch that the next request must have.
+        by_id: whether the session names topics by id, which never changes.
+        names: the names of topics with known ids, kept when the topics are deleted. created_ms, used_ms: for eviction.
     """
 
     def __init__(self, session_id: int, now_ms: int, *, by_id: bool) -> None:
@@ -107,11 +107,11 @@ class FetchSession:
                 self._partitions.pop(PartitionKey(forgotten.topic, forgotten.topic_id, index), None)
 
     def wanted(self) -> dict[PartitionKey, FetchPartition]:
-        """All its partitions, as a whole request has them."""
+        """All its partitions, as in a full request."""
         return {key: cached.wanted for key, cached in self._partitions.items()}
 
     def begin(self, wanted: Mapping[PartitionKey, FetchPartition], answers: Answers) -> None:
-        """Takes over the partitions of the request that opens it, in the order of its answer."""
+        """Stores the partitions of the request that opens the session, in the order of its answer."""
         for key, answer in answers.items():
             self._partitions[key] = cached = _Cached(wanted[key])
             cached.has_news(answer)
@@ -133,8 +133,8 @@ class FetchContext:
     """One request and its session.
 
     Attributes:
-        wanted: what is to be read.
-        names: of the topics that are named by id, as far as they are known; a session keeps them.
+        wanted: the partitions to read.
+        names: the known names of topics that are named by id; a session keeps them.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class FetchContext:
     def answer(self, answers: Answers, now_ms: int) -> tuple[int, int, Answers]:
         """Error code, session id and partitions of the response."""
         if self._session is not None:
-            if self._session.epoch != self._epoch:  # another request of it came meanwhile
+            if self._session.epoch != self._epoch:  # another request of the session came meanwhile
                 return InvalidFetchSessionEpoch.code, self._session.session_id, {}
             return 0, self._session.session_id, self._session.news(answers)
         session = self._sessions.open(len(answers), now_ms, by_id=self._by_id) if self._opens else None
@@ -179,7 +179,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def context(self, request: FetchRequest, now_ms: int, *, by_id: bool) -> FetchContext:
-        """What a request is about. Raises `FetchSessionIdNotFound`, `InvalidFetchSessionEpoch`,
+        """The context of a request. Raises `FetchSessionIdNotFound`, `InvalidFetchSessionEpoch`,
         `FetchSessionTopicIdError`.
         """
         if request.session_epoch in (_INITIAL_EPOCH, _FINAL_EPOCH):
@@ -202,7 +202,7 @@ class FetchSessions:
         return FetchContext(self, request, session, by_id=by_id)
 
     def open(self, size: int, now_ms: int, *, by_id: bool) -> FetchSession | None:
-        """A new session of so many partitions; None when there is no room for it."""
+        """A new session for this many partitions; None when there is no room for it."""
         if len(self._sessions) >= self._slots and not self._evict(size, now_ms):
             return None
         session = FetchSession(self._new_id(), now_ms, by_id=by_id)
@@ -210,7 +210,9 @@ class FetchSessions:
         return session
 
     def _evict(self, size: int, now_ms: int) -> bool:
-        """Makes room by closing a session that is unused for long, or the smallest of the old ones if smaller."""
+        """Makes room by closing a session that was unused for long, or the smallest old session if that is smaller than
+        the new one.
+        """
         victim = next(iter(self._sessions.values()), None)
         if victim is None:
             return False

@@ -66,8 +66,8 @@ def listeners_of(config: Config) -> list[Listener]:
 
 
 def given_port(given: Mapping[str, str], port: int, protocol: str = "PLAINTEXT") -> dict[str, str]:
-    """The settings with only the first listener that clients use, on this port. Its name and hosts stay those that are
-    given, so that clients get the same name; without any it is named after the protocol, on 127.0.0.1. Raises
+    """The settings with only the first client listener, on this port. Its name and hosts stay as given, so that clients
+    get the same name. Without a given listener, it is named after the protocol and on 127.0.0.1. Raises
     `InvalidSetting`.
     """
     config = Config.from_texts({name: text for name, text in given.items() if name in _NAMING})
@@ -87,7 +87,7 @@ def _text(listener: Listener) -> str:
 
 
 def advertised_of(config: Config, bound: dict[str, Listener], node_id: int) -> dict[str, Endpoint]:
-    """The addresses that clients of each listener get. `bound` has the listeners with their real ports, by name.
+    """The advertised address of each listener. `bound` has the listeners with their real ports, by name.
 
     Raises `InvalidSetting`, as Kafka does, for an address that no client can reach.
     """

@@ -1,4 +1,4 @@
-"""The listening sockets, and from a request frame to its answer."""
+"""The listening sockets, and the way from a request frame to its answer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Server:
     """Accepts connections and answers their requests for one broker. `Serving` has its attributes."""
 
     def __init__(self, broker: Node, respond: Respond) -> None:
-        """`respond` carries a request out."""
+        """`respond` handles a request."""
         self.connections: set[Connection] = set()
         self.is_closing = False
         self.receive_buffer = memoryview(bytearray(_RECEIVE_BUFFER))
@@ -60,7 +60,7 @@ class Server:
         self._store_check: asyncio.TimerHandle | None = None
 
     def bind(self, listener: Listener) -> int:
-        """Takes a listener's addresses and returns its port (the one that was taken when 0 was asked for).
+        """Binds a listener's addresses and returns its port (the real port if port 0 was requested).
 
         No client can connect before `listen`. Raises OSError.
         """
@@ -70,7 +70,7 @@ class Server:
         return port
 
     async def listen(self) -> None:
-        """Accepts connections on all that is bound. Raises OSError, `InvalidSetting`."""
+        """Accepts connections on all bound addresses. Raises OSError, `InvalidSetting`."""
         config = self._broker.config
         limits = ConnectionLimits(self._broker)
         for listener, _ in self._bound:
@@ -146,14 +146,16 @@ class Server:
             audit.login(connection.listener, connection.client_host, "SSL", principal, reason)
 
     def answer(self, connection: Connection, frame: bytes) -> bytes | Later | None:
-        """The answer's frame, or None when none is due, or what gives it later. Raises `CloseConnection`."""
+        """The answer's frame; None when no answer is due; or a function that gives the frame later. Raises
+        `CloseConnection`.
+        """
         admission = connection.admission
         if admission is not None and admission.wants(frame):
             return partial(admission.answer, frame)
         return self._serve(connection, frame)
 
     def refuse(self, connection: Connection, frame: bytes, error: KafkaError) -> bytes | None:
-        """The answer with an error to a request; None to one that can't be answered."""
+        """The error response to a request; None if the request can't be answered."""
         header, position = decode_request_header(frame)
         api = self._api_of(header)
         if api is None:
@@ -167,7 +169,9 @@ class Server:
         return await answer() if callable(answer) else answer
 
     def _serve(self, connection: Connection, frame: bytes, *, is_counted: bool = True) -> bytes | Later | None:
-        """`answer` for an authenticated client. Not `is_counted`: without quotas, as the client is not known yet."""
+        """`answer` for an authenticated client. Not `is_counted`: quotas don't apply, as the client is not
+        known yet.
+        """
         try:
             header, position = decode_request_header(frame)
         except (MalformedMessage, UnsupportedMessageVersion) as error:
@@ -176,7 +180,7 @@ class Server:
         if api is None:
             return self._answer_unsupported(header)
         try:
-            # Bytes may follow, as with Kafka: librdkafka leaves three behind Metadata for all topics.
+            # Extra bytes may follow, as with Kafka: librdkafka sends three after a Metadata request for all topics.
             message, _ = decode_prefix(api.request, frame, header.request_api_version, position)
         except MalformedMessage as error:
             raise CloseConnection(f"malformed {api_name(api.key)} request: {error}") from None
@@ -187,7 +191,7 @@ class Server:
         return self._reply(api, api.reply, call, connection, size)
 
     def _api_of(self, header: RequestHeader) -> Api | None:
-        """The API of a request, with its module; None for one that is not served, or not in this version."""
+        """The API of a request, with its module; None if the API is not served, or not in this version."""
         api = TABLE.get(header.request_api_key)
         version = header.request_api_version
         if api is None or version < api.lowest:
@@ -213,7 +217,7 @@ class Server:
         )
 
     def _reply(self, api: Api, reply: Reply, call: Call, connection: Connection, size: int | None) -> bytes:
-        """The answer to a request that has to wait for nothing. `size` as in `_respond`."""
+        """The answer to a request that never waits. `size` as in `_respond`."""
         is_timed = size is not None and self._broker.quotas.is_used
         began = perf_counter() if is_timed else 0.0
         try:
@@ -241,7 +245,7 @@ class Server:
     def _throttled(
         self, call: Call, connection: Connection, size: int, response: RootMessage | None, answer: bytes, seconds: float
     ) -> bytes:
-        """Counts a request that was handled in so many seconds, and tells its client how long to wait."""
+        """Counts a request that took this many seconds, and sets how long its client must wait."""
         own_ms = getattr(response, "throttle_time_ms", 0)
         throttle_ms = max(self._broker.quotas.throttle_ms(call, size, len(answer), seconds), own_ms)
         if throttle_ms:
@@ -255,7 +259,7 @@ class Server:
         key, version = header.request_api_key, header.request_api_version
         if key != API_VERSIONS:
             raise CloseConnection(f"{api_name(key)} version {version} is not supported")
-        # Any client can read version 0, whatever version it sent (KIP-511).
+        # Any client can read version 0, whatever version it requested (KIP-511).
         from groupkeeper.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 
         api = TABLE[API_VERSIONS]
@@ -294,7 +298,7 @@ def _refusal(api: Api, call: Call, error: KafkaError) -> RootMessage:
 
 
 def _bind(host: str, port: int) -> list[socket.socket]:
-    """Sockets for every address of a host; all get the same port."""
+    """Sockets for every address of a host, all with the same port."""
     found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     opened: list[socket.socket] = []
     try:
@@ -311,7 +315,7 @@ def _bind(host: str, port: int) -> list[socket.socket]:
             try:
                 one.bind(address)
             except OSError:
-                # A host with IPv6 in its name service but not on its interfaces: the other addresses will do.
+                # The host's name has an IPv6 address but its interfaces don't: the other addresses are enough.
                 if family != socket.AF_INET6 or len(found) == 1:
                     raise
                 opened.remove(one)

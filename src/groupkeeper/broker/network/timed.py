@@ -1,4 +1,4 @@
-"""How long work takes, without the time in which it waits."""
+"""Measures how long work takes, without the time during which it waits."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class Timed(Generator[Any, Any, T], Generic[T]):
-    """Can be awaited in the place of some work.
+    """Wraps some work and can be awaited in its place.
 
     Attributes:
-        seconds: what it took so far.
+        seconds: the time that the work has taken so far.
     """
 
     def __init__(self, work: Awaitable[T]) -> None:

@@ -1,4 +1,4 @@
 """Share groups' records between leader and log: fetches, sessions, acknowledgements, storage of their state.
 
-Rules of delivery are in `groupkeeper.coordinator.share_partition`.
+The rules of delivery are in `groupkeeper.coordinator.share_partition`.
 """

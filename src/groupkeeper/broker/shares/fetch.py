@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
     Attributes:
         session: the member's session.
         topics: by topic id and partition, in the order in which they are served: the topic's name, None if unknown.
-        is_strict: whether more records than `max_records` are too many.
+        is_strict: whether `max_records` must not be exceeded.
     """
 
     session: ShareSession
@@ -61,10 +61,10 @@ class _Reading(NamedTuple):
 
 
 async def fetch(partitions: SharePartitions, wanted: Wanted) -> dict[Place, PartitionData]:
-    """Answers for the partitions that are wanted, without those of which nothing more may be acquired at present.
+    """Answers for the wanted partitions, without partitions from which nothing more may be acquired at present.
 
-    It waits while there is less than `min_bytes` to acquire. As in Apache Kafka a share-partition that can't be loaded
-    doesn't end the waiting, and only an answer that has waited tells of it.
+    It waits while there are fewer than `min_bytes` to acquire. As in Apache Kafka, a share-partition that can't be
+    loaded doesn't end the wait, and only an answer after a wait reports it.
 
     Raises `ShareSessionNotFound` when the session ends meanwhile.
     """
@@ -90,7 +90,7 @@ class _ShareFetch:
         while True:
             self._answers = {}
             led = await self._load(deadline)
-            if wanted.session.is_over:  # on another connection; what is acquired now would never be released
+            if wanted.session.is_over:  # ended on another connection; records acquired now would never be released
                 raise ShareSessionNotFound
             is_hopeless = len(self._answers) == len(wanted.topics)
             readings = self._read(led)
@@ -100,7 +100,7 @@ class _ShareFetch:
                 if is_late or is_hopeless or count > 0 or wanted.min_bytes <= 0:
                     break
                 offsets = [one.states.next_fetch_offset() for one in led.values()]
-                if offsets != seen:  # what was read belongs to aborted transactions: there may be more behind it
+                if offsets != seen:  # read records of aborted transactions: there may be more after them
                     seen = offsets
                     await asyncio.sleep(0)
                     continue
@@ -115,7 +115,7 @@ class _ShareFetch:
         }
 
     async def _load(self, deadline: float) -> dict[Place, LedPartition]:
-        """The partitions that there are; for others the answer is an error, unless it is too early for that."""
+        """The existing partitions; for others the answer has an error, unless it is too early for that."""
         led: dict[Place, LedPartition] = {}
         topics = self._partitions.broker.topics
         for place, name in self._wanted.topics.items():
@@ -168,7 +168,7 @@ class _ShareFetch:
         return group_config.share_isolation_level == "read_committed"
 
     def _acquire(self, readings: Mapping[Place, _Reading]) -> int:
-        """Acquires out of what was read; returns how many records."""
+        """Acquires some of the records that were read; returns how many."""
         wanted, count = self._wanted, 0
         for place, reading in readings.items():
             headers = list(iter_headers(reading.records))
@@ -194,7 +194,7 @@ class _ShareFetch:
 
 
 def _answer(index: int, records: bytes, acquired: Sequence[Acquired]) -> PartitionData:
-    """Whole batches, as they are in the log, from the first to the last that has acquired records."""
+    """Whole batches as in the log, from the first to the last batch with acquired records."""
     first, last = acquired[0].first_offset, acquired[-1].last_offset
     start, end = 0, len(records)
     for position, header in iter_headers(records):
@@ -229,7 +229,7 @@ def _aborted(log: PartitionLog, records: bytes, spans: Sequence[Span]) -> list[S
 
 
 async def _wait(led: Sequence[LedPartition], missing_bytes: int, deadline: float) -> bool:
-    """Whether enough was appended, or something happened to a partition or its records, before the deadline."""
+    """Waits; returns whether enough was appended, or a partition or its records changed, before the deadline."""
     waiter = Waiter(missing_bytes)
     loop = asyncio.get_running_loop()
     timer = loop.call_at(deadline, waiter.wake)

@@ -53,9 +53,9 @@ class LedPartition:
     Attributes:
         log: the partition that is read.
         states: the records' states.
-        is_fenced: whether it is led no more; every call raises `NotLeaderOrFollower` then, and nothing that is known
-            here is stored any more.
-        waiters: fetches that wait for records to be given back.
+        is_fenced: whether this leader has been fenced; then every call raises `NotLeaderOrFollower`, and nothing is
+            stored any more.
+        waiters: fetches that wait for released records.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class LedPartition:
         batch_size: int,
         is_strict: bool,
     ) -> list[Acquired]:
-        """Acquires records among those read; what `aborted` transactions wrote is archived instead."""
+        """Acquires records among those that were read; archives records of `aborted` transactions instead."""
         self._require_leadership()
         config = self.config
         limits = Limits(
@@ -120,7 +120,9 @@ class LedPartition:
         await self._store(transition)
 
     async def release(self, member_id: str) -> None:
-        """Gives back what a member has acquired. Raises `KafkaError`; then its locks end when their time comes."""
+        """Releases the records that a member has acquired. Raises `KafkaError`; then they stay locked until the locks
+        expire.
+        """
         if not self.is_fenced:
             max_delivery_count = self.config.effective.group_share_delivery_count_limit
             await self._store(self.states.release_member(member_id, max_delivery_count=max_delivery_count))
@@ -138,7 +140,7 @@ class LedPartition:
                 max_delivery_count = self.config.effective.group_share_delivery_count_limit
                 now_ms = self._owner.lock_time_ms()
                 self._locks_ended(self.states.roll_back(transition, now_ms, max_delivery_count=max_delivery_count))
-                self._arm()  # no timer was needed for what waited to be stored
+                self._arm()  # records that waited to be stored needed no timer
             self.wake()
 
     async def _write(self, transition: Transition) -> None:
@@ -148,14 +150,14 @@ class LedPartition:
             if self.is_fenced:
                 raise NotLeaderOrFollower from error
             replied = _as_replied(error)
-            if not isinstance(replied, CoordinatorNotAvailable):  # another leader's state counts, or none any more
+            if not isinstance(replied, CoordinatorNotAvailable):  # another leader's state is valid, or none exists
                 self._owner.drop(self._key)
             raise replied from error
         self.states.stored(stored.start_offset)
 
     def _written(self, transition: Transition) -> ShareStateWrite:
-        """A change as it is stored, with the start offset as it is at this moment."""
-        # The share coordinator could not tell: the next leader has the same epochs, also after an alteration.
+        """The change in its stored form, with the current start offset."""
+        # The share coordinator could not detect this: the next leader has the same epochs, even after an alteration.
         self._require_leadership()
         complete = self.states.delivery_complete_count
         return ShareStateWrite(self._state_epoch, LEADER_EPOCH, self.states.start_offset, complete, transition.batches)
@@ -163,7 +165,7 @@ class LedPartition:
     # ------------------------------------------------------------------ locks
 
     def _arm(self) -> None:
-        """Arms the timer for the first lock that expires; a timer that is armed already fires earlier."""
+        """Arms the timer for the first lock that expires, unless a timer is armed, which then fires earlier."""
         deadline_ms = self.states.next_deadline_ms() if self._timer is None else None
         if deadline_ms is not None and not self.is_fenced:
             delay_s = max(deadline_ms - self._owner.lock_time_ms(), 0) / 1000
@@ -181,7 +183,7 @@ class LedPartition:
         self._arm()
 
     def _locks_ended(self, ended: Transition) -> None:
-        """Records were given back because their time was over: that is stored as soon as it can be."""
+        """Records were released because their locks expired: this is stored as soon as possible."""
         if not ended.batches or self._owner.is_stopped:
             return
         self.wake()
@@ -191,8 +193,8 @@ class LedPartition:
             self._owner.spawn(self._store_ended(ended))
 
     async def _store_ended(self, ended: Transition) -> None:
-        """Stores that locks ended, and what else has ended meanwhile. Retries while this is the leader: the next one
-        would deliver what was delivered to the limit once more.
+        """Stores expired locks, including locks that expire meanwhile. Retries while this is the leader: otherwise the
+        next leader would deliver records once more that have reached the delivery limit.
         """
         failures = 0
         try:
@@ -215,7 +217,7 @@ class LedPartition:
     # ------------------------------------------------------------------ life
 
     def move_start(self) -> None:
-        """Follows the log's start."""
+        """Moves the start offset to the log start."""
         self.states.move_start(self.log.log_start_offset)
 
     def wake(self) -> None:
@@ -242,7 +244,7 @@ class SharePartitions:
     Attributes:
         broker: the leader.
         persister: where their states are stored.
-        is_stopped: whether nothing may be begun any more.
+        is_stopped: whether no new work may begin.
     """
 
     def __init__(self, broker: Node, states: ShareStateRuntime) -> None:
@@ -257,7 +259,7 @@ class SharePartitions:
 
     @staticmethod
     def lock_time_ms() -> int:
-        """The time by which locks end, in milliseconds: that of the event loop, which no change of the clock moves."""
+        """The time for lock deadlines, in milliseconds: that of the event loop, which clock changes don't affect."""
         return int(asyncio.get_running_loop().time() * 1000)
 
     def get(self, group_id: str, topic_id: bytes, index: int) -> LedPartition | None:
@@ -289,7 +291,7 @@ class SharePartitions:
         return led
 
     def _reset_offset(self, group_id: str, log: PartitionLog) -> int:
-        """Where a group begins that has never read the partition (`share.auto.offset.reset`)."""
+        """The start offset for a group that has never read the partition (`share.auto.offset.reset`)."""
         reset = self.broker.group_configs.of(group_id).offset_reset
         if reset.strategy == "earliest":
             return log.log_start_offset
@@ -316,7 +318,7 @@ class SharePartitions:
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """Ends every leadership, once what members had acquired when their connections ended is given back."""
+        """Ends every leadership, after the records of members whose connections ended are released."""
         self.is_stopped = True
         if self._tasks:
             _, pending = await asyncio.wait(self._tasks, timeout=_PATIENCE_AT_END_S)

@@ -1,7 +1,7 @@
 """The durable state of the leader of share-partitions.
 
-The interface between the leader of share-partitions and the coordinators: in a cluster these are requests to other
-brokers (Read- and WriteShareGroupState), here they are calls.
+This is the interface between the leader of share-partitions and the share coordinators. In a cluster the leader sends
+requests to other brokers (ReadShareGroupState, WriteShareGroupState); here it makes calls.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 class SharePersister:
     """Reads and writes the state of share-partitions.
 
-    Both raise `InvalidRequest` for a share-partition that its group has not initialized, or not any more;
-    `FencedLeaderEpoch` when a newer leader was there; `UnknownTopicOrPartition` when the topic or partition is gone;
-    `CoordinatorLoadInProgress` and `NotCoordinator` when there is no share coordinator yet or any more, after having
-    waited a few seconds for it: the call may be retried. They don't yield to other tasks but for that waiting.
+    Both raise `InvalidRequest` for a share-partition that its group has not initialized, or has deleted;
+    `FencedLeaderEpoch` when there was a newer leader; `UnknownTopicOrPartition` when the topic or partition is gone;
+    `CoordinatorLoadInProgress` and `NotCoordinator` when there is no share coordinator (not yet, or no longer) after a
+    wait of a few seconds: the call may be retried. They yield to other tasks only during that wait.
     """
 
     def __init__(self, states: ShareStateRuntime) -> None:
@@ -38,12 +38,12 @@ class SharePersister:
         """Stores what changed, and returns it; it is in the log then.
 
         Args:
-            written: gives it once the share coordinator is there, as changes may overtake each other meanwhile; what
-                it raises passes. Its batches are merged with the stored ones: the higher delivery count wins, then the
-                higher state. Offsets below its start offset are dropped.
+            written: returns the change once the share coordinator is available, as changes may overtake each other
+                meanwhile; its exceptions are passed on. The batches are merged with the stored batches: the higher
+                delivery count wins, then the higher state. Offsets below the start offset are dropped.
 
         `FencedStateEpoch` is raised when the share-partition was reset since its state epoch was read: its offset was
-        altered, or the group deleted and made again. The leader's state is then invalid.
+        altered, or the group was deleted and created again. Then the leader's state is invalid.
         """
         await self._states.ready(key)
         change = written()

@@ -1,4 +1,4 @@
-"""Share sessions (KIP-932): which partitions a member of a share group fetches, and that it does so in order.
+"""Share sessions (KIP-932): the partitions that a member of a share group fetches, and the order of its requests.
 
 A session ends when its member closes it or its connection is lost; the member's acquired records are then released.
 """
@@ -37,12 +37,13 @@ class ShareSession:
     Attributes:
         epoch: the epoch that the next request must have.
         topics: by topic id and partition: the topic's name when it was added, None if the id was unknown.
-        unanswered: partitions that were added later, or had an error: the next answer has them, even without records.
-        is_over: whether it has ended, or the member has begun another one.
+        unanswered: partitions that were added later or had an error: the next answer includes them, even without
+            records.
+        is_over: whether the session has ended, or the member has begun another session.
     """
 
     def __init__(self, group_id: str, member_id: str, task: asyncio.Task[Any] | None = None) -> None:
-        """`task` serves the connection on which it began, from its beginning to its end."""
+        """`task` serves the connection on which the session began, until that connection ends."""
         self.group_id = group_id
         self.member_id = member_id
         self.epoch = FIRST_EPOCH + 1
@@ -52,7 +53,7 @@ class ShareSession:
         self.task = task
 
     def add(self, place: Place, name: str | None) -> bool:
-        """Adds a partition; whether it is a new one."""
+        """Adds a partition; returns whether it is new."""
         is_new = place not in self.topics
         if self.topics.get(place) is None:
             self.topics[place] = name
@@ -65,7 +66,7 @@ class ShareSession:
             self.unanswered.discard(place)
 
     def advance(self) -> None:
-        """The request was in order."""
+        """Advances the epoch after a request in the right order."""
         self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
 
 
@@ -82,7 +83,7 @@ class ShareSessions:
         return len(self._sessions)
 
     def begin(self, group_id: str, member_id: str) -> ShareSession:
-        """A new session in the place of an earlier one of the member. Raises `ShareSessionLimitReached`."""
+        """A new session, which replaces an earlier session of the member. Raises `ShareSessionLimitReached`."""
         earlier = self._sessions.get((group_id, member_id))
         if earlier is not None:
             self._remove(earlier)
@@ -98,7 +99,7 @@ class ShareSessions:
         return session
 
     def require(self, group_id: str, member_id: str, epoch: int) -> ShareSession:
-        """The session of a request with an epoch; FINAL_EPOCH fits always.
+        """The session of a request with an epoch; FINAL_EPOCH is always valid.
 
         Raises `ShareSessionNotFound`, `InvalidShareSessionEpoch`.
         """
@@ -110,13 +111,13 @@ class ShareSessions:
         return session
 
     async def end(self, session: ShareSession) -> None:
-        """Ends a session and gives back what its member has acquired."""
+        """Ends a session and releases the records that its member has acquired."""
         if self._remove(session):
             self._ending.add(session)
             await self._release(session)
 
     def _remove(self, session: ShareSession) -> bool:
-        """Whether the session was still there: the member may have begun another one."""
+        """Removes a session; returns whether it still existed, as the member may have begun another one."""
         key = session.group_id, session.member_id
         is_there = self._sessions.get(key) is session
         if is_there:
@@ -131,7 +132,7 @@ class ShareSessions:
             await self._give_back(session)
         finally:
             self._ending.discard(session)
-        # Others that end just now have yet to give back what they had.
+        # Other sessions that are ending now still have to release their records.
         if not any(one.group_id == session.group_id for one in (*self._sessions.values(), *self._ending)):
             self.partitions.drop_group(session.group_id)
 
