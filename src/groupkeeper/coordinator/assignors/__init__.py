@@ -1,7 +1,7 @@
-"""Server-side assignors: which member of a group reads which partition, or runs which task.
+"""Server-side assignors decide which member of a group reads which partition, or runs which task.
 
-They are pure functions from members and topics to a target assignment. How a member moves to its target is in
-`epochs` and in the folder of each type of group.
+They are pure functions from members and topics to a target assignment. The reconciliation of members with their targets
+is in `epochs` and in the folder of each group type.
 """
 
 from __future__ import annotations

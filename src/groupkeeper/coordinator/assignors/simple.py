@@ -17,8 +17,8 @@ def assign(
     Args:
         members: by id.
         assignable: the partitions that may be assigned, by the ids of the subscribed topics.
-        is_homogeneous: whether all members subscribe to the same topics: their topics are then distributed together,
-        else each topic among its subscribers.
+        is_homogeneous: whether all members subscribe to the same topics: then the topics are distributed together,
+            otherwise each topic is distributed among its subscribers.
     """
     assigned: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in members}
     topic_ids = sorted(assignable)
@@ -40,8 +40,8 @@ def _held(member: MemberSpec, partitions: Collection[_Partition]) -> list[_Parti
 
 
 def _share_out(partitions: list[_Partition], held: Mapping[str, list[_Partition]]) -> dict[str, set[_Partition]]:
-    """Gives every partition equally many members, and every member about equally many partitions; members keep theirs
-    where that allows it.
+    """Gives every partition the same number of members, and every member about the same number of partitions; members
+    keep their partitions as far as that allows.
     """
     if not partitions or not held:
         return {}
@@ -60,7 +60,7 @@ def _share_out(partitions: list[_Partition], held: Mapping[str, list[_Partition]
 
 
 def _quotas(member_ids: list[str], total: int) -> dict[str, int]:
-    """Numbers as equal as can be that add up to the total."""
+    """Numbers that are as equal as possible and add up to the total."""
     count = len(member_ids)
     return {
         member_id: -(-total * (index + 1) // count) - -(-total * index // count)

@@ -1,4 +1,4 @@
-"""What an assignor is given and what it gives."""
+"""The input and output of an assignor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TargetAssignment: TypeAlias = Mapping[bytes, frozenset[int]]
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """A member: the existing topics it subscribes to, by id, and the partitions it is to have until now."""
+    """A member: the ids of the existing topics that it subscribes to, and its current target assignment."""
 
     topic_ids: frozenset[bytes]
     target: TargetAssignment = field(default_factory=dict)

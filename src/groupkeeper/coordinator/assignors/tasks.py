@@ -1,4 +1,4 @@
-"""Which member runs which tasks of a topology: balanced, and otherwise where they were (KIP-1071, `sticky`).
+"""The `sticky` assignor of streams groups (KIP-1071): tasks are balanced, and otherwise stay at their members.
 
 Active tasks: each member gets as many as any other, or one more, and also of those with state. A task stays with the
 member that has it within its share; else it goes to one that keeps its state as a standby, else to the one with the
@@ -52,13 +52,13 @@ class _Assignment:
     # --- active tasks
 
     def place_active(self, active: list[Task], stateful: Collection[str]) -> None:
-        """Those with state first, so that each kind is balanced."""
+        """Places active tasks, tasks with state first, so that both kinds are balanced."""
         with_state = [task for task in active if task.subtopology_id in stateful]
         self._place(with_state, len(with_state))
         self._place([task for task in active if task.subtopology_id not in stateful], len(active))
 
     def _place(self, active: list[Task], total: int) -> None:
-        """Members have as many as any other, or one more, of `total` active tasks afterwards."""
+        """Places tasks so that members have equally many of `total` active tasks afterwards, or one more."""
         share, extra = divmod(total, len(self._members))
         left = self._keep(active, share, extra)
         left = self._promote(left, share, extra)
@@ -82,7 +82,7 @@ class _Assignment:
         return [task for task in active if task not in placed]
 
     def _promote(self, left: list[Task], share: int, extra: int) -> list[Task]:
-        """Makes standbys active where members have room."""
+        """Makes standby tasks active at members with room."""
         rest = []
         for task in left:
             holders = self._holders.get(task._replace(role=Role.STANDBY), ())
@@ -114,7 +114,7 @@ class _Assignment:
         return next(self._members[member_id].process_id for member_id, tasks in self.tasks.items() if task in tasks)
 
     def _standby_for(self, holders: list[str], taken: set[str], limit: int) -> str:
-        """One that has the task's state and isn't full, else one of the process with the least to do."""
+        """A member that has the task's state and isn't full, else a member of the process with the lowest load."""
         for member_id in holders:
             if self._members[member_id].process_id not in taken and len(self.tasks[member_id]) < limit:
                 return member_id

@@ -1,6 +1,6 @@
-"""The uniform assignor: all members get equally many partitions, and keep those that they have.
+"""The uniform assignor: all members get equally many partitions, and keep their partitions if possible.
 
-Equal input gives equal output: members and topics are walked in the order of their ids.
+Equal input gives equal output: members and topics are processed in the order of their ids.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def assign(spec: GroupSpec) -> dict[str, TargetAssignment]:
 
 
 def _still_valid(spec: GroupSpec, member_id: str, taken: set[_Partition]) -> list[_Partition]:
-    """What a member has of topics that it subscribes to and that still have the partition, each for one member only."""
+    """Each member's partitions that still exist and whose topics it subscribes to, each partition for one
+    member only.
+    """
     member = spec.members[member_id]
     kept = []
     for topic_id in sorted(member.target):
@@ -45,7 +47,7 @@ def _free(spec: GroupSpec, taken: set[_Partition], topic_ids: Iterable[bytes]) -
 
 
 def _assign_alike(spec: GroupSpec) -> dict[str, TargetAssignment]:
-    """All members subscribe to the same topics: sizes differ by at most one, and no more moves than that takes."""
+    """All members subscribe to the same topics: sizes differ by at most one, with as few moves as possible."""
     quota, extras = divmod(sum(spec.partition_counts.values()), len(spec.members))
     is_free = {topic_id: bytearray(b"\1") * count for topic_id, count in spec.partition_counts.items()}
     kept: dict[str, TargetAssignment] = {}
@@ -71,7 +73,7 @@ def _assign_alike(spec: GroupSpec) -> dict[str, TargetAssignment]:
 
 
 def _take(target: TargetAssignment, is_free: Mapping[bytes, bytearray]) -> TargetAssignment:
-    """What of a target still exists and is free; it is taken now."""
+    """Takes the partitions of a target that still exist and are free."""
     own: dict[bytes, frozenset[int]] = {}
     for topic_id, some in target.items():
         flags = is_free.get(topic_id, b"")
@@ -84,7 +86,7 @@ def _take(target: TargetAssignment, is_free: Mapping[bytes, bytearray]) -> Targe
 
 
 def _give_back(own: TargetAssignment, count: int, is_free: Mapping[bytes, bytearray]) -> TargetAssignment:
-    """What remains without the last partitions of the last topics."""
+    """The remaining partitions without the last partitions of the last topics."""
     rest = dict(own)
     for topic_id in sorted(own, reverse=True):
         ordered = sorted(own[topic_id])
@@ -116,9 +118,9 @@ def _by_topic(partitions: Iterable[_Partition]) -> dict[bytes, frozenset[int]]:
 
 
 class _Balance:
-    """Members subscribe to different topics. Starts from what they keep, hands out what is free to the least loaded,
-    then moves partitions of one topic from a member to another that has at least two less, until no topic allows such a
-    move.
+    """Members subscribe to different topics. Starts from the partitions that members keep, gives free partitions to the
+    least loaded members, then moves partitions of one topic from a member to another with at least two fewer
+    partitions, until no topic allows such a move.
 
     Every move makes the sum of squared loads smaller, so it ends.
     """
@@ -169,7 +171,7 @@ class _Balance:
             heapreplace(by_load, (load + 1, member_id))
 
     def _even_out(self, topic_id: bytes) -> bool:
-        """Moves partitions of one topic while that helps; returns whether any was moved."""
+        """Moves partitions of one topic while that improves the balance; returns whether any was moved."""
         members = self._subscribers[topic_id]
         givers = [(-self._load[member_id], member_id) for member_id in members if self._owned[member_id].get(topic_id)]
         if not givers or -min(givers)[0] - min(self._load[member_id] for member_id in members) < 2:

@@ -1,6 +1,6 @@
-"""Committed offsets of all groups: commit, fetch, delete, expire, also in transactions.
+"""Committed offsets of all groups: commit (also in transactions), fetch, delete, expire.
 
-What differs between types of groups is in their `OffsetRules`: in `member_epochs` for consumer and streams groups, in
-`offsets` of the folder `classic` for classic ones; share groups commit none. How offsets are kept in memory is in
+Differences between group types are in their `OffsetRules`: in `member_epochs` for consumer and streams groups, in
+`classic.offsets` for classic groups; share groups have no committed offsets. The storage in memory is in
 `kernel.offset_store`.
 """

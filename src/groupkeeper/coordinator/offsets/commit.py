@@ -66,7 +66,7 @@ P = TypeVar("P")
 
 
 def commit(state: StateView, settings: Settings, call: Call, request: OffsetCommitRequest, now_ms: int) -> Result:
-    """Stores offsets; topics come resolved, with their name and, where known, their id."""
+    """Stores offsets; topics are resolved already, with their name and, if known, their id."""
     timers = _check_commit(state, call, request)
     retention_ms = request.retention_time_ms
     expire_ms = -1 if retention_ms == -1 else now_ms + retention_ms
@@ -88,13 +88,13 @@ def commit(state: StateView, settings: Settings, call: Call, request: OffsetComm
 def commit_transactional(state: StateView, settings: Settings, request: TxnOffsetCommitRequest, now_ms: int) -> Result:
     """Stores offsets that stay pending until the transaction ends.
 
-    Whether the producer may write to the transaction is not checked here: the shell has verified it.
+    The driver has already verified that the producer may write to the transaction.
     """
     _check_transaction(state, request)
     stored = _Stored(request.group_id, settings, now_ms)
     topics = []
     for topic in request.topics:
-        # Without the topic's id, as Apache Kafka.
+        # Without the topic's id, as in Apache Kafka.
         answers = stored.add(topic.name, ZERO_UUID, topic.partitions, TxnOffsetCommitResponsePartition)
         topics.append(TxnOffsetCommitResponseTopic(topic.name, answers))
     records = stored.records
@@ -136,7 +136,7 @@ class _Stored:
         answer: Callable[[int, int], P],
         expire_ms: int = -1,
     ) -> list[P]:
-        """Partitions of a topic; returns each one's answer, which is made of its index and error code."""
+        """Adds partitions of a topic; returns an answer for each, made of its index and error code."""
         answers = []
         for one in partitions:
             index, metadata = one.partition_index, one.committed_metadata or ""
@@ -152,7 +152,7 @@ class _Stored:
 
 
 def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) -> tuple[Arm, ...]:
-    """Refuses what the group may not commit; returns the renewal of the member's session."""
+    """Refuses a commit that the group does not allow; returns the renewal of the member's session."""
     group = state.groups.get(request.group_id)
     if group is not None:
         return offset_rules(group).check_commit(group, state.topics, call, request)
@@ -162,7 +162,7 @@ def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) ->
 
 
 def _check_transaction(state: StateView, request: TxnOffsetCommitRequest) -> None:
-    """Refuses what the group may not commit."""
+    """Refuses a transactional commit that the group does not allow."""
     if not request.group_id:
         raise InvalidGroupId
     group = state.groups.get(request.group_id)
@@ -173,7 +173,7 @@ def _check_transaction(state: StateView, request: TxnOffsetCommitRequest) -> Non
 
 
 def offset_rules(group: Group) -> OffsetRules:
-    """The rules of the group's type. Raises `GroupIdNotFound` where groups have no committed offsets."""
+    """The rules of the group's type. Raises `GroupIdNotFound` for types without committed offsets."""
     rules = row_of(group.group_type).offsets
     if rules is None:
         raise GroupIdNotFound
@@ -300,7 +300,7 @@ def _delete_topic(
 
 
 def offset_tombstones(state: StateView, group_id: str, topic: str, partitions: Sequence[int]) -> list[Tombstone]:
-    """Tombstones for those of the partitions that have a committed or pending offset."""
+    """Tombstones for the given partitions that have a committed or pending offset."""
     committed = state.offsets.of_group(group_id).get(topic, {})
     return [
         Tombstone(OffsetCommitKey(group_id, topic, partition))

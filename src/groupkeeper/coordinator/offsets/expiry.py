@@ -1,8 +1,8 @@
 """Offsets that are removed without a request: by age, and with their topic.
 
-Three modules have the rule of age again, and change with it: `groupkeeper.operations.plans.sweeping` and
-`groupkeeper.pipeline.present.stale` tell which offsets will expire, `groupkeeper.pipeline.transforms.tombstones` which
-ones did.
+Three other modules implement the rule of age too, and must change with it: `groupkeeper.operations.plans.sweeping` and
+`groupkeeper.pipeline.present.stale` find offsets that will expire, `groupkeeper.pipeline.transforms.tombstones` finds
+offsets that have expired.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from groupkeeper.protocol.primitives import ZERO_UUID
 
 
 def expire_offsets(state: StateView, settings: Settings, now_ms: int) -> Result:
-    """One pass over all groups: removes expired offsets, and Empty groups that have none left."""
+    """One pass over all groups: removes expired offsets, and Empty groups without remaining offsets."""
     records: list[Record] = []
     expired_count = 0
     for group in state.groups.values():
@@ -47,7 +47,7 @@ def expire_offsets(state: StateView, settings: Settings, now_ms: int) -> Result:
 
 
 def next_pass(settings: Settings, share: float = 1) -> Arm:
-    """The timer of the next pass, after a share of the interval."""
+    """The timer of the next pass, after a fraction of the interval."""
     return Arm(OffsetExpiration(), int(settings.offsets_retention_check_interval_ms * share))
 
 
@@ -72,8 +72,8 @@ def _offset_count(state: StateView, group_id: str) -> int:
 
 
 def remove_topics(state: StateView, topic_ids: Mapping[str, bytes]) -> Result:
-    """Topics were deleted (name → id): their offsets go, except those of an earlier topic of the name, and what
-    groups themselves keep of them.
+    """Topics were deleted (name → id): removes their offsets, except offsets of an earlier topic with that name, and
+    the groups' own state about them.
     """
     records: list[Record] = []
     for group_type in {group.group_type: None for group in state.groups.values()}:

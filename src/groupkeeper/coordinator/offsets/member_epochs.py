@@ -26,7 +26,7 @@ _FIRST_VERSION_WITH_MEMBER_EPOCH = 9
 
 
 class EpochMember(Protocol):
-    """A member as it is seen here."""
+    """The attributes of a member that are used here."""
 
     @property
     def member_epoch(self) -> int: ...
@@ -37,7 +37,7 @@ class EpochMember(Protocol):
 
 
 class EpochGroup(Protocol):
-    """A group as it is seen here."""
+    """The attributes of a group that are used here."""
 
     def is_subscribed_to(self, topic: str) -> bool: ...
 
@@ -105,7 +105,7 @@ def check_delete(group: EpochGroup) -> None:
 
 
 def base_time(group: EpochGroup) -> BaseTime:
-    """The age of an offset counts from its commit."""
+    """The time of the commit: the age of an offset counts from it."""
     return commit_time
 
 
@@ -127,7 +127,9 @@ def _check_epoch(
     topics: TopicsImage,
     partitions: Iterable[tuple[str, bytes, int]],
 ) -> None:
-    """Raises for a wrong epoch. An older one is accepted for partitions that the member has had since then."""
+    """Raises an error for a wrong epoch. An older epoch is accepted for partitions that the member has had
+    since then.
+    """
     if epoch == member.member_epoch:
         return
     if epoch > member.member_epoch:

@@ -37,7 +37,7 @@ def check_request(request: StreamsGroupHeartbeatRequest) -> None:
 
 
 def _check_features(request: StreamsGroupHeartbeatRequest) -> None:
-    """What the protocol has and Kafka 4.3.1 doesn't serve yet."""
+    """Refuses features that the protocol has and Kafka 4.3.1 doesn't support yet."""
     if request.instance_id is not None:
         raise InvalidRequest("Static membership is not yet supported.")
     if request.task_offsets is not None:

@@ -18,7 +18,7 @@ from groupkeeper.protocol.messages.streams_group_topology_value import TopicInfo
 
 
 def describe_streams_groups(state: StateView, request: StreamsGroupDescribeRequest) -> Result:
-    """Streams groups; others are not among them."""
+    """Describes streams groups; groups of another type are not found."""
     groups = describe_all(state, StreamsGroup, request.group_ids, _describe, streams_describe_failure)
     return Result(described.StreamsGroupDescribeResponse(groups=groups))
 
@@ -40,7 +40,7 @@ def _describe(group: StreamsGroup) -> described.DescribedGroup:
 
 
 def _topology(topology: TopologyRecord, configured: ConfiguredTopology | None) -> described.Topology:
-    """With the numbers of partitions that were decided, once all topics are there."""
+    """The topology; with the decided numbers of partitions once all topics exist."""
     counts = configured.partition_counts if configured is not None and configured.trouble is None else {}
 
     def infos(topics: Iterable[TopicInfo]) -> list[described.TopicInfo]:

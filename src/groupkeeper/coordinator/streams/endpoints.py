@@ -10,7 +10,7 @@ from groupkeeper.protocol.messages import streams_group_heartbeat_response as re
 def endpoints_of(
     group: StreamsGroup, asking: StreamsMember, topics: TopicsImage
 ) -> list[response_message.EndpointToPartitions]:
-    """Of all members that have an endpoint; the caller comes last."""
+    """The endpoints of all members that have one; the caller's comes last."""
     others = [member for member in group.members.values() if member.member_id != asking.member_id]
     return [
         response_message.EndpointToPartitions(
@@ -26,7 +26,9 @@ def endpoints_of(
 def _partitions(
     group: StreamsGroup, tasks: TaskEpochs, role: Role, topics: TopicsImage
 ) -> list[response_message.TopicPartition]:
-    """What tasks of a role read: a task reads the partition of its number of every topic that has so many."""
+    """The partitions that tasks of a role read: a task reads the partition with its number in every topic that
+    has it.
+    """
     assert group.topology is not None
     indexes: dict[str, list[int]] = {}
     for task in sorted(tasks):

@@ -93,7 +93,7 @@ class StreamsSoft:
     """State that is not in the log, and lost by a restart.
 
     Attributes:
-        checked_version: version of the topics with which those of the topology were last compared.
+        checked_version: version of the topics with which the topology's topics were last compared.
         metadata_hash: fingerprint of the topology's topics in that version.
         configured: the topology with the numbers of partitions that the topics have; None until a heartbeat needs it.
         is_delayed: whether the first assignment waits for more members.
@@ -123,7 +123,7 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
     """A streams group.
 
     Attributes:
-        topology: None only while its log is being read.
+        topology: None only while the group's log is being read.
         validated_topology_epoch: epoch of the topology that had all its topics when the group epoch was bumped.
         assignment_configs: the settings at the last bump of the group epoch, as texts by name.
     """

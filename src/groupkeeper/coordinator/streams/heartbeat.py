@@ -60,7 +60,7 @@ def heartbeat(
 def _open_group(
     state: StateView, settings: Settings, request: StreamsGroupHeartbeatRequest, now_ms: int
 ) -> StreamsStep:
-    """The group, a new one for a first member; an empty classic group makes room."""
+    """The group; a new group for a first member. An empty classic group is replaced."""
     group_id = request.group_id
     group = state.groups.get(group_id)
     is_joining = request.member_epoch == 0
@@ -131,7 +131,7 @@ def _go_on(step: StreamsStep, settings: Settings, call: Call, request: StreamsGr
     tells_tasks = request.member_epoch == 0 or member.assigned != reconciled.assigned
     endpoint_epoch = step.soft.endpoint_epoch + (tells_tasks and reconciled.endpoint is not None)
     tells_endpoints = request.endpoint_information_epoch != endpoint_epoch
-    # The member that made the group gets it once more: Kafka starts counting with its second heartbeat.
+    # The member that created the group gets the endpoints once more: Kafka starts counting with its second heartbeat.
     endpoint_epoch = 0 if is_new else endpoint_epoch
     step.soft = replace(step.soft, endpoint_epoch=endpoint_epoch)
     active, standby, warmup = (_task_ids(reconciled.assigned, role) if tells_tasks else None for role in Role)
@@ -155,7 +155,7 @@ def _task_ids(tasks: TaskEpochs, role: Role) -> Sequence[response_message.TaskId
 
 
 def _update_member(step: StreamsStep, call: Call, request: StreamsGroupHeartbeatRequest) -> tuple[StreamsMember, bool]:
-    """The member as it describes itself now, and whether that is new."""
+    """The member as it describes itself now, and whether the description changed."""
     known = step.group.members.get(request.member_id)
     member = known or StreamsMember(request.member_id)
     timeout_ms, topology, endpoint, tags = (
@@ -181,10 +181,12 @@ def _update_member(step: StreamsStep, call: Call, request: StreamsGroupHeartbeat
 
 
 def _take_topology(step: StreamsStep, member: StreamsMember, request: StreamsGroupHeartbeatRequest) -> None:
-    """The first member gives the topology; others must have the same; the reply's status names an older one."""
+    """The first member sets the topology; the others must have the same. The reply's status reports an older
+    topology.
+    """
     known = step.group.topology
     if known is None:
-        if request.topology is None:  # the log has lost the group's; a member that joins brings one
+        if request.topology is None:  # the log has lost the group's topology; a joining member provides one
             raise unknown_member(request.member_id, request.group_id)
         step.write(records.topology_record(request.group_id, read_topology(request.topology)))
         return

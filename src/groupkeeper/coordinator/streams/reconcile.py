@@ -1,8 +1,8 @@
 """Reconciles a member of a streams group with its target: first it revokes tasks, then it gets released ones.
 
-As `reconcile` for consumer groups, but a task has a role, and what counts is the process: the state of a task lies
-there, so a task waits until no other member of the same process has it in any role, and an active task also until
-no other member anywhere runs it.
+As `reconcile` for consumer groups, but a task has a role, and the process matters, because it holds the task's state. A
+task waits until no other member of the same process has it in any role; an active task also waits until no other member
+anywhere runs it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class TaskGoal:
     Attributes:
         assignment_epoch: of the target.
         target: the member's target assignment.
-        members: all of the group.
-        reported: the owned tasks in the heartbeat; None when it has none of these fields.
+        members: all members of the group.
+        reported: the owned tasks in the heartbeat; None when the heartbeat has none of these fields.
     """
 
     assignment_epoch: int
@@ -93,7 +93,7 @@ def _next_assignment(member: StreamsMember, goal: TaskGoal) -> StreamsMember:
 
 
 def _holders(members: Iterable[StreamsMember]) -> _Holders:
-    """By subtopology and partition: in which roles which processes have the task, or must still give it back."""
+    """By subtopology and partition: the roles and processes that have the task, or must still revoke it."""
     holders: dict[tuple[str, int], list[tuple[Role, str]]] = {}
     for member in members:
         for role, subtopology_id, partition in (*member.assigned, *member.pending_revocation):

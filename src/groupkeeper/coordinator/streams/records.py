@@ -1,4 +1,4 @@
-"""What a streams group writes to the log, in Apache Kafka's format: types 17 and 19 to 23."""
+"""The records of a streams group, in Apache Kafka's format: types 17 and 19 to 23."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def task_ids(tasks: Iterable[Task], role: Role, make: _MakesTaskIds[T_co]) -> li
 def epoch_record(
     group_id: str, group_epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
 ) -> Entry:
-    """The group's epoch, and what it was raised for."""
+    """The group's epoch, and the state for which it was raised."""
     value = group_value.StreamsGroupMetadataValue(
         group_epoch,
         metadata_hash,
@@ -59,7 +59,7 @@ def topology_record(group_id: str, topology: StreamsGroupTopologyValue) -> Entry
 
 
 def member_record(group_id: str, member: StreamsMember) -> Entry:
-    """What a member is."""
+    """A member's description."""
     value = member_value.StreamsGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,

@@ -65,7 +65,7 @@ def tasks_of(*roles: Iterable[_TaskIds]) -> frozenset[Task]:
 
 
 def _read_tasks(member_epoch: int, *roles: Sequence[current_value.TaskIds]) -> TaskEpochs:
-    """Where they don't all have an epoch, as in what older versions wrote, tasks count from the member's."""
+    """Reads tasks. If not all of them have an epoch, as in records of older versions, the member's epoch is used."""
     tasks = {}
     for role, some in zip(Role, roles, strict=True):
         for one in some:

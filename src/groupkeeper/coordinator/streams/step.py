@@ -1,4 +1,4 @@
-"""One operation on a streams group in the making: its records, and the group as it will be."""
+"""One operation on a streams group while it is being computed: its records, and the group after them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusC
 
 class StreamsStep(EpochStep[StreamsGroup]):
     """Attributes:
-    statuses: of the reply, with their texts.
+    statuses: the statuses of the reply, with their texts.
     """
 
     log = LOG
@@ -85,7 +85,7 @@ class StreamsStep(EpochStep[StreamsGroup]):
     # --- target
 
     def delay_first_assignment(self) -> None:
-        """The first member of an empty group waits a while for others."""
+        """Lets the first member of an empty group wait a while for others."""
         delay_ms = self.settings.group_streams_initial_rebalance_delay_ms
         if self.logged.members or delay_ms <= 0 or self.soft.is_delayed:
             return
@@ -93,7 +93,7 @@ class StreamsStep(EpochStep[StreamsGroup]):
         self.arm(Arm(StreamsDelay(self.group.group_id), delay_ms))
 
     def end_delay(self) -> None:
-        """The first members have waited long enough."""
+        """Ends the initial delay: the first members have waited long enough."""
         self.soft = replace(self.soft, is_delayed=False)
 
     def update_target(self, configured: ConfiguredTopology) -> None:
@@ -150,7 +150,7 @@ def assignment_configs(settings: Settings) -> dict[str, str]:
 
 
 def compute_targets(group: StreamsGroup, configured: ConfiguredTopology) -> dict[str, Tasks]:
-    """What every member is to have: nothing while topics are missing."""
+    """Every member's target tasks: none while topics are missing."""
     assert group.topology is not None
     if configured.trouble is not None:
         return dict.fromkeys(group.members, frozenset())

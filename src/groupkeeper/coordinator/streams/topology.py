@@ -1,8 +1,8 @@
-"""A topology over the topics that exist: how many partitions each topic between its parts needs, and what is missing.
+"""A topology applied to the existing topics: the partitions that each internal topic needs, and the missing topics.
 
-A subtopology has as many tasks as the largest topic it reads has partitions. A repartition topic without a given number
-of partitions gets as many as the largest topic read by the subtopologies that write it; topics that are copartitioned
-have equally many; a changelog has one for each task (Kafka 4.3.1 InternalTopicManager).
+A subtopology has as many tasks as its largest source topic has partitions. A repartition topic without a given number
+of partitions gets as many as the largest topic that is read by the subtopologies which write it. Copartitioned topics
+have the same number of partitions; a changelog has one partition for each task (Kafka 4.3.1 InternalTopicManager).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class MissingTopic:
 
 @dataclass(frozen=True)
 class TopologyRecord:
-    """The topology that the group was given; members with another one are refused."""
+    """The topology of the group; members with another topology are refused."""
 
     value: StreamsGroupTopologyValue
 
@@ -66,7 +66,7 @@ class TopologyRecord:
 
     @cached_property
     def subtopology_by_source(self) -> Mapping[str, str]:
-        """The subtopology that reads a topic, be it the user's or one between subtopologies."""
+        """The subtopology that reads a topic; the topic may be a user's topic or an internal one."""
         return {
             name: one.subtopology_id
             for one in self.value.subtopologies
@@ -75,20 +75,20 @@ class TopologyRecord:
 
     @cached_property
     def topics(self) -> frozenset[str]:
-        """All topics that it reads, and those in which it keeps state."""
+        """All topics that the topology reads, and its changelog topics."""
         changelogs = (topic.name for one in self.value.subtopologies for topic in one.state_changelog_topics)
         return frozenset((*self.subtopology_by_source, *changelogs))
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredTopology:
-    """A topology as it can run, or can't.
+    """A topology checked against the topics: it can run, or it can't.
 
     Attributes:
         task_counts: by subtopology id; empty when the topics don't fit.
         partition_counts: of the internal topics, by name, whether they exist or not.
         missing: the internal topics that don't exist.
-        trouble: why there can be no tasks; None when all is there.
+        trouble: why there can be no tasks; None when everything exists.
     """
 
     task_counts: Mapping[str, int] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class _DoesNotFit(Exception):
 
 
 def configure(topology: TopologyRecord, topics: TopicsImage) -> ConfiguredTopology:
-    """The topology over these topics. Raises `StreamsInvalidTopology` for one that fits no topics."""
+    """The topology applied to these topics. Raises `StreamsInvalidTopology` for a topology that no topics can fit."""
     subtopologies = topology.value.subtopologies
     missing_sources = sorted({name for one in subtopologies for name in one.source_topics} - topics.topics.keys())
     if missing_sources:
@@ -207,7 +207,7 @@ class _Counting:
             for source in _sources(one)
             if source not in open_names
         }
-        # What a repartition topic should have counts, not what an existing one has.
+        # The number that a repartition topic should have counts, not the number that an existing topic has.
         counts = [self._decided[one] if one in self._decided else self._count(one) for one in read]
         return max(counts, default=0)
 

@@ -63,7 +63,7 @@ class TransactionCoordinator:
     # --- computing: none of these changes anything
 
     def handle(self, call: TransactionCall, now_ms: int) -> TransactionResult:
-        """Answers a request. An error of the protocol is an answer as well; it comes without changes."""
+        """Answers a request. A protocol error is an answer too; the state is unchanged then."""
         try:
             return self._handle(call, now_ms)
         except KafkaError as error:
@@ -91,7 +91,7 @@ class TransactionCoordinator:
         now_ms: int,
         client_version: int = 0,
     ) -> TransactionResult:
-        """Makes partitions part of the producer's transaction, which begins if need be.
+        """Adds partitions to the producer's transaction; begins the transaction if necessary.
 
         Raises `InvalidProducerIdMapping`, `ProducerFenced`, `ConcurrentTransactions` (the last one is still ending).
         """
@@ -126,13 +126,13 @@ class TransactionCoordinator:
         return known
 
     def abort_timed_out(self, now_ms: int) -> Iterator[TransactionResult]:
-        """The end of every transaction that takes longer than its producer allowed; the producer is fenced."""
+        """Aborts every transaction that is older than its producer allowed; fences the producer."""
         for known in list(self._transactions.values()):
             if known.has_timed_out(now_ms):
                 yield moved(known.fenced(now_ms, self.settings.transaction_version))
 
     def expire_ids(self, now_ms: int) -> TransactionResult:
-        """Expires transactional ids that were not used for long."""
+        """Expires transactional ids that have not been used for a long time."""
         oldest_ms = now_ms - self.settings.transactional_id_expiration_ms
         return TransactionResult(
             records=tuple(
@@ -144,14 +144,16 @@ class TransactionCoordinator:
         )
 
     def complete(self, transactional_id: str, now_ms: int) -> TransactionResult:
-        """Every marker of the ending transaction is written. Without such a transaction nothing happens."""
+        """Completes the ending transaction: all its markers are written. Does nothing if there is no such
+        transaction.
+        """
         known = self._transactions.get(transactional_id)
         if known is None or not known.status.is_ending:
             return TransactionResult()
         return moved(known.completed(now_ms))
 
     def resume(self) -> Iterator[TransactionResult]:
-        """What to do once the log is replayed: transactions with a decided outcome are completed."""
+        """The operations after the log is replayed: they complete transactions with a decided outcome."""
         for known in list(self._transactions.values()):
             if known.status.is_ending:
                 yield TransactionResult(ending=known)
@@ -180,7 +182,7 @@ class TransactionCoordinator:
     # --- changing: driven by results and by the log, nothing else
 
     def replay(self, record: TransactionRecord) -> None:
-        """Makes a record of the log part of the state."""
+        """Applies a record of the log to the state."""
         transaction = None
         if not isinstance(record, TransactionTombstone):
             transaction = read_transaction(record.transactional_id, record.value)
@@ -190,7 +192,7 @@ class TransactionCoordinator:
             self._transactions[record.transactional_id] = transaction
 
     def apply(self, change: LastEpoch) -> None:
-        """Takes over a change of what is not in the log."""
+        """Applies a change of the state that is not in the log."""
         known = self._transactions.get(change.transactional_id)
         if known is not None and known.last_producer_epoch != change.last_producer_epoch:
             self._transactions[change.transactional_id] = replace(known, last_producer_epoch=change.last_producer_epoch)

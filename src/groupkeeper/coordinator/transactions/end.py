@@ -1,7 +1,7 @@
 """EndTxn, and the end of transactions by timeout.
 
-Up to version 4 the epoch belongs to the producer; from version 5 on (transaction.version 2, KIP-890) to the
-transaction, so a repeated request is known by its epoch.
+Up to version 4 the epoch belongs to the producer. From version 5 on (transaction.version 2, KIP-890) it belongs to the
+transaction, so a repeated request is recognized by its epoch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ENDED = {True: TransactionStatus.COMPLETE_COMMIT, False: TransactionStatus.COMP
 def end_transaction(
     known: Transaction, call: TransactionCall, request: EndTxnRequest, now_ms: int
 ) -> TransactionResult:
-    """Decides the outcome; a request that was carried out before is answered alike."""
+    """Decides the outcome; a repeated request gets the same answer."""
     if call.version >= EPOCH_BUMP_SINCE_VERSION:
         return _end_with_epoch_bump(known, call, request, now_ms)
     if known.producer_id != request.producer_id:
@@ -71,7 +71,7 @@ def _end_with_epoch_bump(
         return TransactionResult(EndTxnResponse(producer_id=known.producer_id, producer_epoch=known.producer_epoch))
     if is_repeated or request.committed:
         raise InvalidTxnState
-    # Nothing was written, but the producer cannot tell: aborting is always allowed.
+    # Nothing was written, but the producer cannot know that: aborting is always allowed.
     return _decide(known, call, request, now_ms)
 
 

@@ -1,5 +1,6 @@
-"""InitProducerId of transactional producers: a new epoch for the id, and an end to the transaction that the last
-producer left open."""
+"""InitProducerId of transactional producers: gives the id a new epoch, and ends the transaction that the last producer
+left open.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def init_producer_id(
     if known.status.is_ending:
         raise ConcurrentTransactions
     if known.status is TransactionStatus.ONGOING:
-        # The caller tries again and finds the transaction aborted; no producer is given the epoch of that abort.
+        # The caller retries and finds the transaction aborted; no producer gets the epoch of that abort.
         fenced = known.fenced(now_ms, settings.transaction_version)
         wait = InitProducerIdResponse(
             error_code=ConcurrentTransactions.code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH
@@ -92,7 +93,7 @@ def _is_known_producer(known: Transaction, request: InitProducerIdRequest) -> bo
 
 
 def _next_epochs(known: Transaction, claimed_epoch: int) -> tuple[int, int]:
-    """The producer's epoch from now on, and the one it may repeat this request with."""
+    """The producer's epoch from now on, and the epoch with which it may repeat this request."""
     if claimed_epoch == NO_EPOCH:
         return known.producer_epoch + 1, NO_EPOCH
     if claimed_epoch == known.producer_epoch:

@@ -26,7 +26,7 @@ class TransactionSettings:
     """The settings of the transaction coordinator; times in milliseconds.
 
     Attributes:
-        transaction_version: the level of the feature: 2 gives every transaction its own epoch.
+        transaction_version: level of the feature; 2 gives every transaction its own epoch.
     """
 
     transaction_max_timeout_ms: int = 900_000
@@ -36,7 +36,7 @@ class TransactionSettings:
 
 @dataclass(frozen=True, slots=True)
 class TransactionCall:
-    """A request with what the coordinator may not find out by itself."""
+    """A request with the context that the coordinator cannot know by itself."""
 
     request: Message
     version: int
@@ -46,7 +46,7 @@ class TransactionCall:
 
 @dataclass(frozen=True, slots=True)
 class LastEpoch:
-    """The epoch with which a producer may repeat its last request; not in the log."""
+    """The epoch with which a producer may repeat its last request; it is not in the log."""
 
     transactional_id: str
     last_producer_epoch: int
@@ -54,7 +54,7 @@ class LastEpoch:
 
 @dataclass(frozen=True, slots=True)
 class TransactionResult:
-    """The outcome of one operation; see the module's text for what to do with it."""
+    """The outcome of one operation; the module's docstring says how to carry it out."""
 
     response: Message | None = None
     """None when no caller waits."""

@@ -1,4 +1,4 @@
-"""One transactional id: its state, and the transitions that it can make.
+"""One transactional id: its state and its possible transitions.
 
 A move is a new value; nothing here checks whether it may be made now (`transaction_init`, `transaction_end` do).
 """
@@ -92,7 +92,7 @@ class Transaction:
         return self.status is TransactionStatus.ONGOING and self.started_ms + self.timeout_ms < now_ms
 
     def begun(self, partitions: Iterable[TopicPartition], now_ms: int, client_version: int) -> Transaction:
-        """With more partitions in the transaction, which begins if it hasn't."""
+        """With more partitions in the transaction; begins the transaction if it has not begun."""
         return replace(
             self,
             status=TransactionStatus.ONGOING,
@@ -121,7 +121,7 @@ class Transaction:
         )
 
     def fenced(self, now_ms: int, server_version: int) -> Transaction:
-        """Aborted with a fencing epoch, which no producer has. From transaction.version 2 on its producer can request
+        """Aborted, with a fencing epoch that no producer has. From transaction.version 2 on, its producer can request
         the new epoch.
         """
         aborted = self.ended(False, now_ms, server_version)
@@ -165,7 +165,7 @@ class Transaction:
 
 
 def read_transaction(transactional_id: str, value: TransactionLogValue) -> Transaction | None:
-    """The transactional id as a record stores it; None when it is on its way out (Dead). Raises `MalformedMessage`."""
+    """The transactional id as stored in a record; None when it is being removed (Dead). Raises `MalformedMessage`."""
     status = _BY_CODE.get(value.transaction_status)
     if status is None:
         raise MalformedMessage(f"transactional id {transactional_id} has the unknown status {value.transaction_status}")
@@ -195,5 +195,5 @@ def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]
 
 
 def is_used_up(producer_epoch: int) -> bool:
-    """Whether no further epoch may be given to the producer id of this one."""
+    """Whether the producer id of this epoch may get no further epochs."""
     return producer_epoch >= LAST_EPOCH - 1

@@ -1,4 +1,4 @@
-"""What operators see of transactional ids: list and describe."""
+"""The operators' view of transactional ids: list and describe."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _NAMES = frozenset(status.value for status in TransactionStatus)
 
 
 def list_transactions(known: Iterable[Transaction], request: ListTransactionsRequest, now_ms: int) -> TransactionResult:
-    """Transactional ids that pass every filter; an empty filter, or a negative duration, passes all. State names that
-    don't exist are returned. Patterns are the shell's matter.
+    """Transactional ids that pass every filter; an empty filter, or a negative duration, passes all of them. Unknown
+    state names are returned. The driver evaluates patterns.
     """
     states, producer_ids = set(request.state_filters), set(request.producer_id_filters)
     found = [
