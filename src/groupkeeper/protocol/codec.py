@@ -40,7 +40,7 @@ def decode(cls: type[M], buf: bytes, version: int, pos: int = 0) -> M:
 
 
 def decode_prefix(cls: type[M], buf: bytes, version: int, pos: int = 0) -> tuple[M, int]:
-    """As `decode`, but bytes may follow: the message and the position behind it."""
+    """As `decode`, but other bytes may follow: returns the message and the position after it."""
     if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
         raise UnsupportedMessageVersion(
             f"{cls.__name__} has versions {cls.MIN_VERSION} to {cls.MAX_VERSION}, not {version}"
@@ -57,8 +57,8 @@ def decode_prefix(cls: type[M], buf: bytes, version: int, pos: int = 0) -> tuple
 def encode(message: RootMessage, version: int) -> bytes:
     """The bytes of `message` in `version`.
 
-    Raises UnsupportedField when a value has no place in that version (unless the schema lets it be ignored) or does
-    not fit its field, UnsupportedMessageVersion for a version outside the schemas.
+    Raises UnsupportedField when that version cannot carry a value (unless the schema lets it be ignored) or a value
+    does not fit its field, UnsupportedMessageVersion for a version outside the schemas.
     """
     out = bytearray()
     encode_into(out, message, version)

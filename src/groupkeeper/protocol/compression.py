@@ -1,7 +1,7 @@
 """Compression of record batches: gzip, snappy, lz4 and zstd, as Apache Kafka's clients write and read them.
 
-Decompressing never makes more than `limit` bytes, and a buffer is never larger than what the frame's own structure
-allows, so that a decompression bomb ends in CorruptRecord.
+Decompression never yields more than `limit` bytes, and a buffer is never larger than the frame's own structure allows,
+so a decompression bomb raises CorruptRecord.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _SNAPPY_CHUNK = 32 * 1024
 
-# Frame descriptor of independent blocks of 64 KiB without checksums, the only kind that Apache's Java client reads
-# and writes; the last byte is the descriptor's checksum.
+# Frame descriptor of independent blocks of 64 KiB without checksums, the only kind that Apache Kafka's Java client
+# reads and writes; the last byte is the descriptor's checksum.
 _LZ4_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
 _LZ4_BLOCK = 64 * 1024
 _LZ4_STORED = 0x80000000
@@ -47,7 +47,7 @@ _ZSTD_LEVEL = 3
 
 
 class CorruptRecord(MalformedMessage):
-    """The bytes are no record batch: bad checksum, bad structure, or data that cannot be decompressed within the
+    """The bytes are not a record batch: bad checksum, bad structure, or data that cannot be decompressed within the
     limit.
     """
 
@@ -70,9 +70,10 @@ def compress(codec: str, plain: bytes) -> bytes:
 
 
 def decompress(codec: int, packed: bytes, *, magic: int = 2, limit: int = MAX_DECOMPRESSED) -> bytes:
-    """What `packed` holds; `codec` is its number in a batch's attributes, `magic` the format of the batch it came in.
+    """The decompressed content of `packed`; `codec` is its number in the batch's attributes, `magic` the batch's
+    format.
 
-    Raises CorruptRecord for an unknown codec, bytes that are not of its form, and contents longer than `limit`.
+    Raises CorruptRecord for an unknown codec, bytes in another format, and contents longer than `limit`.
     """
     if codec == 0:
         return packed
@@ -141,7 +142,8 @@ def _snappy_decompress(packed: bytes, limit: int) -> bytes:
 
 
 def _snappy_block(packed: bytes, limit: int) -> bytes:
-    # An element of three bytes yields at most 64, so a longer announced length is a lie that must not be allocated.
+    # An element of three bytes yields at most 64 bytes, so a longer announced length is false and must not be
+    # allocated.
     size = _checked(cramjam.snappy.decompress_raw_len(packed), min(limit, 32 * len(packed)))
     out = bytearray(size)
     if cramjam.snappy.decompress_raw_into(packed, out) != size:
@@ -167,7 +169,7 @@ def _lz4_decompress(packed: bytes, limit: int) -> bytes:
 
 
 def _lz4_bound(packed: bytes) -> int:
-    """An upper bound of what the frames in `packed` hold, from their block sizes."""
+    """An upper bound for the content of the frames in `packed`, from their block sizes."""
     bound, pos = 0, 0
     while pos < len(packed):
         flags, largest = packed[pos + 4], 1 << (8 + 2 * (packed[pos + 5] >> 4 & 7))
@@ -191,7 +193,9 @@ def _lz4_header_size(flags: int) -> int:
 
 
 def _with_right_lz4_checksum(packed: bytes) -> bytes:
-    """In message sets of magic 0 the descriptor's checksum covers the wrong bytes, which no library accepts."""
+    """Corrects the descriptor's checksum: in message sets of magic 0 it covers the wrong bytes, which no library
+    accepts.
+    """
     end = _lz4_header_size(packed[4] if len(packed) > 4 else 0)
     if end > len(packed):
         raise CorruptRecord("lz4: the frame ends in its header")
@@ -224,7 +228,9 @@ def _zstd_decompress(packed: bytes, limit: int) -> bytes:
 
 
 def _zstd_frame_bound(packed: bytes, pos: int, limit: int) -> tuple[int, int]:
-    """An upper bound of what the frame at `pos` holds, from its block headers, and the position behind it."""
+    """An upper bound for the content of the frame at `pos`, from its block headers, and the position after the
+    frame.
+    """
     (magic,) = _LE32.unpack_from(packed, pos)
     if magic & ~0xF == _ZSTD_SKIPPABLE:
         return 0, pos + 8 + int(_LE32.unpack_from(packed, pos + 4)[0])

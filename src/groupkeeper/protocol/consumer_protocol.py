@@ -1,8 +1,7 @@
-"""The blobs that classic group members exchange through the coordinator: what they subscribe to and what they are
-assigned.
+"""The blobs that classic group members exchange through the coordinator: their subscriptions and assignments.
 
-A blob is an INT16 version and the struct in that version. Blobs of a later version than the schemas are read as the
-latest known one, as every version only adds fields at the end.
+A blob is an INT16 version and the struct in that version. Blobs of a later version than the schemas are read in the
+latest known version, as every version only adds fields at the end.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ _INT16 = Struct(">h")
 def encode_subscription(
     subscription: ConsumerProtocolSubscription, version: int = ConsumerProtocolSubscription.MAX_VERSION
 ) -> bytes:
-    """The blob in `version`; fields that it has no place for are left out. Raises UnsupportedMessageVersion,
+    """The blob in `version`; fields that this version doesn't have are left out. Raises UnsupportedMessageVersion,
     UnsupportedField.
     """
     return _encode(subscription, version)
 
 
 def decode_subscription(blob: bytes) -> ConsumerProtocolSubscription:
-    """What a member subscribes to. Raises MalformedMessage."""
+    """A member's subscription. Raises MalformedMessage."""
     return _decode(ConsumerProtocolSubscription, blob)
 
 
 def decode_subscribed_topics(blob: bytes) -> list[str]:
-    """The topics alone, read from the part that all versions share, whatever follows it. Raises MalformedMessage."""
+    """Only the topics, read from the part that all versions share; any bytes may follow. Raises MalformedMessage."""
     _version(blob)
     return list(decode_prefix(ConsumerProtocolSubscription, blob, 0, 2)[0].topics)
 
@@ -61,7 +60,7 @@ def encode_assignment(
 
 
 def decode_assignment(blob: bytes) -> ConsumerProtocolAssignment:
-    """What a member is assigned. Raises MalformedMessage."""
+    """A member's assignment. Raises MalformedMessage."""
     return _decode(ConsumerProtocolAssignment, blob)
 
 

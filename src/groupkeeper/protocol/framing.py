@@ -77,10 +77,9 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     """The header of a request frame (without its size) and where the body starts.
 
     Raises UnsupportedMessageVersion for an API key outside the schemas. The header version follows from key and
-    version; for a version newer than the schemas the flexible header is assumed, as its client id has the same
-    form.
+    version; for a version newer than the schemas the flexible header is assumed, whose client id has the same form.
     """
-    # In line, as every request comes by here.
+    # In line, as this runs for every request.
     try:
         api_key, version, correlation_id, size = _HEADER_START.unpack_from(frame)
         api = APIS.get(api_key)

@@ -1,7 +1,7 @@
-"""The records of MirrorMaker 2's internal topics: which offset of the source became which one of the target.
+"""The records of MirrorMaker 2's internal topics: which offset of the source became which offset of the target.
 
-A key and the value of an offset sync are structs without a version; a checkpoint's value is an INT16 version and the
-struct. Each record is read by itself: a tombstone, or one of another kind, is none.
+Keys, and the value of an offset sync, are structs without a version; a checkpoint's value is an INT16 version and the
+struct. Each record is read on its own; tombstones and records of other kinds give None.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync | N
 
 
 def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint | None:
-    """None: a tombstone. Later versions are read as the first one, as far as it goes. Raises MalformedMessage."""
+    """None: a tombstone. From later versions the fields of the first version are read. Raises MalformedMessage."""
     if key is None or value is None:
         return None
     try:

@@ -1,8 +1,8 @@
 """The records of `__consumer_offsets`: key and value bytes ⇄ typed records.
 
 A key is an INT16 type and the struct of that type, a value an INT16 version and the struct in that version; a null
-value is a tombstone. Written versions are those of Apache Kafka 4.3.1, every version of the schemas is read.
-Bytes behind a struct are ignored, as Apache Kafka does.
+value is a tombstone. The versions of Apache Kafka 4.3.1 are written; all versions of the schemas are read. Bytes after
+a struct are ignored, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -126,12 +126,12 @@ if TYPE_CHECKING:
     Value = _Value | StreamsValue
     """Every value that can be decoded."""
 else:
-    # The classes of streams groups are imported with their first record.
+    # The classes of streams groups are imported when their first record comes.
     Key, Value = _Key, _Value
 
 
 class Entry(Message):
-    """The record that `key` has `value` from now on."""
+    """A record that sets `key` to `value`."""
 
     __slots__ = ("key", "value")
     __match_args__ = ("key", "value")
@@ -142,7 +142,7 @@ class Entry(Message):
 
 
 class Tombstone(Message):
-    """The record that `key` has no value any more."""
+    """A record that removes `key`."""
 
     __slots__ = ("key",)
     __match_args__ = ("key",)
@@ -227,7 +227,7 @@ _VERSION_WITH_EXPIRATION = 1
 
 
 def decode_record(key: bytes, value: bytes | None) -> Entry | Tombstone | UnknownRecord:
-    """The record with these bytes; type 0, the oldest form of offset commits, comes as type 1.
+    """The record with these bytes; type 0, the oldest form of offset commits, is returned as type 1.
 
     Raises MalformedMessage for bytes that no schema describes, its subclass UnknownValueVersion for the version of
     a value.
@@ -252,8 +252,8 @@ def decode_record(key: bytes, value: bytes | None) -> Entry | Tombstone | Unknow
 def encode_record(record: Entry | Tombstone) -> tuple[bytes, bytes | None]:
     """Key and value bytes of `record`; the value of a tombstone is None.
 
-    An offset commit with an expire timestamp is written in the only version that has one, which loses its leader
-    epoch and topic id. Raises UnsupportedField for values that do not fit.
+    An offset commit with an expire timestamp is written in the only version that has this field, which has no leader
+    epoch and no topic id, so these are lost. Raises UnsupportedField for values that do not fit.
     """
     if type(record) is Entry:
         commit, committed = record.key, record.value
@@ -274,7 +274,9 @@ def encode_record(record: Entry | Tombstone) -> tuple[bytes, bytes | None]:
 
 
 def _encode_offset_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes, bytes] | None:
-    """What the generated code would write, in one go, because every commit comes by here; None where it must do it."""
+    """The bytes that the generated code would write, made in one step, as this runs for every commit; None if the
+    generated code must do it.
+    """
     if value.expire_timestamp != -1 or len(value.topic_id) != len(ZERO_UUID):
         return None
     try:
@@ -296,8 +298,8 @@ def _encode_offset_key(group: str, topic: str, partition: int) -> bytes:
 
 
 def _decode_offset_commit(key: bytes, value: bytes) -> Entry | None:
-    """A commit as Kafka writes it now, on a short way, because a start reads them by the million; None for any other,
-    which the schemas read or refuse.
+    """A fast path for commits in the form that Kafka writes now, as a start reads millions of them; None for any other
+    record, which the schemas read or refuse.
     """
     names = _names_in(key[2:-4])
     if names is None or not value.startswith(_OFFSET_VALUE):
@@ -312,7 +314,7 @@ def _decode_offset_commit(key: bytes, value: bytes) -> Entry | None:
 
 @lru_cache(maxsize=256)
 def _names_in(buf: bytes) -> tuple[str, str] | None:
-    """Group and topic of a commit's key, without what lies around them; None when they don't fill the bytes."""
+    """Group and topic in the bytes of a commit's key; None when they don't fill the bytes."""
     try:
         group, position = read_text(buf, 0)
         topic, end = read_text(buf, position)

@@ -1,9 +1,9 @@
-"""What the generated codecs share: the message base class, error classes, and the slow paths of variable-length values.
+"""The common parts of the generated codecs: the message base class, error classes, and the slow paths of
+variable-length values.
 
-The generated code reads optimistically and bounds are enforced in three places: a byte or fixed-width value past
-the end raises by itself, a count is compared with the bytes that remain before anything is allocated, and a text or
-byte value that runs past the end leaves a position past the end, which the next read or the final check in
-`codec.decode` refuses.
+The generated code reads optimistically, and bounds are enforced in three places. A byte or fixed-width value past the
+end raises by itself. A count is compared with the remaining bytes before anything is allocated. A text or byte value
+that runs past the end leaves a position past the end, which the next read or the final check in `codec.decode` refuses.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class UnsupportedField(ValueError):
 
 
 class UnsupportedMessageVersion(ValueError):
-    """The message has no such version in the schemas this build knows."""
+    """The message does not have this version in the schemas of this build."""
 
 
 class Message:
@@ -84,7 +84,7 @@ class RootMessage(Message):
 
 
 class Rows(Sequence[M]):
-    """The structs of a decoded array, kept by column: each is made when it is asked for."""
+    """The structs of a decoded array, stored by column: each struct is built when it is accessed."""
 
     __slots__ = ("columns", "struct")
 

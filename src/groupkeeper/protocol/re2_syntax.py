@@ -1,6 +1,7 @@
-"""Is a regular expression valid for a group's subscription? The syntax of RE2/J, with which Kafka compiles it.
+"""Checks whether a regular expression is valid for a group's subscription: the syntax of RE2/J, which Kafka uses.
 
-It lacks what needs backtracking (look-around, back-references, possessive repetition), and bounds counts at 1000.
+RE2/J lacks features that need backtracking (look-around, back-references, possessive repetition), and limits counts to
+1000.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def check_pattern(pattern: str) -> None:
 
 
 class _Checker:
-    """Reads a pattern from left to right; only what decides on validity is remembered."""
+    """Reads a pattern from left to right; stores only what decides its validity."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern

@@ -1,4 +1,4 @@
-"""A record and the header of the batch it travels in, for every format of batch."""
+"""A record and the header of its batch, for every batch format."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _DELETE_HORIZON = 0x40
 class Record:
     """One record: a value, compared by its fields.
 
-    `key` and `value` are None for null (a null value is a tombstone in a compacted topic); `headers` are (name,
-    value or None) in order; `timestamp` is in milliseconds since the epoch, −1 for none; `offset` is its place in
-    the partition, −1 before it is appended.
+    `key` and `value` are None for null (a null value is a tombstone in a compacted topic); `headers` are (name, value
+    or None) in order; `timestamp` is in milliseconds since the epoch, −1 for none; `offset` is the offset in the
+    partition, −1 before the append.
     """
 
     __slots__ = ("headers", "key", "offset", "timestamp", "value")
@@ -59,7 +59,7 @@ class Record:
 
 
 class BatchHeader(NamedTuple):
-    """The fixed part of a batch, as it lies in the bytes.
+    """The fixed part of a batch, as in its bytes.
 
     In the formats 0 and 1 every message is a batch of its own: `base_offset` is then the offset of the message (of
     the last one inside a compressed message), `max_timestamp` its timestamp (−1 in format 0), `record_count` 1, or
@@ -82,7 +82,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> str:
-        """Name of the codec. Raises CorruptRecord for a number that no codec has."""
+        """Name of the codec. Raises CorruptRecord for an unknown codec number."""
         codec = self.attributes & _CODEC_MASK
         if codec >= len(CODECS):
             raise CorruptRecord(f"unknown compression codec {codec}")
@@ -90,7 +90,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_log_append_time(self) -> bool:
-        """Whether all records carry the broker's time of appending (`max_timestamp`) and not their producer's."""
+        """Whether all records have the broker's append time (`max_timestamp`), not their producer's timestamps."""
         return self.magic > 0 and bool(self.attributes & _LOG_APPEND_TIME)
 
     @property
@@ -105,7 +105,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the compactor may drop the tombstones and markers of the batch; None when it has not set a time."""
+        """When compaction may drop the tombstones and markers of the batch; None when no time is set."""
         return self.base_timestamp if self.magic > 1 and self.attributes & _DELETE_HORIZON else None
 
     @property
@@ -114,7 +114,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the batch; compaction may have removed its last records, not the range."""
+        """The offset after the batch; compaction may have removed its last records, but keeps the offset range."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property

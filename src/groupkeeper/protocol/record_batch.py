@@ -89,12 +89,12 @@ def iter_headers(buf: bytes, pos: int = 0) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def has_whole_batch(buf: bytes) -> bool:
-    """Whether the first batch is there to its end, and not cut off."""
+    """Whether the first batch is complete."""
     return len(buf) > _MAGIC_AT and len(buf) >= 12 + int.from_bytes(buf[8:12], "big", signed=True)
 
 
 def check_crc(buf: bytes, pos: int, header: BatchHeader) -> None:
-    """Raises CorruptRecord unless the whole batch is there and has the checksum of its header."""
+    """Raises CorruptRecord unless the batch is complete and its checksum is that in its header."""
     end = pos + header.size_in_bytes
     if end > len(buf):
         raise CorruptRecord(f"batch of {header.size_in_bytes} bytes where {len(buf) - pos} remain")
@@ -128,7 +128,7 @@ def read_records(
     try:
         if header.magic < 2:
             return read_legacy_records(buf, pos, header, max_size)
-        if header.record_count == 0:  # all were removed by compaction
+        if header.record_count == 0:  # compaction has removed all records
             return []
         packed = buf[pos + HEADER_SIZE : pos + header.size_in_bytes]
         return _read_records(decompress(header.attributes & 7, packed, limit=max_size), header)
@@ -149,7 +149,7 @@ def _read_records(buf: bytes, header: BatchHeader) -> list[Record]:
 
 
 def _parse_records(buf: bytes, header: BatchHeader) -> tuple[list[Record], int]:
-    """The records from the start of `buf` and the position behind them. Varints of one byte are read in line."""
+    """The records from the start of `buf` and the position after them. Varints of one byte are read in line."""
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     records: list[Record] = []
     append, signed, varint, nullable_bytes = records.append, SIGNED, read_zigzag, _read_bytes
@@ -197,7 +197,7 @@ def _read_bytes(buf: bytes, pos: int) -> tuple[bytes | None, int]:
 
 
 def read_headers(buf: bytes, pos: int) -> tuple[list[tuple[str, bytes | None]], int]:
-    """A record's headers, from their number at `pos` on, and the position behind them. Raises CorruptRecord."""
+    """A record's headers, whose number is at `pos`, and the position after them. Raises CorruptRecord."""
     count, pos = read_zigzag(buf, pos)
     if not 0 <= count <= (len(buf) - pos) // 2:
         raise CorruptRecord(f"{count} record headers in {len(buf) - pos} bytes")
@@ -227,9 +227,9 @@ def write_batch(
 ) -> bytes:
     """A batch of format 2 with `records`, at least one.
 
-    The records get consecutive offsets from `base_offset`; with `keeps_offsets` each keeps its own, as compaction
-    needs it. Where `log_append_time_ms` is given it takes the place of every record's timestamp. Raises ValueError
-    for no records or an unknown compression.
+    The records get consecutive offsets from `base_offset`; with `keeps_offsets` each record keeps its own, as
+    compaction needs. `log_append_time_ms`, if given, replaces every record's timestamp. Raises ValueError for no
+    records or an unknown compression.
     """
     if not records:
         raise ValueError("a batch has at least one record")
@@ -263,8 +263,8 @@ def write_pairs(
     producer_epoch: int = -1,
     is_transactional: bool = False,
 ) -> bytes:
-    """A batch of format 2 with records of one moment, of a key and a value each. Raises as `write_batch`, whose short
-    form this is: every commit of a consumer comes by here.
+    """A batch of format 2 from pairs of key and value, all with the same timestamp. This is a fast path of
+    `write_batch`, as it runs for every commit of a consumer. Raises the errors of `write_batch`.
     """
     if not pairs:
         raise ValueError("a batch has at least one record")
@@ -321,8 +321,8 @@ def _write_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
 def stamped(
     batch: bytes, *, base_offset: int, partition_leader_epoch: int, log_append_time_ms: int | None = None
 ) -> bytes:
-    """The one batch of format 2 in `batch`, as the partition's leader stores it: its place, and the time of appending
-    if given.
+    """The only batch (format 2) in `batch` as the partition's leader stores it: with its offset, and the append time if
+    given.
     """
     header = read_header(batch)
     place = _PLACE.pack(base_offset, header.batch_length, partition_leader_epoch)
@@ -343,7 +343,9 @@ class EndTransaction(NamedTuple):
 
 
 def read_end_transaction(record: Record) -> EndTransaction | None:
-    """What a control record says; None for one of another kind (they are skipped). Raises CorruptRecord."""
+    """The marker in a control record; None for a control record of another kind, which is skipped. Raises
+    CorruptRecord.
+    """
     try:
         version, kind = _SHORT_PAIR.unpack_from(record.key or b"")
         if version < 0:
@@ -359,5 +361,5 @@ def read_end_transaction(record: Record) -> EndTransaction | None:
 
 
 def end_transaction_record(marker: EndTransaction, timestamp: int) -> Record:
-    """The record of a marker; it is written as the only one of a control batch of its producer."""
+    """The record of a marker; it is the only record in a control batch of its producer."""
     return Record(_SHORT_PAIR.pack(0, int(marker.is_commit)), _MARKER.pack(0, marker.coordinator_epoch), (), timestamp)

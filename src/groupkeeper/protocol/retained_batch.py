@@ -1,4 +1,6 @@
-"""What compaction leaves of a record batch: some of its records, each at its offset, in a batch of the same range."""
+"""The rest of a record batch after compaction: some of its records, each with its offset, in a batch of the
+same range.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,13 @@ _DELETE_HORIZON = 0x40
 
 
 class Entry(NamedTuple):
-    """One record, read only as far as compaction needs it.
+    """One record, parsed only as far as compaction needs.
 
     Attributes:
         offset: its place in the partition.
         key: None for null.
         has_value: false for a tombstone.
-        delta: its timestamp less the batch's base timestamp.
+        delta: its timestamp minus the batch's base timestamp.
         start, rest, end: where it begins, where what follows the timestamp begins, and where it ends in the body.
     """
 
@@ -70,7 +72,7 @@ def read_keys(buf: bytes, pos: int, header: BatchHeader) -> list[tuple[bytes, in
 
 
 def read_entries(buf: bytes, pos: int, header: BatchHeader) -> tuple[bytes, list[Entry]]:
-    """The decompressed records of the batch at `pos`, as one piece and one by one. Raises CorruptRecord."""
+    """The decompressed records of the batch at `pos`: all bytes, and an entry per record. Raises CorruptRecord."""
     body = buf[pos + HEADER_SIZE : pos + header.size_in_bytes]
     try:
         if header.attributes & _CODEC_MASK and header.record_count:
@@ -107,8 +109,8 @@ def retained_batch(
 ) -> bytes:
     """A batch with the given entries of a batch, of the same range of offsets and the same producer.
 
-    `delete_horizon_ms` sets when its tombstones and markers may go; None leaves it as it was. Without entries it is an
-    empty batch that only keeps the producer's last sequence number.
+    `delete_horizon_ms` sets when its tombstones and markers may be removed; None leaves it unchanged. Without entries
+    the result is an empty batch that only keeps the producer's last sequence number.
     """
     attributes, base_timestamp, max_timestamp = header.attributes, header.base_timestamp, header.max_timestamp
     if not entries:

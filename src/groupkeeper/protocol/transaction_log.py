@@ -22,14 +22,14 @@ FLEXIBLE_VERSION = 1
 
 
 class TransactionEntry(NamedTuple):
-    """The state of a transactional id from now on."""
+    """A record that sets the state of a transactional id."""
 
     transactional_id: str
     value: TransactionLogValue
 
 
 class TransactionTombstone(NamedTuple):
-    """The transactional id was forgotten."""
+    """A record that removes a transactional id."""
 
     transactional_id: str
 
@@ -62,7 +62,7 @@ def encode_transaction(record: TransactionRecord, version: int) -> tuple[bytes, 
 
 
 def _plain(value: TransactionLogValue) -> TransactionLogValue:
-    """Without what the oldest version can't hold; it serves repeated requests only."""
+    """Without the fields that the oldest version can't hold, which only serve repeated requests."""
     return TransactionLogValue(
         producer_id=value.producer_id,
         producer_epoch=value.producer_epoch,

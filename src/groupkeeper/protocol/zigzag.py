@@ -1,4 +1,4 @@
-"""The varints of records: zigzag, so that small negative numbers are short, too."""
+"""The varints of records, in zigzag encoding, which makes small negative numbers short too."""
 
 from __future__ import annotations
 
