@@ -1,4 +1,4 @@
-"""What OffsetCommit and TxnOffsetCommit check before they ask the coordinator: whether there is what they commit to."""
+"""The check of OffsetCommit and TxnOffsetCommit before they call the coordinator: whether the partitions exist."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class Refused(dict[tuple[Any, ...], list[Any]], Generic[R]):
 def known_topics(
     broker: Broker, call: Call, topics: Iterable[Q], refused: Refused[Any], *, is_by_id: bool = False
 ) -> list[tuple[Q, Topic]]:
-    """The topics of a request that the caller may read, each with the topic that it means, and without the partitions
-    that there are not.
+    """The topics of a request that the caller may read, each with the existing topic, and without partitions that don't
+    exist.
     """
     known = []
     for topic in topics:

@@ -1,4 +1,4 @@
-"""What the group APIs share."""
+"""The common code of the group APIs."""
 
 from __future__ import annotations
 

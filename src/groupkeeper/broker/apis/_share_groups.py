@@ -1,4 +1,4 @@
-"""What the APIs of share groups share."""
+"""The common code of the APIs of share groups."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def trouble_of(broker: Broker) -> KafkaError | None:
-    """What refuses every request of share groups: they are not served. None when they are."""
+    """The error for every request of share groups if they are not served; None if they are."""
     return UnsupportedVersion() if broker.config.features.get("share.version", 1) < 1 else None
 
 
@@ -55,7 +55,7 @@ async def ask_share_coordinator(
     """The results of an operation on every share-partition of a request, by topic id.
 
     Args:
-        operate: does it with one of them and makes the result; raises `KafkaError`.
+        operate: performs the operation on one share-partition and returns the result; raises `KafkaError`.
         failure: makes the result from partition, error code and message.
     """
     if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):

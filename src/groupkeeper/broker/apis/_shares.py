@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge share: the checks of the sender and of its acknowledgements."""
+"""The common code of ShareFetch and ShareAcknowledge: the checks of the sender and of its acknowledgements."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def acknowledge(
     request: ShareFetchRequest | ShareAcknowledgeRequest,
     acknowledged: Mapping[Place, Batches],
 ) -> dict[Place, KafkaError | None]:
-    """What became of the acknowledgements of each partition: the error, or None when they are stored."""
+    """The outcome of the acknowledgements of each partition: the error, or None when they are stored."""
     results: dict[Place, KafkaError | None] = {}
     for place, batches in acknowledged.items():
         try:

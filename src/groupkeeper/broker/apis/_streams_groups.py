@@ -1,4 +1,4 @@
-"""What the APIs of streams groups share."""
+"""The common code of the APIs of streams groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def trouble_of(broker: Broker) -> KafkaError | None:
-    """What refuses every request of streams groups: they are not served. None when they are."""
+    """The error for every request of streams groups if they are not served; None if they are."""
     is_allowed = "streams" in broker.config.group_coordinator_rebalance_protocols
     is_on = broker.config.features.get("streams.version", 1) > 0
     return None if is_allowed and is_on else UnsupportedVersion()

@@ -1,4 +1,4 @@
-"""What the transaction APIs share."""
+"""The common code of the transaction APIs."""
 
 from __future__ import annotations
 

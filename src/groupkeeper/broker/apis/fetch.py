@@ -95,7 +95,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 
 
 async def _wait(logs: Iterable[PartitionLog], missing_bytes: int, deadline: float) -> bool:
-    """Whether enough was appended, or something happened to a partition, before the deadline."""
+    """Waits; returns whether enough was appended, or a partition changed, before the deadline."""
     waiter = Waiter(missing_bytes)
     loop = asyncio.get_running_loop()
     timer = loop.call_at(deadline, waiter.wake)
@@ -113,8 +113,8 @@ async def _wait(logs: Iterable[PartitionLog], missing_bytes: int, deadline: floa
 class _Reading:
     """One pass over the partitions of a request, by the limits of Apache Kafka.
 
-    A batch that is larger than its partition's limit, or than what is left of the answer's, is sent only for the first
-    partition that has records, and alone; partitions that come later have none.
+    A batch that is larger than its partition's limit, or than the rest of the answer's limit, is sent only for the
+    first partition that has records, and alone; later partitions then have no records.
 
     Attributes:
         answers: the response for each partition. Unauthorized and missing partitions come last.

@@ -40,7 +40,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     found = _find(broker, call, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        # Apache Kafka names even the absence of an error, and says nothing in later versions.
+        # In this version Apache Kafka sends a message even without an error; in later versions it sends none.
         error_message=error_for(found.error_code).message if found.error_code else "NONE",
         node_id=found.node_id,
         host=found.host,
@@ -60,7 +60,7 @@ def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
     try:
         _check(broker, call, key_type, key)
         if not _has_topic(broker, key_type):
-            # The topic is there now, for the next time.
+            # The topic exists from now on, for the next request.
             raise CoordinatorNotAvailable
         if _has_resigned(broker, key_type, key):
             raise CoordinatorNotAvailable
@@ -86,7 +86,7 @@ def _has_resigned(broker: Broker, key_type: int, key: str) -> bool:
 
 
 def _check(broker: Broker, call: Call, key_type: int, key: str) -> None:
-    """Raises what the caller did wrong."""
+    """Raises an error for an invalid request."""
     if key_type == _GROUP:
         if not may(broker, call, Operation.DESCRIBE, key):
             raise GroupAuthorizationFailed

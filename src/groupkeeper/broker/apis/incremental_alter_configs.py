@@ -60,7 +60,7 @@ def _alter(broker: Broker, call: Call, resource: AlterConfigsResource, validate_
             _require_fitting(config)
             broker.dynamic_config.require_insync_kept(resource.resource_name, config.name)
         elif config.config_operation not in _OPERATIONS:
-            raise UnknownServerError  # Apache says no more
+            raise UnknownServerError  # Apache Kafka gives no details either
         elif resource.resource_type == CLIENT_METRICS:
             _require_no_list(config)
         _change(overrides, config, found.config)
@@ -68,7 +68,7 @@ def _alter(broker: Broker, call: Call, resource: AlterConfigsResource, validate_
 
 
 def _require_fitting(config: AlterableConfig) -> None:
-    """Raises `InvalidRequest` or `InvalidConfig`, in Apache's words for brokers."""
+    """Raises `InvalidRequest` or `InvalidConfig`, in Apache Kafka's words for brokers."""
     if config.config_operation not in _OPERATIONS:
         raise InvalidRequest(f"Unknown operations type {config.config_operation}")
     setting = broker_setting(config.name)

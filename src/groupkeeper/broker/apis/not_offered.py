@@ -1,6 +1,6 @@
-"""APIs of what this broker lacks: voters; and SASL where a connection is admitted already.
+"""APIs for features that this broker lacks: voters; and SASL on a connection that is admitted already.
 
-It answers as Apache Kafka 4.3.1 does where these are not set up, so that clients and tools which ask get that answer.
+It answers like Apache Kafka 4.3.1 without these features, so that clients and tools get the same answer.
 """
 
 from __future__ import annotations

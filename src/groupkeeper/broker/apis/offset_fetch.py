@@ -109,7 +109,7 @@ def _refused_topic(topic: OffsetFetchRequestTopics, error_code: int) -> OffsetFe
 def _visible_topics(
     broker: Broker, call: Call, topics: Sequence[OffsetFetchResponseTopics]
 ) -> list[OffsetFetchResponseTopics]:
-    """Of all topics of a group those the caller may see, with their ids where ids are spoken."""
+    """The topics of a group that the caller may see, with their ids if the version uses ids."""
     visible = []
     for topic in topics:
         if not may_topic(broker, call, Operation.DESCRIBE, topic.name):
@@ -137,7 +137,7 @@ def _response(
             topics=[OffsetFetchResponseTopic(one.name, _old_partitions(one)) for one in answer.topics],
             error_code=answer.error_code,
         )
-    # Version 1 has nowhere to put a group's error but its partitions.
+    # Version 1 has no place for a group's error except its partitions.
     return OffsetFetchResponse(
         topics=[
             OffsetFetchResponseTopic(

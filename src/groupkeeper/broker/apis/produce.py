@@ -62,7 +62,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
     if request.acks not in (0, 1, -1):
         raise InvalidRequiredAcks
     if any(_is_transactional(part.records) for topic in request.topic_data for part in topic.partition_data):
-        # One such batch, and all of the request depends on it.
+        # If one batch is transactional, the whole request depends on it.
         transactional_id = request.transactional_id
         if transactional_id is None or not may_use(broker, call, transactional_id):
             raise TransactionalIdAuthorizationFailed
@@ -74,7 +74,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     request = call.message
     assert isinstance(request, ProduceRequest)
     if request.acks == 0:
-        # The producer waits for no answer; this is how it hears of it.
+        # The producer waits for no answer; it learns of the error by the closed connection.
         raise CloseConnection(f"a Produce request without acknowledgement failed: {error.name}")
     return ProduceResponse(
         [
@@ -87,7 +87,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 
 
 def _is_transactional(records: bytes | None) -> bool:
-    """Whether the first batch is; that of an old format never."""
+    """Whether the first batch is transactional; batches of old formats never are."""
     if records is None or len(records) <= _ATTRIBUTES_AT or records[_MAGIC_AT] < 2:
         return False
     return bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)

@@ -90,7 +90,7 @@ async def _session(broker: Broker, request: ShareFetchRequest) -> ShareSession:
         try:
             session = sessions.begin(request.group_id, request.member_id)
         except ShareSessionLimitReached:
-            # A refused member retries at once: it has to be slowed down, and there may be room by then.
+            # A refused member retries at once: this slows it down, and there may be room after the delay.
             await asyncio.sleep(max(request.max_wait_ms, 0) / 1000)
             session = sessions.begin(request.group_id, request.member_id)
     else:
@@ -145,7 +145,7 @@ async def _fetch(
 
 
 def _rotated(session: ShareSession) -> list[tuple[Place, str | None]]:
-    """The session's partitions; each time another one comes first, so that none starves."""
+    """The session's partitions; each time another partition comes first, so that none starves."""
     topics = list(session.topics.items())
     first = session.epoch % len(topics) if topics else 0
     return topics[first:] + topics[:first]

@@ -1,4 +1,4 @@
-"""APIs that move partitions, leaders and nodes of a cluster: what they come to when one process is all of it."""
+"""APIs that move partitions, leaders and nodes of a cluster, as they work when one process is the whole cluster."""
 
 from __future__ import annotations
 

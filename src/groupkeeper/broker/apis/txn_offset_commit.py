@@ -58,7 +58,7 @@ def refuse(call: Call, error: KafkaError) -> TxnOffsetCommitResponse:
 
 def _refused(call: Call, request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
     if isinstance(error, CoordinatorLoadInProgress) and call.api_version < _LOADING_SINCE:
-        # Old producers fall over the other one.
+        # Old producers fail on the other error code.
         error = CoordinatorNotAvailable()
     return refuse_transactional_commit(request, error)
 

@@ -46,7 +46,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 
 
 def _trouble(broker: Broker, update: FeatureUpdateKey, version: int) -> str | None:
-    """Why a level can't be had, in Apache's words."""
+    """Why a level can't be set, in Apache Kafka's words."""
     level = finalized_features(broker.config).get(update.feature, 0)
     if version >= _UPGRADE_TYPES_SINCE:
         upgrade_type = update.upgrade_type

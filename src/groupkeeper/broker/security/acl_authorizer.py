@@ -1,4 +1,4 @@
-"""The authorizer that `authorizer.class.name` switches on: ACLs that clients create, kept in the data directory."""
+"""The authorizer that `authorizer.class.name` enables: clients create ACLs, which are stored in the data directory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KNOWN_DECISIONS = 10_000
 
 
 class AclAuthorizer(Authorizer):
-    """As Apache Kafka's StandardAuthorizer. Changes are on disk before they hold."""
+    """Works like Apache Kafka's StandardAuthorizer. Changes are on disk before they take effect."""
 
     def __init__(self, directory: StorageDirectory, config: Config) -> None:
         """Reads what the directory holds. Raises `InvalidSetting`."""
@@ -44,7 +44,7 @@ class AclAuthorizer(Authorizer):
         self._journal.begin(_entry(acl, is_there=True) for acl in self.acls)
 
     def create(self, acl: Acl) -> None:
-        """Does nothing when it is there. Raises `InvalidRequest`, `KafkaStorageError`."""
+        """Adds an ACL unless it exists already. Raises `InvalidRequest`, `KafkaStorageError`."""
         acl.check()
         if acl not in self.acls:
             self._journal.write(_entry(acl, is_there=True))
@@ -52,7 +52,7 @@ class AclAuthorizer(Authorizer):
             self._known.clear()
 
     def delete(self, wanted: AclFilter) -> list[Acl]:
-        """Deletes the ACLs that a filter means, and returns them. Raises `InvalidRequest`, `KafkaStorageError`."""
+        """Deletes the ACLs that match a filter, and returns them. Raises `InvalidRequest`, `KafkaStorageError`."""
         wanted.check()
         found = self.acls.meant_by(wanted)
         for acl in found:

@@ -1,4 +1,4 @@
-"""ACLs and what they decide, as Apache Kafka's StandardAuthorizer reads them. Pure: no files, no sockets."""
+"""ACLs and their decisions, as in Apache Kafka's StandardAuthorizer. Pure: no files, no sockets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVERYBODY = "User:*"
 
 
 class PatternType(IntEnum):
-    """How an ACL's name is read; by their codes."""
+    """How an ACL's name is matched; values are Kafka's codes."""
 
     MATCH = 2
     LITERAL = 3
@@ -51,7 +51,9 @@ class Acl(NamedTuple):
     permission: int
 
     def check(self) -> None:
-        """Raises `InvalidRequest`, in Kafka's words and order. Codes that only a filter may have are the caller's."""
+        """Raises `InvalidRequest`, with Kafka's texts and in its order. The caller checks for codes that only filters
+        may have.
+        """
         if self.resource_type == ResourceType.CLUSTER and self.name != CLUSTER_NAME:
             raise InvalidRequest(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
         if not self.name:
@@ -76,9 +78,9 @@ _OPERATIONS = frozenset(map(int, Operation))
 
 
 class AclFilter(NamedTuple):
-    """Which ACLs are meant. Names that are None, and codes that are `ANY`, fit all.
+    """A filter of ACLs. Names that are None, and codes that are `ANY`, match all ACLs.
 
-    With the pattern type MATCH, `name` is that of a resource: the ACLs that are about it fit.
+    With the pattern type MATCH, `name` is a resource's name, and the ACLs that apply to this resource match.
     """
 
     resource_type: int
@@ -97,7 +99,7 @@ class AclFilter(NamedTuple):
             raise InvalidRequest("Unknown entryFilter.")
 
     def fits(self, acl: Acl) -> bool:
-        """Whether an ACL is meant."""
+        """Whether an ACL matches."""
         return (
             self.resource_type in (ANY, acl.resource_type)
             and self.principal in (None, acl.principal)
@@ -124,7 +126,7 @@ class Asker(NamedTuple):
     host: str
 
     def comes_from(self, host: str) -> bool:
-        """Whether the host of an ACL is meant: an address, a network, or all."""
+        """Whether the host of an ACL (an address, a network, or all hosts) matches."""
         if host in (WILDCARD, self.host):
             return True
         return _is_within(self.host, host) if "/" in host else ":" in host and _is_same(self.host, host)
@@ -132,7 +134,7 @@ class Asker(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _is_same(host: str, other: str) -> bool:
-    """Of two addresses: Java writes 0:0:0:0:0:0:0:1 for ::1."""
+    """Whether two addresses are equal: Java writes 0:0:0:0:0:0:0:1 for ::1."""
     try:
         return ipaddress.ip_address(host.partition("%")[0]) == ipaddress.ip_address(other.partition("%")[0])
     except ValueError:
@@ -195,11 +197,11 @@ class Acls:
                 del lengths[len(acl.name)]
 
     def meant_by(self, wanted: AclFilter) -> list[Acl]:
-        """In the order in which they were added."""
+        """The matching ACLs, in the order in which they were added."""
         return [acl for acl in self._all if wanted.fits(acl)]
 
     def _about(self, resource_type: int, name: str) -> Iterator[dict[str, list[Acl]]]:
-        """The ACLs about one resource, pattern by pattern, by their principals."""
+        """The ACLs for one resource, pattern by pattern, by principal."""
         patterns = [(resource_type, PatternType.LITERAL, name)]
         if name != WILDCARD:
             patterns.append((resource_type, PatternType.LITERAL, WILDCARD))
@@ -214,8 +216,8 @@ class Acls:
                 yield by_principal
 
     def decide(self, asker: Asker, operation: int, resource_type: int, name: str) -> bool | None:
-        """Whether the operation is allowed: a denial wins, without a permission it is not. None: no ACL is about the
-        resource, for any principal.
+        """Whether the operation is allowed: a denial wins; without a permission it is not allowed. None: no ACL applies
+        to the resource, for any principal.
         """
         enough = (operation, Operation.ALL, *IMPLIED_BY.get(operation, ()))
         has_acls = is_allowed = False

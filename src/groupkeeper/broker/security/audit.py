@@ -1,4 +1,4 @@
-"""The audit log: logins and requests, with principal, host and decision; a line of JSON each."""
+"""The audit log: logins and requests with principal, host and decision, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ANY = "*"
 
 
 class AuditLog:
-    """The file, which may be moved away: the next line begins a new one."""
+    """The audit log's file. It may be moved away: the next line starts a new file."""
 
     def __init__(self, config: Config) -> None:
         """Opens the file. Raises `InvalidSetting`."""
@@ -38,7 +38,7 @@ class AuditLog:
         self._is_all = config.groupkeeper_audit_allowed
 
     def login(self, listener: str, client_host: str, how: str, principal: str | None, reason: str | None) -> None:
-        """`how` is the SASL mechanism, or SSL. `reason`: why a login failed, without secrets; None: it did not."""
+        """`how` is the SASL mechanism, or SSL. `reason`: why a login failed, without secrets; None: it succeeded."""
         if reason is None and not self._is_all:
             return
         line: dict[str, Any] = {"event": "login", "principal": principal, "host": _host(client_host)}
@@ -65,7 +65,9 @@ class AuditLog:
 
 
 class _File(WatchedFileHandler):
-    """A broker with a full disk, or without its folder for logs, still serves requests."""
+    """A log file whose errors don't stop the broker: with a full disk, or without its folder, it still serves
+    requests.
+    """
 
     _is_failing = _has_failed = False
 
@@ -73,7 +75,7 @@ class _File(WatchedFileHandler):
         self._has_failed = False
         try:
             super().emit(record)
-        except OSError:  # the file cannot be opened once more
+        except OSError:  # the file cannot be opened again
             self.handleError(record)
         self._is_failing = self._has_failed
 

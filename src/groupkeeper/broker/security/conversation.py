@@ -1,4 +1,4 @@
-"""A login at the broker: a conversation of bytes, without I/O, that ends in an identity or an exception."""
+"""A login at the broker: an exchange of bytes, without I/O, that ends with an identity or an exception."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LoginFailed(Exception):
 
 
 class Conversation(Protocol):
-    """One login under way.
+    """One login in progress.
 
     Attributes:
         identity: None until the login has succeeded.

@@ -20,7 +20,7 @@ Key = tuple[str, str]
 
 
 class ScramCredentials:
-    """By mechanism and user. Changes are on disk before they hold."""
+    """SCRAM credentials by mechanism and user. Changes are on disk before they take effect."""
 
     def __init__(self, directory: StorageDirectory) -> None:
         """Reads what the directory holds. Raises `InvalidSetting` when it is damaged."""
@@ -35,22 +35,22 @@ class ScramCredentials:
         return self._by_key.get((mechanism, user))
 
     def iterations(self, user: str) -> dict[str, int]:
-        """By mechanism; empty for a user that has no credentials."""
+        """A user's iterations by mechanism; empty without credentials."""
         return {mechanism: one.iterations for (mechanism, name), one in self._by_key.items() if name == user}
 
     def users(self) -> list[str]:
-        """Those with a credential."""
+        """The users with a credential."""
         return list(dict.fromkeys(user for _, user in self._by_key))
 
     def change(self, changes: Mapping[Key, Credential | None]) -> None:
-        """Gives users credentials, or takes them (None). Raises `KafkaStorageError`."""
+        """Sets or removes (None) credentials of users. Raises `KafkaStorageError`."""
         for key, credential in changes.items():
             entry = _entry(key, credential)
             self._journal.write(entry)
             self._take(entry)
 
     def give(self, mechanisms: Iterable[str], password_by_user: Mapping[str, str]) -> None:
-        """Users with their passwords; a credential of the same password stays. Raises `KafkaStorageError`."""
+        """Sets the passwords of users; a credential for the same password stays. Raises `KafkaStorageError`."""
         for mechanism in mechanisms:
             for user, password in password_by_user.items():
                 known = self._by_key.get((mechanism, user))

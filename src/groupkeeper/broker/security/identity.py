@@ -8,12 +8,12 @@ ANONYMOUS = "User:ANONYMOUS"
 
 
 class Identity(NamedTuple):
-    """What is known of a client.
+    """The identity of a client.
 
     Attributes:
         principal: `Type:name`.
-        expires_ms: when what proved it ends, milliseconds since the epoch; None: never.
-        is_by_token: whether a delegation token proved it.
+        expires_ms: when its authentication expires, milliseconds since the epoch; None: never.
+        is_by_token: whether it logged in with a delegation token.
     """
 
     principal: str = ANONYMOUS

@@ -80,7 +80,7 @@ class KeySource:
             self._next_read_s = float("inf")  # a file is read again only for a key that it lacks
 
     async def keys(self) -> tuple[Key, ...]:
-        """What is known, read first where nothing is. Empty where the address cannot be read."""
+        """The known keys; if there are none, they are read first. Empty if the address cannot be read."""
         if asyncio.get_running_loop().time() >= self._next_read_s:
             reading = self._read_soon()
             if not self._is_known:
@@ -88,7 +88,7 @@ class KeySource:
         return self._keys
 
     async def keys_again(self, key_id: str) -> tuple[Key, ...]:
-        """Read once more, because a key is missing: once a minute for each such key at most."""
+        """Reads the keys again because a key is missing: at most once a minute for each missing key."""
         now_s = asyncio.get_running_loop().time()
         if len(key_id) > _LONGEST_KEY_ID or now_s - self._missing.get(key_id, -_MISSING_PAUSE_S) < _MISSING_PAUSE_S:
             return self._keys

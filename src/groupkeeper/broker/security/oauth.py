@@ -1,6 +1,4 @@
-"""OAUTHBEARER (RFC 7628), and unsecured JSON web tokens, which Kafka accepts unless it is configured otherwise: for
-tests.
-"""
+"""OAUTHBEARER (RFC 7628), and unsecured JSON web tokens for tests, which Kafka accepts unless configured otherwise."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ _OPTION = "unsecuredValidator"
 
 
 class BadToken(ValueError):
-    """The token is invalid; the text has the reason. `scope` is the one that it lacks."""
+    """The token is invalid; the text has the reason. `scope` is the missing scope."""
 
     def __init__(self, why: str, scope: str = "") -> None:
         super().__init__(why)
@@ -51,7 +49,7 @@ class Tokens(Protocol):
 
 
 class UnsecuredTokens:
-    """Judges tokens without a signature, by the options of an OAuthBearerLoginModule."""
+    """Validates tokens without a signature, by the options of an OAuthBearerLoginModule."""
 
     def __init__(self, options: Mapping[str, str], now_ms: Callable[[], int]) -> None:
         """Raises `InvalidSetting`."""
@@ -111,7 +109,7 @@ class OAuthBearer:
         try:
             subject = await self._tokens.subject_of(token)
         except BadToken as error:
-            # The client answers this with a byte, and gets it once more as the error.
+            # The client replies with one byte, and then gets this text again as the error.
             self._reason = f"the token is refused: {error}"
             status = "insufficient_scope" if error.scope else "invalid_token"
             self._refusal = f'{{"status":"{status}"' + (f', "scope":"{error.scope}"' if error.scope else "") + "}"
@@ -140,7 +138,7 @@ def _first(message: bytes) -> tuple[str, str]:
 
 
 def parts_of(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and claims of a token, before anything is known of its signature. Raises `BadToken`."""
+    """Header and claims of a token, without a check of its signature. Raises `BadToken`."""
     parts = token.split(".")
     if len(parts) != 3 or not parts[0] or not parts[1]:
         raise BadToken("a token has three parts with dots between")

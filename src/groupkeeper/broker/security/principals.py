@@ -32,7 +32,7 @@ _SUBJECT = 5
 
 
 class NoRuleApplies(ValueError):
-    """No mapping rule has the certificate's name."""
+    """No mapping rule matches the certificate's name."""
 
 
 class _Rule(NamedTuple):
@@ -50,7 +50,7 @@ class _Rule(NamedTuple):
 
 
 class MappingRules:
-    """`ssl.principal.mapping.rules`: the first that fits decides."""
+    """`ssl.principal.mapping.rules`: the first matching rule decides."""
 
     def __init__(self, text: str) -> None:
         """Raises `InvalidSetting`."""
@@ -84,7 +84,9 @@ def _rule_of(match: re.Match[str]) -> _Rule:
 
 
 def _expanded(replacement: str, match: re.Match[str]) -> str:
-    """Java's `$1`; a number without a group is text, and so is what follows the longest number with one."""
+    """Expands `$1` like Java: a number without a group is text; the longest number with a group counts, the rest is
+    text.
+    """
 
     def replace(found: re.Match[str]) -> str:
         escaped, number = found.groups()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ListenerProperties:
-    """The texts that hold for a listener, those given while the broker ran before those of the file."""
+    """The settings of a listener; values that were given while the broker ran override those of the file."""
 
     def __init__(self, config: Config, listener: str) -> None:
         changed = config.changed
@@ -29,7 +29,7 @@ class ListenerProperties:
         return None if found is None else found[1].strip() or None
 
     def name_of(self, name: str, mechanism: str = "") -> str:
-        """What the setting is called where it is given; where it isn't, the most special name."""
+        """The name under which the setting is given; if it isn't given, the most specific name."""
         found = self._found(name, mechanism)
         return self._names(name, mechanism)[0] if found is None else found[0]
 
@@ -48,7 +48,7 @@ class ListenerProperties:
         return self._found(name, "") is not None
 
     def tls(self) -> dict[str, str]:
-        """All `ssl.` settings, with the listener's own over those of all."""
+        """All `ssl.` settings; the listener's own settings override those for all listeners."""
         merged = {name: text for name, text in self._given.items() if name.startswith("ssl.")}
         own = (name.removeprefix(self._prefix) for name in self._given if name.startswith(self._prefix))
         merged |= {name: self._given[self._prefix + name] for name in own if name.startswith("ssl.")}

@@ -1,4 +1,4 @@
-"""What SASL a listener offers: its mechanisms, and what each needs."""
+"""The SASL of a listener: its mechanisms, and the settings of each."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _UNSECURED_HANDLER = "OAuthBearerUnsecuredValidatorCallbackHandler"
 
 
 class ListenerSasl:
-    """What SASL a listener offers, by its settings.
+    """The SASL of a listener, from its settings.
 
     Attributes:
-        mechanisms: in the order in which Kafka tells them.
-        max_receive_bytes: of one message of a login.
+        mechanisms: in Kafka's order.
+        max_receive_bytes: the maximum size of one message of a login.
         failure_delay_s: how long the answer to a failed login waits.
         timeout_s: how long a login may take.
     """
@@ -63,7 +63,7 @@ class ListenerSasl:
         now_ms: Callable[[], int],
         key_sources: KeySources,
     ) -> None:
-        """`users` are the passwords of users beside those of the JAAS texts; `key_sources` are in use already. Raises
+        """`users` are passwords of users, besides those in the JAAS texts; `key_sources` are already in use. Raises
         `InvalidSetting`.
         """
         self._now_ms = now_ms
@@ -85,7 +85,7 @@ class ListenerSasl:
         return self._begin_by_mechanism[mechanism]()
 
     def session_ms(self, mechanism: str) -> int:
-        """After what time a client must authenticate again; 0: never."""
+        """The time after which a client must reauthenticate; 0: never."""
         return max(self._session_ms_by_mechanism[mechanism], 0)
 
     def _enabled(self) -> list[str]:
@@ -135,7 +135,7 @@ class ListenerSasl:
             from groupkeeper.broker.security.oauth import UnsecuredTokens
 
             return UnsecuredTokens(options, self._now_ms)
-        # Kafka would take unsigned tokens where the handler is not set, and the key set unused.
+        # If the handler is not set, Kafka would accept unsigned tokens and ignore the key set.
         return self._signed_tokens(url, options)
 
     def _signed_tokens(self, url: str, options: Mapping[str, str]) -> Tokens:

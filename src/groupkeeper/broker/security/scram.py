@@ -36,7 +36,7 @@ _FINAL = re.compile(rf"(?P<signed>c=(?P<channel>{_BASE64}),r=(?P<nonce>{_NONCE})
 
 
 class Credential(NamedTuple):
-    """What a broker keeps of a password."""
+    """The data that a broker stores for a password."""
 
     salt: bytes
     stored_key: bytes
@@ -48,7 +48,7 @@ class Credential(NamedTuple):
 
 
 class Login(NamedTuple):
-    """A credential with the principal that it proves; a delegation token's is its owner."""
+    """A credential and its principal; the principal of a delegation token is its owner."""
 
     credential: Credential
     identity: Identity
@@ -60,7 +60,7 @@ def salted_password(mechanism: str, password: str, salt: bytes, iterations: int)
 
 
 def credential_of(mechanism: str, salted: bytes, salt: bytes, iterations: int) -> Credential:
-    """What is kept of a salted password."""
+    """The stored credential of a salted password."""
     kind = HASH_BY_MECHANISM[mechanism]
     client_key = hmac.digest(salted, b"Client Key", kind)
     return Credential(
@@ -69,7 +69,7 @@ def credential_of(mechanism: str, salted: bytes, salt: bytes, iterations: int) -
 
 
 def new_credential(mechanism: str, password: str, iterations: int = MIN_ITERATIONS) -> Credential:
-    """With a new salt."""
+    """A credential with a new salt."""
     salt = os.urandom(_SALT_BYTES)
     return credential_of(mechanism, salted_password(mechanism, password, salt, iterations), salt, iterations)
 

@@ -27,7 +27,7 @@ class ListenerTls:
     """TLS of one listener.
 
     Attributes:
-        context: what new connections get.
+        context: the TLS context of new connections.
         rules: from their certificates to principals.
     """
 
@@ -42,24 +42,24 @@ class ListenerTls:
         self.rules: MappingRules = MappingRules(properties.value(Config.ssl_principal_mapping_rules))
 
     def has_changed(self) -> bool:
-        """Whether a file of its stores changed since."""
+        """Whether a file of its stores has changed since then."""
         from groupkeeper.broker.security.tls import stamp_of
 
         return stamp_of(self._properties) != self._stamp
 
 
 class Security:
-    """Of one broker.
+    """The security of one broker.
 
     Attributes:
-        credentials: those of SCRAM users.
+        credentials: the credentials of SCRAM users.
         tokens: delegation tokens.
     """
 
     def __init__(
         self, config: Config, directory: StorageDirectory, users: Mapping[str, str], now_ms: Callable[[], int]
     ) -> None:
-        """`users` have passwords for PLAIN and SCRAM beside those in the settings. Raises `InvalidSetting`."""
+        """`users` have passwords for PLAIN and SCRAM, besides those in the settings. Raises `InvalidSetting`."""
         self.credentials = ScramCredentials(directory)
         self.tokens = DelegationTokens(directory, config, now_ms)
         self._config = config
@@ -78,7 +78,7 @@ class Security:
             self._give_users(sasl.mechanisms)
 
     def check(self, config: Config) -> None:
-        """Raises `InvalidSetting` for settings that the listeners can't work with."""
+        """Raises `InvalidSetting` for settings that the listeners can't use."""
         for listener, protocol in self._protocol_by_listener.items():
             if protocol.startswith("SASL_"):
                 self._sasl_of(config, listener)
@@ -86,7 +86,7 @@ class Security:
                 ListenerTls(ListenerProperties(config, listener), protocol)
 
     def take_settings(self) -> None:
-        """The settings changed; they are for connections from now on. Raises `InvalidSetting`, then nothing changes."""
+        """Applies changed settings to new connections. Raises `InvalidSetting`; then nothing changes."""
         protocols = self._protocol_by_listener.items()
         sasl = {name: self._sasl_of(self._config, name) for name, one in protocols if one.startswith("SASL_")}
         tls = {
@@ -101,11 +101,11 @@ class Security:
         return any(one.has_changed() for one in self._tls_by_listener.values())
 
     def sasl(self, listener: str) -> ListenerSasl:
-        """What a listener offers."""
+        """The SASL of a listener."""
         return self._sasl_by_listener[listener]
 
     def tls(self, listener: str) -> ssl.SSLContext:
-        """What new connections of a listener get."""
+        """The TLS of a listener's new connections."""
         return self._tls_by_listener[listener].context
 
     def identity_of(self, listener: str, certificate: bytes | None) -> Identity:

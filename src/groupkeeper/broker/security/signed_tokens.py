@@ -1,4 +1,4 @@
-"""Signed JSON web tokens: signature, times, issuer and audience, as OAuthBearerValidatorCallbackHandler judges them."""
+"""Validates signed JSON web tokens (signature, times, issuer, audience) like OAuthBearerValidatorCallbackHandler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Expected(NamedTuple):
         issuer: its `iss`; empty: any.
         audiences: one of them is in its `aud`; empty: it must have none.
         clock_skew_ms: by how much the issuer's clock may differ.
-        scope_claim, subject_claim: where its scopes and its principal are.
+        scope_claim, subject_claim: the claims with its scopes and its principal.
     """
 
     issuer: str = ""
@@ -110,14 +110,14 @@ def _keys_for(keys: Iterable[Key], algorithm: str, key_id: str | None) -> list[K
         for key in keys
         if key.get("kty") == kind and key.get("use", "sig") == "sig" and key_id in (None, key.get("kid"))
     ]
-    # The algorithm that a key is meant for chooses among several only, as in Kafka.
+    # A key's algorithm is used only to choose among several keys, as in Kafka.
     return found if len(found) < 2 else [key for key in found if key.get("alg", algorithm) == algorithm]
 
 
 def _is_signed(token: str, key: Key, algorithm: str) -> bool:
     try:
         jwt.PyJWS(options=_OPTIONS).decode(token, jwt.PyJWK(dict(key), algorithm), algorithms=[algorithm])
-    except (jwt.PyJWTError, ValueError, TypeError, KeyError):  # what a key set holds may be no key
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError):  # an entry of a key set may be no valid key
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""A CA for a test or a developer, with a certificate of the broker signed by it. Trust it nowhere else."""
+"""A CA for tests and developers, with a broker certificate signed by it. Trust it nowhere else."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def throwaway_settings(directory: str) -> dict[str, str]:
 
 
 def client_properties(protocol: str, directory: str | None, user: str, password: str) -> dict[str, str]:
-    """What a Java client needs; the CA's file is for all others, too. Without a directory the CA is not ours; without
-    a user the login is left out.
+    """The settings for a Java client; other clients can use the CA's file, too. Without a directory the CA is not ours;
+    without a user the login is left out.
     """
     properties = {"security.protocol": protocol}
     if protocol.endswith("SSL") and directory is not None:

@@ -1,4 +1,4 @@
-"""TLS of a listener: the context that its new connections get."""
+"""TLS of a listener: the context for its new connections."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def server_context(properties: ListenerProperties, protocol: str) -> ssl.SSLCont
 
 
 def client_context(options: Mapping[str, str]) -> ssl.SSLContext:
-    """What the broker asks others with, by a login module's `ssl.` options. Raises `InvalidSetting`."""
+    """The context for the broker's own requests, from a login module's `ssl.` options. Raises `InvalidSetting`."""
     try:
         return tls.client_context(options)
     except BadCredentials as error:
@@ -66,12 +66,12 @@ def client_context(options: Mapping[str, str]) -> ssl.SSLContext:
 def _client_auth(properties: ListenerProperties, protocol: str) -> str:
     name = Config.ssl_client_auth.name
     if protocol == "SASL_SSL" and properties.name_of(name) == name:
-        return "none"  # as in Kafka, the setting of all listeners is not meant for those that ask by SASL (KIP-684)
+        return "none"  # as in Kafka, the setting for all listeners does not apply to listeners with SASL (KIP-684)
     return properties.value(Config.ssl_client_auth)
 
 
 def stamp_of(properties: ListenerProperties) -> Stamp:
-    """Changes whenever a store's file does."""
+    """A value that changes whenever a store's file changes."""
     texts = properties.tls()
     stamps = []
     for path in (texts[name].strip() for name in _FILES if name in texts):

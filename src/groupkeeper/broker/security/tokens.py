@@ -38,11 +38,11 @@ class Token(NamedTuple):
     """Principals are `Type:name`, times milliseconds since the epoch.
 
     Attributes:
-        owner: the principal of a login by the token.
+        owner: the principal of clients that log in with the token.
         requester: the principal that created it.
         renewers: other principals that may renew and expire it.
-        max_ms: beyond that it cannot be renewed.
-        expires_ms: until when it is good unless it is renewed.
+        max_ms: until when it can be renewed at most.
+        expires_ms: when it expires unless it is renewed.
     """
 
     token_id: str
@@ -62,12 +62,14 @@ class Token(NamedTuple):
         return principal == self.requester or self.may_be_renewed_by(principal)
 
     def has_expired(self, now_ms: int) -> bool:
-        """Whether its time is over."""
+        """Whether it has expired."""
         return min(self.max_ms, self.expires_ms) < now_ms
 
 
 class DelegationTokens:
-    """Of one broker. Changes are on disk before they hold. Secrets are not: they follow from that of the settings."""
+    """The delegation tokens of one broker. Changes are on disk before they take effect. Secrets are not on disk: they
+    are derived from the secret in the settings.
+    """
 
     def __init__(self, directory: StorageDirectory, config: Config, now_ms: Callable[[], int]) -> None:
         """Reads what the directory holds. Raises `InvalidSetting`."""
@@ -84,12 +86,12 @@ class DelegationTokens:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether there is a secret to make tokens with."""
+        """Whether the settings have the secret from which tokens are made."""
         return bool(self._secret)
 
     def create(self, owner: str, requester: str, renewers: Iterable[str], max_lifetime_ms: int) -> Token:
-        """A new one; without a lifetime (0 or less) it is the longest. Raises `DelegationTokenAuthDisabled`,
-        `UnsupportedVersion`, `KafkaStorageError`.
+        """A new token; without a lifetime (0 or less) it gets the maximum lifetime. Raises
+        `DelegationTokenAuthDisabled`, `UnsupportedVersion`, `KafkaStorageError`.
         """
         self._require_changes()
         self._sweep()
@@ -115,7 +117,7 @@ class DelegationTokens:
         return self._end(token, now_ms + (min(longest, period_ms) if period_ms > 0 else longest))
 
     def expire(self, secret: bytes, principal: str, period_ms: int) -> int:
-        """When it ends now; with a period below 0 it is gone at once. Raises as `renew`."""
+        """When it expires now; a period below 0 removes it at once. Raises the errors of `renew`."""
         token, now_ms = self._find(secret), self._now_ms()
         if not token.may_be_renewed_by(principal):
             raise DelegationTokenOwnerMismatch
@@ -123,23 +125,23 @@ class DelegationTokens:
             self._remove(token)
             return (
                 now_ms - 1
-            )  # a token whose end is now has not expired yet, and clients may ask within this millisecond
+            )  # a token that expires now has not expired yet, and clients may query it within this millisecond
         if token.has_expired(now_ms):
             raise DelegationTokenExpired
         return self._end(token, _sum(now_ms, period_ms))
 
     def all(self) -> list[Token]:
-        """The tokens that were not removed. Raises `DelegationTokenAuthDisabled`, `KafkaStorageError`."""
+        """All existing tokens. Raises `DelegationTokenAuthDisabled`, `KafkaStorageError`."""
         self._require_enabled()
         self._sweep()
         return list(self._by_id.values())
 
     def secret_of(self, token: Token) -> bytes:
-        """What a client logs in with; its base64 text is the password."""
+        """The secret with which a client logs in; its base64 text is the password."""
         return hmac.digest(self._secret, token.token_id.encode(), "sha512")
 
     def login(self, mechanism: str, token_id: str) -> Login | None:
-        """What proves a token; None for one that is unknown or has expired."""
+        """The login of a token; None if the token is unknown or has expired."""
         token = self._by_id.get(token_id)
         if token is None or not self.is_enabled or token.has_expired(self._now_ms()):
             return None
