@@ -1,3 +1,3 @@
-"""How far queries of Spark's Structured Streaming are: their progress, from their checkpoints. Nothing here needs
-Spark, but for checkpoints that only Spark's Hadoop reaches.
+"""The progress of queries of Spark's Structured Streaming, from their checkpoints. Nothing here needs Spark, except for
+checkpoints that only Spark's Hadoop can reach.
 """

@@ -1,7 +1,7 @@
 """Progress of queries, committed to groups of their own, in a thread of its own.
 
-Reporting progress never blocks and never raises. Of what has not been committed yet the latest counts, so a cluster
-that is away costs no memory.
+Reporting progress never blocks and never raises. Of the uncommitted progress only the latest is kept, so an unreachable
+cluster costs no memory.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Progress(NamedTuple):
 class Committer:
     """Commits progress to groups, at most once in `interval_s` seconds.
 
-    Nothing is committed to a group that has members, or offsets that are not of the same query; that is logged once.
-    `takes_over`: offsets that another query of Spark has left there may be replaced.
+    Nothing is committed to a group that has members, or offsets that do not belong to the same query; this is logged
+    once. `takes_over`: offsets of another Spark query may be replaced.
     """
 
     def __init__(

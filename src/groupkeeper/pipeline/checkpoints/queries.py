@@ -1,7 +1,7 @@
 """The progress of a query, from its checkpoint.
 
-A batch is planned when `offsets/N` is there, and done when `commits/N` is: after a stop the query continues from
-`offsets/N` of the last batch that is done. The offsets are those to read next.
+A batch is planned when `offsets/N` exists, and done when `commits/N` exists: after a stop the query continues from
+`offsets/N` of the last done batch. These are the offsets to read next.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Messages as JSON, with the names and in the form in which Apache's tools print records."""
+"""Messages as JSON, with the names and in the form in which Apache Kafka's tools print records."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What of people is kept of decoded records: hosts, client ids, member ids, the metadata of commits. All else that may
-stand for them goes with it, before anything is written.
+"""Which personal data of decoded records is kept: hosts, client ids, member ids, the metadata of commits. Other fields
+that may contain the same data are handled in the same way, before anything is written.
 """
 
 from __future__ import annotations

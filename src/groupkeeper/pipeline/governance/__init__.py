@@ -1,4 +1,4 @@
-"""What the tables of a directory keep of people, how rows of groups are removed, and whether the rest is reliable.
+"""Privacy of the tables in a directory, removal of groups' rows, and checks of the remaining rows.
 
 The columns are in `tables`, files and lakes in `storage`. `decode.privacy` leaves out or replaces what is not kept.
 """

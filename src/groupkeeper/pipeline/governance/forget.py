@@ -1,4 +1,4 @@
-"""Rows of groups, taken out of the history and of every table made of it. Only a lake's tables need Spark."""
+"""Removes the rows of groups from the history and from every table built from it. Only a lake's tables need Spark."""
 
 from __future__ import annotations
 
@@ -77,9 +77,10 @@ def forget(
     session: Callable[[], AbstractContextManager[SparkSession]] | None = None,
     doing: Callable[[str], None] = lambda step: None,
 ) -> Forgotten:  # fmt: skip
-    """Take out the rows of these groups: all tables of the directory in one step, then those of a lake that follow,
-    each by a commit of its format. Without `execute` nothing is changed. `purge`: all earlier versions of the lake's
-    tables are removed, too. `session` starts Spark where a lake follows; `doing` is called with what it does then.
+    """Remove the rows of these groups: from all tables of the directory in one step, then from the tables of its lake,
+    each with a commit of its format. Without `execute` nothing is changed. `purge`: remove all earlier versions of the
+    lake's tables, too. `session` starts Spark if there is a lake; `doing` is called with descriptions of the steps in
+    the lake.
 
     Raises SourceError when it cannot be done there, or another run writes to the directory.
     """

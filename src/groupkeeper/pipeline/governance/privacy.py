@@ -1,4 +1,4 @@
-"""What of people the tables of a directory keep: chosen once, by the first run that writes there."""
+"""Which personal data the tables of a directory keep. The first run that writes there chooses, once."""
 
 from __future__ import annotations
 

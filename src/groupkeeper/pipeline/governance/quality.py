@@ -1,4 +1,4 @@
-"""All rows of a directory of tables, checked without Spark; beside the logs of clusters where these are named."""
+"""Checks all rows of a directory of tables without Spark, and compares them with clusters' logs if these are named."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _schema(stored: Stored) -> Check:
 
 
 def _of_history(stored: Stored, history: Mapping[str, Rows]) -> list[Check]:
-    """Whether tables have what follows from the history."""
+    """Checks that tables have the rows that follow from the history."""
     ends = [
         {"cluster": cluster, "log_partition": number, "made_to": end}
         for cluster, own in stored.made_to.items()

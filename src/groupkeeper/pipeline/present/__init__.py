@@ -1,4 +1,4 @@
-"""Tables of what there is now, as SQL that runs in this process: one module per table.
+"""Tables of the current state, computed by SQL in this process: one module per table.
 
 Tables that Spark computes are in `transforms`.
 """

@@ -1,4 +1,4 @@
-"""What journals of groupkeeper tell of offsets that were changed: who did it, and by which command."""
+"""Changes of offsets in groupkeeper's journals: who made them, and by which command."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def journal_files(path: str) -> list[Path]:
 def read_changes(
     paths: Sequence[str], ids: Mapping[str, str | None], privacy: Privacy | None = None
 ) -> tuple[pa.Table, list[str]]:
-    """Rows of CHANGES of all these journals, and remarks about those that cannot be read, or not as a whole. `ids`: the
-    clusters' ids by their names in the tables, None: not known. A change that two of them have counts once.
+    """Rows of CHANGES from all these journals, and remarks about journals that cannot be read completely. `ids`: the
+    clusters' ids by their names in the tables, None: not known. A change in two journals counts once.
     """
     found: dict[tuple[str, str], Recorded] = {}
     notes = []
@@ -69,7 +69,7 @@ def read_changes(
 
 
 def _rows(recorded: Recorded, names: Mapping[str | None, list[str]], privacy: Privacy) -> Iterator[dict[str, Any]]:
-    """Of a change one for each offset that became another one. Of a cluster that is none of these: none."""
+    """One row of a change for each offset that it changed; no rows for a cluster that is not in `ids`."""
     head = recorded.head
     clusters: Sequence[str | None] = [None]
     if head.cluster_id is not None:

@@ -86,12 +86,12 @@ def lag(
     current_offsets: Rows, log_offsets: Rows, estimates: Rows | None = None, freshness: Rows | None = None, *,
     then: Rows | None = None, topics_then: Rows | None = None, jumps: Rows | None = None,
 ) -> pa.RecordBatchReader:  # fmt: skip
-    """Of rows of tables.CURRENT_OFFSETS and tables.LOG_OFFSETS. Where `freshness` (rows of tables.FRESHNESS) shows that
-    the latest commits are not known, lag is not either.
+    """The lag, from rows of tables.CURRENT_OFFSETS and tables.LOG_OFFSETS. If `freshness` (rows of tables.FRESHNESS)
+    shows that the latest commits are not known, lag is not known either.
 
-    The time is exact where the record at the committed offset tells it. Where it could not be read it is that of
-    `estimates` (estimates.estimated). Of `then` and `jumps` trends.TREND tells; of a topic that has another id than in
-    `topics_then`, rows of tables.TOPICS, measures begin again, too.
+    The time is exact if the record at the committed offset was read; otherwise it comes from `estimates`
+    (estimates.estimated). trends.TREND describes `then` and `jumps`. Measures also start over for a topic whose id
+    differs from that in `topics_then` (rows of tables.TOPICS).
     """
     given = {
         **_given(current_offsets, log_offsets, freshness),
@@ -103,7 +103,7 @@ def lag(
 
 
 def to_estimate(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None = None) -> pa.Table:
-    """The offsets of which no record tells the time: rows of estimates.ASKED."""
+    """The offsets whose time no record shows: rows of estimates.ASKED."""
     return made(ASKED, _ASKED, _given(current_offsets, log_offsets, freshness)).read_all()
 
 

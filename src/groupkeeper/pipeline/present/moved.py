@@ -1,5 +1,5 @@
-"""tables.REWINDS and what goes with it: commits that put a group elsewhere than reading would, of moves that Spark has
-found in history (transforms.moves).
+"""tables.REWINDS and related rows: commits that move a group in a way that reading does not explain, among the moves
+that transforms.moves found in the history.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ QUALIFY row_number() OVER (PARTITION BY cluster, group_id, topic, partition ORDE
 
 
 def last_moves(then: Rows, moves: Rows) -> pa.RecordBatchReader:
-    """The last of each key, of rows of tables.state.MOVES."""
+    """The last move of each key, from rows of tables.state.MOVES."""
     return made(MOVES, _LAST, {"earlier": then, "moves": moves})
 
 
@@ -98,8 +98,8 @@ def rewinds(
     consumer that reads without joining looks the same. Of the `last` moves of each offset those beyond the log, which
     are told as long as they stand there, as `column` says.
 
-    An offset that was removed and comes back further back counts too; one of another topic of that name does not.
-    `changes`: as for `told_by`.
+    An offset that was removed and then committed at a lower value counts too; an offset of another topic with that name
+    does not. `changes`: as for `told_by`.
     """
     given = {"moves": moves, "last": last, "current_offsets": current_offsets, "log_offsets": log_offsets}
     more = pa.field(column, pa.bool_())

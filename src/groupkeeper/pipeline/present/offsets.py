@@ -1,4 +1,4 @@
-"""tables.CURRENT_OFFSETS, of what is carried: as transforms.latest.current_offsets of all of history."""
+"""tables.CURRENT_OFFSETS from carried rows; equal to transforms.latest.current_offsets of the whole history."""
 
 from __future__ import annotations
 

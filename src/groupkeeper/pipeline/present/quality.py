@@ -1,4 +1,4 @@
-"""tables.QUALITY: whether the tables can be relied on, by SQL in this process."""
+"""tables.QUALITY: checks of the other tables, by SQL in this process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _JUDGED = "SELECT NULL AS cluster, count(*) AS found, NULL AS detail FROM status
 
 
 class Check(NamedTuple):
-    """A row of tables.QUALITY, but for the time."""
+    """A row of tables.QUALITY without the time."""
 
     cluster: str | None
     table_name: str | None
@@ -44,7 +44,9 @@ class Check(NamedTuple):
 
 
 class Offsets(NamedTuple):
-    """What the history has of a partition of an offsets topic: rows, different offsets, and the first of them."""
+    """The history of a partition of an offsets topic: its number of rows, of different offsets, and the first
+    offset.
+    """
 
     cluster: str
     partition: int
@@ -56,8 +58,8 @@ class Offsets(NamedTuple):
 def checks_of_offsets(
     found: Sequence[Offsets], start: _KnownOffsets, end: _KnownOffsets, taken: Mapping[str, int] = MappingProxyType({})
 ) -> list[Check]:
-    """Whether each record between these offsets is there once. Where no start is known, the first row is one. `taken`:
-    how many rows of each cluster were taken out.
+    """Checks that each record between these offsets is there once. If no start is known, it is the first row. `taken`:
+    how many rows of each cluster were removed on purpose.
     """
     checks: list[Check] = []
     for cluster in sorted(end):
@@ -91,7 +93,7 @@ def checks_of_offsets(
 
 
 def checks_of_tables(rows: Mapping[Table, Rows]) -> list[Check]:
-    """Of whole tables that go together."""
+    """Checks of whole tables that belong together."""
     counts = _counts(rows)
     checks = [_keys(table, doubled) for table, (_, doubled) in counts.items()]
     if CURRENT_OFFSETS in counts:
@@ -118,7 +120,7 @@ def quality_rows(checks: Iterable[Check], now_ms: int) -> pa.RecordBatchReader:
 
 
 def _counts(rows: Mapping[Table, Rows]) -> dict[Table, tuple[int, int]]:
-    """How many rows tables have, and how many of them have a key that another one has: one query for all."""
+    """The number of rows of tables, and of rows with a duplicate key: one query for all tables."""
     parts = [
         f"""
         SELECT '{table.name}' AS name, coalesce(sum(n), 0)::BIGINT AS rows, coalesce(sum(n - 1), 0)::BIGINT AS doubled

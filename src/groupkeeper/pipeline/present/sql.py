@@ -1,5 +1,5 @@
-"""Tables of what there is now are made by SQL (DuckDB) in this process: they are as large as the fleet, not as its
-history, and each of Spark's jobs would cost more than all of them.
+"""Tables of the current state are built by SQL (DuckDB) in this process: their size depends on the fleet, not on its
+history, and a single Spark job would cost more than all of them.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ def made(
     wanted: Table | pa.Schema, query: str, given: Mapping[str, Rows], values: Mapping[str, Any] | None = None,
     *extra: pa.Field,
 ) -> pa.RecordBatchReader:  # fmt: skip
-    """Rows of a table, or a schema, and `extra` columns behind them: what a query gives whose relations are `given` by
-    their names in it, and its `$parameters` by `values`.
+    """Rows of a table (or a schema), followed by the `extra` columns: the result of a query. `given` has its relations
+    by name, `values` has its `$parameters`.
     """
     connection = duckdb.connect(config={**_SETTINGS, "temp_directory": tempfile.gettempdir()})
     connection.execute(_MACROS)
     for name, rows in given.items():
-        # Of a scanner DuckDB takes all rows and filters them itself: Arrow may compare a time of a filter, which has no
-        # zone, with those that the files have, and fail.
+        # DuckDB reads all rows of a scanner and filters them itself: otherwise Arrow may compare a filter's time, which
+        # has no zone, with times in the files, and fail.
         if isinstance(rows, pa.Table):
             connection.register(name, rows.cast(plain(rows.schema)))
         else:
@@ -147,7 +147,7 @@ _WORDS = _DuckDB()
 
 
 def of_rows(query: Query, given: Mapping[str, Rows]) -> pa.RecordBatchReader:
-    """What DuckDB finds. A relation that is not given has no rows."""
+    """The result of DuckDB. A relation that is not given has no rows."""
     rows = {name: given.get(name, empty(table)) for name, table in query.given.items()}
     return made(query.wanted, query.text(_WORDS), rows, None, *query.extra)
 
@@ -184,7 +184,7 @@ def together(*parts: Rows) -> Rows:
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
-    """With times that have no zone: all are UTC, and DuckDB needs an extension for others."""
+    """Removes time zones: all times are UTC, and DuckDB needs an extension for zones."""
     return pa.schema([pa.field(field.name, _plain(field.type)) for field in schema])
 
 

@@ -1,7 +1,7 @@
 """tables.STATUS: how groups are doing, by wall-clock time.
 
-What counts is how long a record has been waiting while its group stood still: not how often a group commits, not how
-many records a topic gets, and never the lag at the time of the last commit.
+The status depends on how long a record has been waiting while its group stood still. It does not depend on how often a
+group commits, on how many records a topic gets, or on the lag at the time of the last commit.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ ORDER = ("ok", "unknown", "unstable", "lagging", "rewound", "stalled", "stopped"
 class StatusRules(NamedTuple):
     """Times in milliseconds.
 
-    A group that commits seldom is given `intervals` times its usual time between commits, or between moves ahead,
-    within the bounds `patience_ms` and `most_patience_ms`; one without members `empty_patience_ms`. A record that has
-    waited for `lagging_ms` makes a group that moves on lag. Moves back are looked at as far back as `look_back_ms`; a
-    group without members that has committed nothing since loses no records, it has been left. One that has rebalanced
-    `rebalances` times in the last `rebalances_ms` is unstable. A commit that is younger than `recent_ms` is one of now.
+    The patience with a group is `intervals` times its usual time between commits, or between moves ahead, but at least
+    `patience_ms` and at most `most_patience_ms`; for a group without members it is `empty_patience_ms`. A group that
+    moves on is lagging when a record has waited for `lagging_ms`. Moves back count for `look_back_ms`; a group without
+    members that has committed nothing for that long is abandoned and cannot be losing records. A group that has
+    rebalanced `rebalances` times in the last `rebalances_ms` is unstable. A commit that is younger than `recent_ms`
+    counts as recent.
     """
 
     lagging_ms: int = 5 * 60 * 1000
@@ -155,17 +156,19 @@ groups_judged AS (
 def status(
     paces: Rows, lag: Rows, rewinds: Rows, groups: Rows, facts: Rows, rules: StatusRules = RULES
 ) -> pa.RecordBatchReader:
-    """Of rows of the tables of those names (tables.state has `paces` and, as GROUP_FACTS, `facts`), at the instant of
-    each cluster's measurement.
+    """The status at the instant of each cluster's measurement, from rows of the tables with the arguments' names
+    (tables.state has `paces` and, as GROUP_FACTS, `facts`).
 
-    losing: records were deleted before it read them · stopped: a record waits, and nothing was committed for as long ·
-    stalled: commits come, but of the same offset · rewound: behind where it had been, and on the way · lagging: the
-    oldest record to read is old, and progress is made · unstable, of the group as a whole: it rebalances too often.
-    Aborted records are no records to read: a consumer of committed ones need not commit an offset behind them. Those of
-    an open transaction are, as it may be committed.
+    losing: records were deleted before the group read them · stopped: a record waits, and nothing was committed for as
+        long · stalled: the group commits, but always the same offset · rewound: behind an earlier offset, and on its
+        way back to it · lagging: the oldest record to read is old, and the group makes progress · unstable (only of
+        whole groups): the group rebalances too often. Aborted records do not count as records to read: a consumer of
+        committed records need not commit an offset after them. Records of an open transaction count, as it may be
+        committed.
 
-    Times of commits are the coordinator's, a record's is its producer's or broker's, the measurement's is this
-    machine's: they are compared as they are, so that a clock which is off by a minute moves the limits by a minute.
+    Commit times come from the coordinator's clock, a record's time from its producer or broker, the time of the
+    measurement from this machine. They are compared without correction, so a clock that is off by a minute moves the
+    limits by a minute.
     """
     names = "cluster, group_id, topic, partition, status, since_time, lag, rule, lag_ms"
     query = f"""WITH {", ".join((_KNOWN, _VERDICT, _BY_GROUP))}

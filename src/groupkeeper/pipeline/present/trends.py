@@ -1,4 +1,4 @@
-"""What measurements tell together: the trend of lag (columns of tables.LAG), and its history (tables.LAG_HISTORY and
+"""Results of several measurements: the trend of lag (columns of tables.LAG), and its history (tables.LAG_HISTORY and
 tables.LOG_ENDS).
 """
 
@@ -86,8 +86,8 @@ WHERE measures[-1].time = measured_time AND NOT coalesce(
 
 
 def lag_history(lag: Rows, column: str) -> pa.RecordBatchReader:
-    """Rows of tables.LAG_HISTORY that rows of tables.LAG add: what is new, and of each hour one. They stay, as `column`
-    tells.
+    """Rows of tables.LAG_HISTORY that rows of tables.LAG add: changed values, and at least one row per hour. They are
+    final, as `column` says.
     """
     return made(LAG_HISTORY, _HISTORY.replace("is_open", column), {"lags": lag}, None, pa.field(column, pa.bool_()))
 
@@ -124,9 +124,9 @@ WHERE NOT stays
 
 
 def log_ends(log_offsets: Rows, freshness: Rows, topic: str, last: Rows, column: str) -> pa.RecordBatchReader:
-    """Rows of tables.LOG_ENDS of what was measured of logs (rows of tables.LOG_OFFSETS, and of tables.FRESHNESS, whose
-    topic has that name); `column` tells the last row of each partition, which later ones are held against: `last` are
-    those of before.
+    """Rows of tables.LOG_ENDS from the measurements of logs (rows of tables.LOG_OFFSETS; and of tables.FRESHNESS, whose
+    topic is called `topic`). `column` marks the last row of each partition, with which later measurements are compared;
+    `last` has the last rows so far.
     """
     given = {"log_offsets": log_offsets, "freshness": freshness, "last": last}
     query = _ENDS.replace("AS is_last", f"AS {column}")

@@ -1,4 +1,4 @@
-"""What Spark needs to run: a Java, and this package on its workers.
+"""The prerequisites of Spark: a Java, and this package on its workers.
 
 Nothing here imports PySpark or depends on a table.
 """

