@@ -151,9 +151,7 @@ class Broker(Node):
         await self.stop()
 
     async def start(self) -> None:
-        """Locks and reads the data directory, then listens. Raises `InvalidSetting`, OSError; then everything is
-        released.
-        """
+        """Locks and reads the data directory, then listens. Raises `InvalidSetting`, OSError; then all is released."""
         if self.config.groupkeeper_unkind_seed >= 0:
             self.faults.unkind(self.config.groupkeeper_unkind_seed)
         self._warn_of_settings()

@@ -70,7 +70,7 @@ class OffsetRules(Protocol):
 
 
 class Row(Generic[AnyGroup]):
-    """What a room offers to the coordinator; `ROW` in its module `row` is the only instance.
+    """The operations that a group type offers to the coordinator; `ROW` in its module `row` is the only instance.
 
     Attributes:
         group_type: type of the groups that its functions take.
@@ -158,7 +158,7 @@ class Row(Generic[AnyGroup]):
 
 
 def row_of(group_type: GroupType) -> Row[Any]:
-    """The row of a type; its room is loaded with the first call."""
+    """The row of a type; its package is loaded with the first call."""
     row = _LOADED.get(group_type)
     if row is None:
         row = _LOADED[group_type] = import_module(f"groupkeeper.coordinator.{group_type.value}.row").ROW

@@ -54,7 +54,8 @@ _NO_SPARE = -1
 
 
 class TransactionShard(HostedShard["TransactionRecord"]):
-    """The coordinator of one partition of `__transaction_state`, driven as its `transaction_result` says.
+    """The coordinator of one partition of `__transaction_state`, driven as
+    `groupkeeper.coordinator.transactions.result` says.
 
     Every operation is one plain call. Markers are written within the call that decides a transaction, so the outcome is
     visible when it replies; markers that can't be written then are retried.

@@ -1,6 +1,6 @@
 """One transactional id: its state and its possible transitions.
 
-A move is a new value; nothing here checks whether it may be made now (`transaction_init`, `transaction_end` do).
+A transition is a new value; nothing here checks whether it is allowed now (`init` and `end` do).
 """
 
 from __future__ import annotations
