@@ -1,4 +1,4 @@
-"""A share group (KIP-932): its whole state except two times is in the log."""
+"""A share group (KIP-932): its whole state except `ShareSoft` is in the log."""
 
 from __future__ import annotations
 

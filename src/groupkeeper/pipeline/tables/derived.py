@@ -80,7 +80,11 @@ FRESHNESS = Table(
         Column("read_to", pa.int64(), "first offset that is not in the tables yet"),
         Column("last_stable_offset", pa.int64(), "first offset of an open transaction, else the end; null: not known"),
         Column("log_end_offset", pa.int64(), "its end; null: not known"),
-        Column("unread_time", TIME, "when the first record that is not in the tables was written; null: none"),
+        Column(
+            "unread_time",
+            TIME,
+            "when the first record that is not in the tables was written; null: none is missing, or not known",
+        ),
         Column(
             "behind_ms", pa.int64(), "how long before measured_time that was; 0: nothing is missing; null: not known"
         ),
