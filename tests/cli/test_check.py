@@ -48,13 +48,13 @@ def verdicts(report: Any) -> list[tuple[str, str, str, object, object]]:
 def test_a_limit_is_a_number_from_0_on(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["check", "--max-lag", text, "--bootstrap-server", "h:1"])
-    assert f"argument --max-lag: {text!r}: expected a number from 0 on" in capsys.readouterr().err
+    assert f"argument --max-lag: {text!r}: expected a number, at least 0" in capsys.readouterr().err
 
 
 def test_limits_that_are_kept(check: Any) -> None:
     status, report = check("--max-lag", "8", "--max-time-lag", "10h", "--min-retention-margin", "30m")
     assert (status, report["checks"], report["problems"]) == (0, [], [])
-    assert report["notes"] == ["3 of 3 groups keep their limits"]
+    assert report["notes"] == ["3 of 3 groups are within their limits"]
     assert report["schema"] == "check/1"
 
 
@@ -143,7 +143,7 @@ def test_a_table_for_people(servers: str, capsys: pytest.CaptureFixture[str]) ->
     assert main(["check", "--max-lag", "7", "--bootstrap-server", servers]) == 3
     said = capsys.readouterr()
     assert [line.split() for line in said.out.splitlines()[1:] if line][-1][:5] == ["search", "lag", "broken", "8", "7"]
-    assert "groups keep their limits" in said.err
+    assert "groups are within their limits" in said.err
 
 
 def test_wrong_usage(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,8 +188,8 @@ def test_several_clusters(servers: str, capsys: pytest.CaptureFixture[str]) -> N
             ("dr", "search", "ok"),
         ]
         assert report["notes"] == [
-            "prod: 2 of 3 groups keep their limits",
-            "dr: 1 of 1 groups keep their limits",
+            "prod: 2 of 3 groups are within their limits",
+            "dr: 1 of 1 groups are within their limits",
         ]
         status, report = run("billing", "--max-lag", "7", *both)
         assert (status, report["checks"]) == (1, [])
@@ -200,7 +200,7 @@ def test_several_clusters(servers: str, capsys: pytest.CaptureFixture[str]) -> N
             1,
             [("gone", "CONNECTION_FAILED")],
         )
-        assert "prod: 3 of 3 groups keep their limits" in report["notes"]
+        assert "prod: 3 of 3 groups are within their limits" in report["notes"]
         assert run("--max-lag", "7", *gone, *both)[0] == 3
         words = ["check", "--max-lag", "7", "--timeout", "500ms", *gone, *both]
         assert main(words) == 3

@@ -193,7 +193,7 @@ def test_starting_at_a_time(spark: Run) -> None:
     # 2023-11-14T22:13:20 is the first record of each; record 4 of payments does not exist
     status, told = spark("starting-offsets", "--time", "2023-11-14T22:13:23.5", "--topic", "*", output="table")
     assert json.loads(told.out) == {"orders": {"0": 4, "1": 4}, "payments": {"0": 4}}
-    assert (status, told.err) == (0, "note: payments-0: no record is that late: at the end\n")
+    assert (status, told.err) == (0, "note: payments-0: no record is at or after that time: at the end\n")
 
 
 def test_nothing_is_printed_that_is_not_whole(spark: Run) -> None:

@@ -264,7 +264,7 @@ async def test_without_a_history_the_end_tries_what_waits_once_more_and_says_wha
             courier.take(about("b"))
             await until(lambda: courier.outboxes["chat"].failures.total() == 2)
         assert courier.outboxes["chat"].counts["sent"] == 1
-        assert told[-1] == "webhook chat: 1 notices were not taken, and no history keeps them"
+        assert told[-1] == "webhook chat: 1 notices were not delivered, and are lost as there is no history"
 
 
 @pytest.mark.parametrize("text", ["120", "Wed, 21 Oct 2099 07:28:00 GMT", "soon", "-1"])

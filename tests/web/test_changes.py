@@ -170,7 +170,7 @@ async def test_a_share_group_is_reset_and_that_undone(broker: BackgroundBroker, 
         alice = await site.of(ALICE)
         time_text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ORDERS[2] / 1000))
         planned = await site.plan(alice, "queue", deed="reset", to="time", time=time_text, scope="all")
-        assert "Nothing is changed yet. It fits the cluster." in planned.words
+        assert "Nothing is changed yet. The plan fits the cluster." in planned.words
         assert "orders 0 6 2 0 4 " in planned.words  # before, after, skipped, read again
         assert f"--group queue --all-topics --to-datetime {time_text}.000 --dry-run" in planned.words
         assert await start() == 6
@@ -240,7 +240,7 @@ async def test_a_plan_is_stale_when_the_group_has_committed_since(broker: Backgr
         await commit(admin, "search", "orders", 6)
     refused = await apply(alice, planned)
     assert "it was committed at 0 when the plan was made, and is committed at 6 now" in refused.words
-    assert "cannot be applied as things are" in refused.words
+    assert "the plan cannot be applied now" in refused.words
     assert await site.committed("search") == {"orders-0": 6}
     assert site.journal.summaries() == ([], 0)
 
@@ -430,7 +430,7 @@ async def test_a_right_that_is_missing_is_named_and_nothing_is_changed(tmp_path:
         assert [one.result for one in site.journal.summaries()[0]] == [Result.REFUSED]
         authorizer.deny(Operation.DESCRIBE, ResourceType.GROUP, "audit")
         planned = await site.plan(alice, "audit", deed="reset", to="earliest", scope="all")
-        assert "There is nothing that can be done. audit: missing ACL: READ on group audit" in planned.words
+        assert "There is nothing that can be changed. audit: missing ACL: READ on group audit" in planned.words
         assert '<button type="submit" class="main" disabled' in planned.text
 
 
@@ -441,11 +441,11 @@ async def test_a_broker_that_does_not_answer_holds_up_nobody_else(broker: Backgr
     with broker.faults.drop("OffsetCommit", executes=True) as fault:
         applying = asyncio.create_task(apply(alice, planned))
         await asyncio.to_thread(fault.wait_for_hits)
-        assert "It is being applied" in (await alice.get(f"/plan?id={planned.parameter('id')}")).words
+        assert "The plan is being applied" in (await alice.get(f"/plan?id={planned.parameter('id')}")).words
         assert "search" in (await alice.get("/cluster?cluster=prod")).words
         assert not applying.done()
         page = await applying
-    assert "No reply came for some of it: that may be done or not" in page.words
+    assert "No reply came for a part of the change: it may or may not have been made" in page.words
     assert [one.result for one in site.journal.summaries()[0]] == [Result.PARTLY]  # it may be done: it is, in fact
     assert await site.committed("search") == {"orders-0": 8}
     undo = await alice.post("/undo", {name: page.field(name) for name in ("seal", "cluster", "change")})

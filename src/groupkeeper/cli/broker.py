@@ -71,45 +71,45 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--port",
         type=_port,
         metavar="N",
-        help="listen on port N, at the host of the file's first listener, else 127.0.0.1; 0 takes a free port; "
-        "default: the file's, else 9092",
+        help="listen on port N, on the host of the file's first listener, else 127.0.0.1; 0: any free port; default: "
+        "the file's port, else 9092",
     )
     parser.add_argument(
-        "--data", metavar="DIR", help="data directory, whatever the file says; default: log.dirs, else kafka-logs"
+        "--data", metavar="DIR", help="data directory, which overrides the file's; default: log.dirs, else kafka-logs"
     )
     parser.add_argument(
         "--property",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="one setting, after the file; repeat for several",
+        help="a setting, which overrides the file's; repeat for several",
     )
     parser.add_argument(
         "--add-user",
         action="append",
         default=[],
         metavar="NAME=PASSWORD",
-        help="a user that logs in by SASL (PLAIN, SCRAM); without listeners in the file clients must log in then; "
-        "repeat for several",
+        help="a user that authenticates by SASL (PLAIN, SCRAM); if the file has no listeners, all clients must "
+        "authenticate; repeat for several",
     )
     parser.add_argument(
         "--add-acl",
         action="append",
         default=[],
         metavar="ACL",
-        help="what clients may do, as 'alice READ,DESCRIBE GROUP billing-*' or 'DENY bob ALL TOPIC *'; with any of "
-        "these all else is refused; repeat for several",
+        help="what clients may do (an ACL): 'alice READ,DESCRIBE GROUP billing-*' or 'DENY bob ALL TOPIC *'; "
+        "once an ACL is given, all that no ACL allows is refused; repeat for several",
     )
     parser.add_argument(
         "--tls",
         action="store_true",
-        help="make a throw-away CA and a certificate in the data directory, and print what clients need; without "
-        "listeners in the file clients must use TLS then",
+        help="create a throw-away CA and a certificate in the data directory, and print the settings that clients "
+        "need; if the file has no listeners, clients must use TLS",
     )
     parser.add_argument(
         "--lenient-replication",
         action="store_true",
-        help="make topics with one replica when clients ask for more, instead of refusing",
+        help="create topics with one replica when clients ask for more, instead of refusing the request",
     )
 
 

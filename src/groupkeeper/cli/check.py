@@ -58,7 +58,7 @@ def _add_arguments(command: ArgumentParser) -> None:
     add_groups(command, is_required=False)
     add_topics(command)
     limits = command.add_argument_group("limits, at least one")
-    limits.add_argument("--max-lag", type=values.number, metavar="N", help="offsets, of all partitions together")
+    limits.add_argument("--max-lag", type=values.number, metavar="N", help="offsets, summed over all partitions")
     limits.add_argument(
         "--max-time-lag",
         type=values.span_ms,
@@ -69,7 +69,7 @@ def _add_arguments(command: ArgumentParser) -> None:
         "--max-uncommitted",
         type=values.number,
         metavar="N",
-        help="offsets in partitions without a commit, which the lag lacks",
+        help="offsets in partitions without a committed offset, which the lag leaves out",
     )
     limits.add_argument(
         "--max-lost", type=values.number, metavar="N", help="offsets that were removed before they were read"
@@ -78,7 +78,7 @@ def _add_arguments(command: ArgumentParser) -> None:
         "--min-retention-margin",
         type=values.span_ms,
         metavar="DURATION",
-        help="time until retention.ms lets an unread record be removed",
+        help="time until retention.ms allows an unread record to be removed",
     )
     limits.add_argument("--max-rebalances", type=values.number, metavar="N", help="seen within --within")
     limits.add_argument(
@@ -88,7 +88,7 @@ def _add_arguments(command: ArgumentParser) -> None:
     limits.add_argument(
         "--state", type=values.listed_states, default=[], metavar="STATE[,STATE]", help="the states that are allowed"
     )
-    command.add_argument("--show-ok", action="store_true", help="also groups that keep their limits")
+    command.add_argument("--show-ok", action="store_true", help="also show groups within their limits")
     add_clusters(command)
     add_output(command)
 
@@ -134,7 +134,7 @@ class _Check:
         shown = [each for each in findings if each.verdict is not Verdict.OK or options.show_ok]
         remarks = [f"no group matches {text}" for text in names.without_match(snapshot.groups)]
         bad = {finding.group_id for finding in findings if finding.verdict is not Verdict.OK}
-        remarks.append(f"{len(snapshot.groups) - len(bad)} of {len(snapshot.groups)} groups keep their limits")
+        remarks.append(f"{len(snapshot.groups) - len(bad)} of {len(snapshot.groups)} groups are within their limits")
         yield Page([_row(each) for each in shown], list(dict.fromkeys(problems)), remarks)
 
     async def _look(self, session: ClusterSession, names: Names) -> ClusterSnapshot:
@@ -193,9 +193,9 @@ def _run(options: Namespace) -> int:
 COMMAND = Command(
     _add_arguments,
     _run,
-    f"Check that groups keep limits, in one cluster or several. Exits with 0 when all do, {BROKEN} when one is "
-    f"broken, 1 when a value that the result depends on could not be read: what isn't known never counts as kept. A "
-    f"group that is named must exist in each of the clusters; a glob may match none.",
+    f"Check that groups are within limits, in one cluster or several. Exits with 0 when all are, {BROKEN} when a "
+    f"limit is broken, 1 when a value that the result depends on could not be read: an unknown value never counts as "
+    f"within its limit. A group that is named must exist in each of the clusters; a glob may match none.",
     """\
 examples:
   groupkeeper check --max-lag 10000 --max-time-lag 10m

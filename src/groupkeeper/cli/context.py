@@ -25,10 +25,10 @@ CONTEXTS = Shape(
     "contexts",
     [
         Column("context", "its name"),
-        Column("in_use", "whether commands use it when nothing else names a cluster"),
+        Column("in_use", "whether commands use this context when nothing else names a cluster"),
         Column("bootstrap_server", ""),
         Column("command_config", "the file with more properties; null: none"),
-        Column("protected", "whether changes there must be confirmed with its name"),
+        Column("protected", "whether changes must be confirmed with the context's name"),
     ],
 )
 
@@ -74,7 +74,7 @@ def _add_add(command: ArgumentParser) -> None:
     command.add_argument(
         "--command-config",
         metavar="FILE",
-        help="a file of properties for the client; the context has its path, not a copy",
+        help="a file of properties for the client; the context stores its path, not a copy",
     )
     command.add_argument(
         "--property",
@@ -94,7 +94,7 @@ def _add_add(command: ArgumentParser) -> None:
     command.add_argument(
         "--protected",
         action="store_true",
-        help="changes there must be confirmed: its name typed at a terminal, or --confirm-context",
+        help="changes must be confirmed: type the context's name at a terminal, or give --confirm-context",
     )
     command.add_argument("--use", action="store_true", help="select it")
     command.add_argument("--replace", action="store_true", help="replace the context of this name")
@@ -181,7 +181,7 @@ def _use(options: Namespace) -> None:
 
 def _add_protect(command: ArgumentParser) -> None:
     command.add_argument("name", metavar="NAME", help="the context to protect")
-    command.add_argument("--off", action="store_true", help="protect it no longer")
+    command.add_argument("--off", action="store_true", help="remove the protection")
 
 
 def _protect(options: Namespace) -> None:
@@ -217,7 +217,7 @@ PROTECT = Command(
     _add_protect,
     _handling(_protect),
     "Protect a context: commands that change something there ask for its name at a terminal, and elsewhere need "
-    "--confirm-context NAME. Its brokers are protected without the context, too.",
+    "--confirm-context NAME. Its brokers are also protected when a command names them without the context.",
 )
 REMOVE = Command(_add_remove, _handling(_remove))
 

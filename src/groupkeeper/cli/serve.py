@@ -55,7 +55,7 @@ def _add_arguments(command: ArgumentParser) -> None:
         type=values.span_ms,
         default=15_000,
         metavar="DURATION",
-        help="between the beginnings of two polls of a cluster; default: 15s",
+        help="from the start of one poll of a cluster to the start of the next; default: 15s",
     )
     how.add_argument(
         "--lag-to",
@@ -76,14 +76,16 @@ def _add_arguments(command: ArgumentParser) -> None:
 def _add_served(command: ArgumentParser) -> None:
     served = command.add_argument_group("what is served")
     served.add_argument("--host", default="127.0.0.1", help="address to listen at; default: 127.0.0.1")
-    served.add_argument("--port", type=_port, default=8080, metavar="N", help="0 takes a free one; default: 8080")
+    served.add_argument(
+        "--port", type=_port, default=8080, metavar="N", help="port to listen on; 0: any free port; default: 8080"
+    )
     served.add_argument(
         "--allowed-host",
         action="append",
         default=[],
         metavar="NAME",
-        help="answer to this host name, as behind a proxy; repeat for several; default: any, and at an address of this "
-        "machine alone only localhost and the like",
+        help="answer requests for this host name, for example behind a proxy; repeat for several; default: any host "
+        "name; when listening on a loopback address, only localhost and the like",
     )
     served.add_argument(
         "--metric-names",
@@ -104,7 +106,7 @@ def _add_served(command: ArgumentParser) -> None:
         type=values.count,
         default=Choices().most,
         metavar="N",
-        help=f"of each cluster; default: {Choices().most}",
+        help=f"most series of each cluster; default: {Choices().most}",
     )
     served.add_argument(
         "--rules",
@@ -117,17 +119,23 @@ def _add_served(command: ArgumentParser) -> None:
 def _add_history(command: ArgumentParser) -> None:
     kept = command.add_argument_group("history")
     kept.add_argument(
-        "--history", metavar="FILE", help=f"where it is kept, or '{_OFF}'; default: watched.sqlite beside the journal"
+        "--history",
+        metavar="FILE",
+        help=f"the file of the history, or '{_OFF}'; default: watched.sqlite beside the journal",
     )
     kept.add_argument(
         "--history-age",
         type=_age_ms,
         default=BOUNDS.age_ms,
         metavar="DURATION",
-        help=f"older entries are removed; default: {BOUNDS.age_ms // _DAY_MS}d",
+        help=f"remove entries older than this; default: {BOUNDS.age_ms // _DAY_MS}d",
     )
     kept.add_argument(
-        "--history-rows", type=values.count, default=BOUNDS.rows, metavar="N", help=f"at most; default: {BOUNDS.rows}"
+        "--history-rows",
+        type=values.count,
+        default=BOUNDS.rows,
+        metavar="N",
+        help=f"keep at most N entries; default: {BOUNDS.rows}",
     )
 
 
@@ -317,7 +325,7 @@ def _opener(cluster: Cluster, given_ms: int | None) -> Callable[[], Admin]:
 COMMAND = Command(
     _add_arguments,
     _run,
-    "Watch clusters, and serve what is found: pages for a browser, /metrics for Prometheus and OpenMetrics, /healthz, "
+    "Watch clusters, and serve their state: pages for a browser, /metrics for Prometheus and OpenMetrics, /healthz, "
     "/readyz. Brokers are polled on a schedule, never because of an HTTP request. SIGTERM or Ctrl-C ends it.",
     """\
 examples:

@@ -41,13 +41,13 @@ def add_access(command: ArgumentParser) -> None:
     who.add_argument(
         "--allow-changes",
         action="store_true",
-        help="let groups be reset and deleted from pages, by plans; default: pages only show",
+        help="allow pages to reset and delete groups, by plans; default: pages are read-only",
     )
     who.add_argument(
         "--token-file",
         metavar="FILE",
-        help="a name and a token in each row: only a client with one of them may read; default: every client may, and "
-        "for --allow-changes a token is made at each start",
+        help="a file with a name and a token in each row: only clients with one of these tokens may read; default: "
+        "every client may read, and for --allow-changes a token is created at each start",
     )
     who.add_argument(
         "--user-header",

@@ -21,7 +21,7 @@ def parse_bootstrap_servers(text: str) -> list[Address]:
     A listener's name in front, as in "PLAINTEXT://host:port", is allowed as Kafka's clients do.
     """
     if not isinstance(text, str):
-        raise InvalidAddress(f"bootstrap servers are one text, host:port separated by commas, not {text!r}")
+        raise InvalidAddress(f"bootstrap servers are one text of host:port separated by commas, not {text!r}")
     addresses = dict.fromkeys(_parse(part.strip()) for part in text.split(",") if part.strip())
     if not addresses:
         raise InvalidAddress("no bootstrap server is given: expected host:port, or several separated by commas")

@@ -135,7 +135,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             return decode_response(answer_type, frame, version)[1]
         except MalformedMessage as error:
-            failure = UnexpectedAnswer(f"{self.address}: malformed answer: {error}")
+            failure = UnexpectedAnswer(f"{self.address}: malformed reply: {error}")
             self._fail(failure)
             raise failure from error
 
@@ -151,7 +151,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _expire(self, answer: asyncio.Future[bytes], timeout_s: float) -> None:
         if not answer.done():
-            answer.set_exception(CallTimedOut(f"{self.address}: no answer within {timeout_s * 1000:.0f} ms"))
+            answer.set_exception(CallTimedOut(f"{self.address}: no reply within {timeout_s * 1000:.0f} ms"))
 
     async def exchange_token(self, token: bytes, timeout_s: float) -> bytes:
         """Send a frame without header and wait for one: SASL before Kafka 1.0. Nothing else may be under way."""
@@ -165,7 +165,7 @@ class Connection(asyncio.BufferedProtocol):
             async with asyncio.timeout(timeout_s):
                 return await self._token
         except TimeoutError:
-            raise CallTimedOut(f"{self.address}: no answer within {timeout_s * 1000:.0f} ms") from None
+            raise CallTimedOut(f"{self.address}: no reply within {timeout_s * 1000:.0f} ms") from None
         finally:
             self._token = None
 
@@ -208,7 +208,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         answer = self.pending.pop(int.from_bytes(frame[:4], "big", signed=True), None)
         if answer is None:
-            self._fail(UnexpectedAnswer(f"{self.address}: an answer to a request that was not sent"))
+            self._fail(UnexpectedAnswer(f"{self.address}: a reply to a request that was not sent"))
         elif not answer.done():
             answer.set_result(frame)
 
@@ -233,5 +233,5 @@ def _bad_size(address: Address, start: bytes, size: int, limit: int) -> Unexpect
     if start[:4] == b"HTTP":
         return UnexpectedAnswer(f"{address}: it is an HTTP server, not a Kafka broker")
     if size > limit:
-        return AnswerTooLarge(f"{address}: an answer of {size} bytes is over the limit of {limit}")
-    return UnexpectedAnswer(f"{address}: it is not a Kafka broker: an answer of {size} bytes is too short")
+        return AnswerTooLarge(f"{address}: a reply of {size} bytes is over the limit of {limit}")
+    return UnexpectedAnswer(f"{address}: it is not a Kafka broker: a reply of {size} bytes is too short")

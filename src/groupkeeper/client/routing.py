@@ -168,7 +168,7 @@ class Routed(Generic[K, V]):
             try:
                 answer = answers[key]
             except KeyError:
-                failed[key] = MissingResult(f"{self._deadline.name}: the answer has no result for {key}")
+                failed[key] = MissingResult(f"{self._deadline.name}: the reply has no result for {key}")
                 continue
             if not isinstance(answer, Exception):
                 done[key] = answer  # mostly so, and this runs for every group

@@ -35,7 +35,7 @@ class Deadline:
         """The error for a call that ran out of time; ``last`` is why it had to be retried, None if it wasn't."""
         while isinstance(last, CallTimedOut) and last.__cause__ is not None:
             last = last.__cause__
-        reason = "no answer" if last is None else f"last: {last or type(last).__name__}"
+        reason = "no reply" if last is None else f"last: {last or type(last).__name__}"
         error = CallTimedOut(f"{self.name} timed out after {self.timeout_ms} ms ({reason})")
         error.__cause__ = last
         return error

@@ -74,12 +74,12 @@ async def ask_versions(connection: Connection, highest: int, timeout_s: float) -
             _, answer = decode_response(ApiVersionsResponse, frame, 0 if is_refused else version)
         except MalformedMessage as error:
             if not (is_refused and version):
-                raise UnexpectedAnswer(f"{connection.address}: malformed answer: {error}") from error
+                raise UnexpectedAnswer(f"{connection.address}: malformed reply: {error}") from error
             answer = ApiVersionsResponse()
         versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys}
         if error_code == 0:
             return versions
         if not is_refused or version == 0:
-            raise UnexpectedAnswer(f"{connection.address}: ApiVersions was answered with error {error_code}")
+            raise UnexpectedAnswer(f"{connection.address}: the reply to ApiVersions has error {error_code}")
         # Since 2.4 the refusal names the highest version that the broker takes; before, version 0 always works.
         version = min(version - 1, versions.get(ApiVersionsRequest.API_KEY, (0, 0))[1])

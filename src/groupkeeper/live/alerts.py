@@ -124,7 +124,7 @@ class Alerts:
             names = self._unmatched[rule.name]
             yield from ((rule.name, f"no group matches {name!r} so far") for name in names)
             if not names and rule.name not in self._used:
-                yield rule.name, "it is for no group so far"
+                yield rule.name, "it applies to no group so far"
 
     def take(self, snapshot: ClusterSnapshot, now_ms: int) -> list[Notice]:
         """The notices to send after this snapshot, in the order of the rules and groups."""
@@ -146,7 +146,7 @@ class Alerts:
         for key in [key for key in self._alerts if key[:2] == (rule.name, cluster)]:
             is_for = rule.clusters.matches(cluster) and rule.is_of_cluster == (not key.group)
             if not is_for or (key.group and not rule.groups.matches(key.group)):
-                yield from self._end(rule, key, ("the rule is not for it any more",), now_ms)
+                yield from self._end(rule, key, ("the rule no longer applies to it",), now_ms)
 
     def _of_cluster(self, rule: Rule, snapshot: ClusterSnapshot, now_ms: int) -> Iterator[Notice]:
         key = Key(rule.name, snapshot.cluster, "")
@@ -166,14 +166,14 @@ class Alerts:
                 verdict = next((each for each in (Verdict.BROKEN, Verdict.UNKNOWN) if each in verdicts), Verdict.OK)
                 broken = tuple(text_of(each) for each in findings if each.verdict is Verdict.BROKEN)
                 key = Key(rule.name, snapshot.cluster, group_id)
-                texts = broken or ("its limits are kept again",)
+                texts = broken or ("it is within its limits again",)
                 command = partial(helpful, key, findings, self._ways, group.group_type)
                 yield from self._step(rule, key, verdict, texts, now_ms, command)
         own = (rule.name, snapshot.cluster)
         for seen in [key for key in self._rebalances if key[:2] == own and key[2] not in snapshot.groups]:
             del self._rebalances[seen]
         for key in [key for key in self._alerts if key[:2] == own and key.group not in snapshot.groups]:
-            yield from self._end(rule, key, ("the group is not there any more",), now_ms)
+            yield from self._end(rule, key, ("the group no longer exists",), now_ms)
 
     def _note_names(self, rule: Rule, snapshot: ClusterSnapshot) -> None:
         count = sum(map(rule.groups.matches, snapshot.groups))

@@ -178,7 +178,7 @@ class Courier:
             self._tell(f"webhook {name}: {failure.text}; retrying")
         if name in self._failing and not outbox.is_failing:
             self._failing.discard(name)
-            self._tell(f"webhook {name}: no notice waits for a retry any more")
+            self._tell(f"webhook {name}: no notice waits for a retry now")
         self._news[name].set()
         self.changed.set()
 
@@ -197,7 +197,9 @@ class Courier:
     def _say_lost(self) -> None:
         for name, outbox in self.outboxes.items():
             if outbox.pending:
-                self._tell(f"webhook {name}: {outbox.pending} notices were not taken, and no history keeps them")
+                self._tell(
+                    f"webhook {name}: {outbox.pending} notices were not delivered, and are lost as there is no history"
+                )
 
 
 def _of_known(kept: Any, rules: Collection[str]) -> Any:

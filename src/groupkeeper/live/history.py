@@ -98,7 +98,8 @@ def _locked(path: Path) -> int:
     except BlockingIOError:
         os.close(beside)
         raise HistoryFailed(
-            f"{path}: another program writes it, and both would send the same alerts: give one another --history"
+            f"{path}: another program writes it, and both would send the same alerts: "
+            "give one of them another --history"
         ) from None
     return beside
 
@@ -426,7 +427,7 @@ class History:
 def _reason(problem: OSError, path: Path) -> str:
     """In words, with the file that it is about where that is another one."""
     if isinstance(problem, (FileExistsError, NotADirectoryError)):
-        return f"{next((str(each) for each in path.parents if each.is_file()), path.parent)} is a file and no folder"
+        return f"{next((str(each) for each in path.parents if each.is_file()), path.parent)} is a file, not a folder"
     about = problem.filename
     where = f" ({about})" if about is not None and str(about) != str(path) else ""
     return f"{problem.strerror or problem}{where}"

@@ -82,7 +82,11 @@ def judge(snapshot: ClusterSnapshot, limits: Limits, group_ids: Iterable[str] | 
 
 def judge_group(group: GroupView, limits: Limits, now_ms: int) -> Iterator[Finding]:
     """A finding for each limit."""
-    why = group.problems[0] if group.problems else Problem("NOT_KNOWN", "a part of it is not known yet", group.group_id)
+    why = (
+        group.problems[0]
+        if group.problems
+        else Problem("NOT_KNOWN", "a part of the value is not known yet", group.group_id)
+    )
     for measure, value, limit, is_whole in _measured(group, limits, now_ms):
         if limit is None:
             continue

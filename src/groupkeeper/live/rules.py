@@ -197,7 +197,7 @@ def _truth(value: Any) -> bool:
 
 def _count(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError("expected a number from 0 on")
+        raise ValueError("expected a number, at least 0")
     return value
 
 

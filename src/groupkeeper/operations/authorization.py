@@ -23,7 +23,7 @@ class Acl(NamedTuple):
     def __str__(self) -> str:
         if self.resource_type == "CLUSTER":
             return f"{self.operation} on the cluster"
-        name = "(one that the group has)" if self.name is None else self.name or "''"
+        name = "(one of the group's topics)" if self.name is None else self.name or "''"
         return f"{self.operation} on {self.resource_type.lower()} {name}"
 
 

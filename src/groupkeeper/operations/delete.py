@@ -129,7 +129,7 @@ async def delete_compared(
     failed = dict(deleted.failed)
     for group_id, group in left.done.items():
         if group.group_state is not GroupState.DEAD:
-            failed[group_id] = NotAsCommitted("deleted, and there again: another client uses it")
+            failed[group_id] = NotAsCommitted("deleted, but it exists again: another client uses it")
     done = tuple(group for group in verdict.ready if group.group_id not in failed)
     return Applied(done, (), tuple(Trouble(group_id, None, why) for group_id, why in failed.items()))
 

@@ -48,9 +48,9 @@ class StateElsewhere(OperationRefused):
     def __init__(self, topic: str, name: str, *, is_there: bool) -> None:
         lacks = "has another number of partitions" if is_there else "is not there"
         super().__init__(
-            f"Kafka Streams keeps state in the topic {topic}, and its copy {name} {lacks}: the application would go on "
-            "behind records whose effects it does not have. Copy its internal topics first, or name the topics whose "
-            "offsets are meant all the same (--topic)"
+            f"Kafka Streams keeps state in the topic {topic}, and its copy {name} {lacks}: the application would "
+            "continue after records whose effects are not in its state. Copy its internal topics first, or name the "
+            "topics whose offsets to clone anyway (--topic)"
         )
 
 
@@ -138,7 +138,7 @@ class PartitionsDiffer(OperationRefused):
     def __init__(self, topic: str, here: int, there: int) -> None:
         super().__init__(
             f"the topic has {here} partitions in the source and {there} in the target: if records keep their "
-            f"partitions all the same, name those with --topic '{topic}:0,1,...'"
+            f"partitions nevertheless, name these partitions with --topic '{topic}:0,1,...'"
         )
 
 

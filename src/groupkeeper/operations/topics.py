@@ -11,8 +11,8 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.protocol.errors import InvalidTopicException, KafkaError, TopicAuthorizationFailed
 
 HIDDEN = (
-    "only offsets of topics that may be seen are known: brokers leave out those on which DESCRIBE is missing, and it "
-    "is not granted for all topics"
+    "only offsets of topics that you may describe are known: brokers leave out topics without the ACL DESCRIBE, and "
+    "you do not have it on all topics"
 )
 
 

@@ -25,7 +25,7 @@ def groupkeeper_settings() -> Mapping[str, str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "groupkeeper(users, acls, tls, properties): what the test's groupkeeper_broker is to be like"
+        "markers", "groupkeeper(users, acls, tls, properties): settings of the test's groupkeeper_broker"
     )
 
 

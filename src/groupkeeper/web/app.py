@@ -127,7 +127,7 @@ class Site:
 
     async def login(self, request: Request) -> Response:
         if not self._access.has_login:
-            return self._nowhere(request, "There is no login here.")
+            return self._nowhere(request, "This server has no login.")
         if request.method != "POST":
             return html_answer(self._login_page("", "/"))
         try:
@@ -137,7 +137,7 @@ class Site:
         target = first(form, "target")
         session = self._access.log_in(first(form, "token").strip())
         if session is None:
-            return html_answer(self._login_page("That is no token of this server.", target), 403)
+            return html_answer(self._login_page("This server does not know the token.", target), 403)
         is_own = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
         answer = RedirectResponse(target if is_own else "/", 303, HEADERS)
         secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
@@ -258,7 +258,7 @@ class Site:
             return ""
         since = parts.moment(self._archive.since_ms)
         return parts.note(
-            f"Since {since} the history cannot be written: curves and changes of later are missing or will be. "
+            f"Since {since} the history cannot be written: later curves and changes are missing, or will be. "
             "All other numbers are current. The server's log and /readyz have the reason."
         )
 
@@ -315,7 +315,7 @@ class Site:
             [] if snapshot is None else [each for each in topics_of(snapshot.known, name.lower()) if each.name == name]
         )
         if snapshot is None or not found:
-            reason = "No group that you may see has offsets of such a topic, or a member on it."
+            reason = "No group that you may see has offsets of this topic, or a member that reads it."
             return self._nowhere(request, reason, snapshot)
         return html_answer(topic_page(snapshot, found[0], request.query_params, _now_ms(), self._viewer(request)))
 

@@ -237,11 +237,11 @@ class Changes:
             return ""
         table = changes_table(self._record, changes[:_MOST_MADE])
         link = parts.url("/journal", group=group_id)
-        return f'<h2>Resets and deletions</h2>{table}<p class="note"><a href="{link}">all of them</a></p>'
+        return f'<h2>Resets and deletions</h2>{table}<p class="note"><a href="{link}">all changes</a></p>'
 
     def _known_record(self) -> Record:
         if self._record is None:
-            raise Refused(404, "There is no journal here: it is turned off.")
+            raise Refused(404, "This server has no journal: it is turned off.")
         self._record.know(self._snapshots())
         return self._record
 
@@ -324,7 +324,7 @@ async def read_form(request: Request) -> Form:
                 if len(body) > _LARGEST_FORM:
                     raise Refused(413, "The form is too large.")
     except TimeoutError:
-        raise Refused(408, "The form came too slowly.") from None
+        raise Refused(408, "The form was sent too slowly.") from None
     try:
         return parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
     except ValueError:

@@ -54,14 +54,14 @@ OTHERS: Mapping[str, Names] = {
 
 PROGRAM_METRICS = (
     Metric("groupkeeper_build_info", "1; the version of this program.", ("version",)),
-    Metric("groupkeeper_history_up", "Whether the last poll could be noted in the history; absent: there is none."),
-    Metric("groupkeeper_history_failed_polls_total", "Polls that could not be noted in the history.", (), True),
+    Metric("groupkeeper_history_up", "1 if the last poll was written to the history; absent: there is no history."),
+    Metric("groupkeeper_history_failed_polls_total", "Polls that could not be written to the history.", (), True),
     Metric(
         "groupkeeper_alert_firing",
-        "1; a rule of --rules that a group breaks, or that the cluster cannot be polled; silenced ones, too.",
+        "1; an alert: a group breaks a rule of --rules, or the cluster cannot be polled; also when silenced.",
         ("rule", "severity", "cluster", "group"),
     ),
-    Metric("groupkeeper_rule_groups", "Groups of the cluster that a rule of --rules is for.", ("rule", "cluster")),
+    Metric("groupkeeper_rule_groups", "Groups of the cluster that a rule of --rules applies to.", ("rule", "cluster")),
     Metric(
         "groupkeeper_rule_unmatched_names",
         "Names and globs of a rule that have matched nothing since the start; absent: there are none.",
@@ -73,17 +73,17 @@ PROGRAM_METRICS = (
         ("webhook", "outcome"),
         True,
     ),
-    Metric("groupkeeper_webhook_pending", "Notices that the webhook has not taken yet.", ("webhook",)),
+    Metric("groupkeeper_webhook_pending", "Notices that are not delivered to the webhook yet.", ("webhook",)),
     Metric(
         "groupkeeper_webhook_oldest_pending_seconds",
-        "How long the oldest of these has waited, when the last snapshot came; 0: there is none.",
+        "How long the oldest undelivered notice had waited at the last snapshot; 0: there is none.",
         ("webhook",),
     ),
     Metric("groupkeeper_webhook_retries_total", "Requests that repeated a failed one.", ("webhook",), True),
     Metric("groupkeeper_webhook_failures_total", "Requests that failed.", ("webhook", "reason"), True),
-    Metric("process_resident_memory_bytes", "Memory of this program, when the last snapshot came."),
-    Metric("process_cpu_seconds_total", "CPU time of this program, when the last snapshot came.", (), True),
-    Metric("process_start_time_seconds", "When this program began."),
+    Metric("process_resident_memory_bytes", "Memory of this program at the last snapshot."),
+    Metric("process_cpu_seconds_total", "CPU time of this program at the last snapshot.", (), True),
+    Metric("process_start_time_seconds", "When this program started."),
 )
 
 

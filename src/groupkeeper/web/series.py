@@ -26,14 +26,16 @@ class Level(Enum):
 
 
 CLUSTER_METRICS = (
-    Metric("groupkeeper_cluster_up", "Whether the last poll of the cluster succeeded.", _CLUSTER),
+    Metric("groupkeeper_cluster_up", "1 if the last poll of the cluster succeeded.", _CLUSTER),
     Metric(
         "groupkeeper_cluster_info",
         "1; the cluster's own id.",
         ("cluster", "cluster_id"),
     ),
     Metric("groupkeeper_cluster_brokers", "Brokers of the cluster.", _CLUSTER),
-    Metric("groupkeeper_cluster_listed_groups", "Groups that the cluster lists, also unselected ones.", _CLUSTER),
+    Metric(
+        "groupkeeper_cluster_listed_groups", "Groups that the cluster lists, including those not selected.", _CLUSTER
+    ),
     Metric(
         "groupkeeper_cluster_left_out_groups",
         "Listed groups that --group and --except-group leave out.",
@@ -64,7 +66,7 @@ CLUSTER_METRICS = (
     ),
     Metric(
         "groupkeeper_cluster_down_since_timestamp_seconds",
-        "When the first poll began that failed since the last successful one; absent while the cluster is up.",
+        "When the first failed poll after the last successful one began; absent while the cluster is up.",
         _CLUSTER,
     ),
     Metric("groupkeeper_collector_groups_with_problems", "Groups with a failed request.", _CLUSTER),
@@ -96,7 +98,7 @@ GROUP_METRICS = (
     ),
     Metric(
         "groupkeeper_group_problem",
-        "1; why something of the group is not known; acl: the permission that is missing, if it is for that.",
+        "1; why some values of the group are not known; acl: the missing permission, if that is the reason.",
         (*_GROUP, "error", "acl"),
     ),
     Metric("groupkeeper_streams_group_tasks", "Tasks of the members of a streams group.", (*_GROUP, "role")),
@@ -107,15 +109,15 @@ GROUP_METRICS = (
 TOPIC_METRICS = (
     Metric(
         "groupkeeper_group_lag",
-        "Offsets from what is committed to the ends of the logs, where both are known. Of a share group the records "
-        "that are not done, as the broker counts them.",
+        "Offsets from the committed offsets to the ends of the logs, where both are known. For a share group: the "
+        "broker's count of the records that are not done.",
         _TOPIC,
     ),
     Metric("groupkeeper_group_max_lag", "The lag of the partition with the largest one.", _TOPIC),
     Metric(
         "groupkeeper_group_lag_seconds",
-        "The age of the oldest record that is still to be read, by its own time; at least that where partitions are "
-        "among groupkeeper_group_lag_seconds_unknown_partitions.",
+        "The age of the oldest record that is still to be read, by its own time; a lower bound where "
+        "groupkeeper_group_lag_seconds_unknown_partitions has partitions.",
         _TOPIC,
     ),
     Metric(
@@ -130,19 +132,20 @@ TOPIC_METRICS = (
     ),
     Metric(
         "groupkeeper_group_retention_margin_seconds",
-        "Time until retention.ms lets an unread record be removed; negative: overdue.",
+        "Time until retention.ms allows an unread record to be removed; negative: overdue.",
         _TOPIC,
     ),
     Metric(
         "groupkeeper_group_commit_age_seconds",
-        "For how long what is committed has stood still, at least: since a poll first found it. A commit of the same "
-        "offsets changes nothing, as brokers don't report when a commit was made. Of a share group: what is done.",
+        "For how long the committed offsets have not moved, at least: since a poll first found them. A commit of the "
+        "same offsets changes nothing, as brokers don't report when a commit was made. For a share group: the records "
+        "that are done.",
         _TOPIC,
     ),
-    Metric("groupkeeper_group_partitions", "Partitions with a commit or a member.", _TOPIC),
+    Metric("groupkeeper_group_partitions", "Partitions with a committed offset or a member.", _TOPIC),
     Metric(
         "groupkeeper_group_partitions_by_status",
-        "Partitions whose commit is not within the log, or not known to be; absent: none.",
+        "Partitions whose committed offset is not within the log, or not known to be; absent: none.",
         (*_TOPIC, "status"),
     ),
     Metric("groupkeeper_group_assigned_members", "Members that are assigned partitions of the topic.", _TOPIC),

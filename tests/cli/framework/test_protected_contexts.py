@@ -70,7 +70,9 @@ def test_nothing_is_changed_without_its_name(run: Any, servers: str, words: list
         assert (status, [one["message"] for one in report["problems"]]) == (1, [REFUSED])
     status, report = run(*words, "--context", "prod", "--confirm-context", "dr")
     assert status == 1
-    assert report["problems"][0]["message"].startswith("argument --confirm-context: dr is not it: the context is prod")
+    assert report["problems"][0]["message"].startswith(
+        "argument --confirm-context: dr does not match: the context is prod"
+    )
     assert {row["group"] for row in run("groups", "list")[1]["groups"]} == {"billing", "zeta"}
     assert run("groups", "offsets", "billing", "--topic", "orders")[1]["offsets"][0]["current_offset"] == 4
 

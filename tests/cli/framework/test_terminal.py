@@ -101,7 +101,7 @@ def test_colours_at_a_terminal(
     assert ("\x1b" in shown) == has_colour
 
 
-QUESTION = "Type the number of groups, {}, to change them, anything else to leave them as they are: "
+QUESTION = "Type the number of groups, {}, to change them, anything else to cancel: "
 
 
 def offsets_of(servers: str, group_id: str) -> Mapping[TopicPartition, OffsetAndMetadata | None]:

@@ -179,7 +179,7 @@ def test_a_cluster_that_is_gone_is_told_while_others_are_watched_and_joins_them(
         assert process.stderr.readline().startswith(f"error: cluster gone: {gone}: connection refused")
         with BackgroundBroker(properties={**SETTINGS, "listeners": f"PLAINTEXT://{gone}"}):
             asyncio.run(set_up(DR, gone, tmp_path))
-            assert process.stderr.readline() == "note: gone: it can be asked now\n"
+            assert process.stderr.readline() == "note: gone: it replies again\n"
             assert process.stdout is not None
             clusters = set()
             while "gone" not in clusters:
@@ -218,5 +218,5 @@ def test_what_filters_leave_out_is_not_told_of(run: Any, filters: str, left: lis
     assert (status, sorted({row["cluster"] for row in report["offsets"]})) == (0, left)
     assert not any("search" in note for note in report["notes"])
     told = " ".join(report["notes"])
-    assert f"is left by {filters}" in told
+    assert f"matches {filters}" in told
     assert ("has no members" in told) == bool(left)

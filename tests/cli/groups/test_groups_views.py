@@ -222,7 +222,7 @@ def test_delete_by_a_pattern_is_a_rehearsal(run: Run, servers: str, tmp_path: Pa
         ("describe g --view members --lag-to lso", "argument --lag-to: not allowed with --view members"),
         ("describe g --view state --topic t", "argument --topic: not allowed with --view state, which has no topics"),
         ("describe g --view members --sort lag", "argument --sort: 'lag' is no column here (choose from group,"),
-        ("offsets g --top 0", "argument --top: '0': expected a number from 1 on"),
+        ("offsets g --top 0", "argument --top: '0': expected a number, at least 1"),
         ("offsets g --lag", "unrecognized arguments: --lag; did you mean '--lag-to'?"),
         ("offsets -x", "put arguments that start with '-' after '--'"),
         ("offsets g -x", "put arguments that start with '-' after '--'"),

@@ -201,7 +201,7 @@ def test_a_plan_names_its_type_and_waits_for_its_members(
     pool.close()
     status, report = call("plan", "reset", "app", "--topic", "t", "--to-earliest", "--save", path)
     assert (status, [(row["after"], row["state"]) for row in report["changes"]]) == (0, [(0, "Empty")])
-    assert report["notes"][0].startswith("app is a streams group: its offsets are set, its state stores")
+    assert report["notes"][0].startswith("app is a streams group: its offsets are set, but its state stores")
     assert [row["result"] for row in call("apply", path, "--execute")[1]["changes"]] == ["applied"]
     # What was committed is beyond the end of the log.
     assert [row["after"] for row in call("undo", "--execute", "--if-out-of-range", "clamp")[1]["changes"]] == [0]

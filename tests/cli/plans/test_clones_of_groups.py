@@ -131,7 +131,7 @@ def test_start_offsets_of_a_share_group(
     file, where = str(tmp_path / "plan.json"), ["--bootstrap-server", there]
     from_there = [] if is_here else ["--from-bootstrap-server", here]
     assert main(["plan", "clone", group, target, "--save", file, *from_there, *where]) == 0
-    assert "acknowledged already are delivered again" in capsys.readouterr().err
+    assert "already acknowledged are delivered again" in capsys.readouterr().err
     ((change,),) = [each.changes.values() for each in read(Path(file).read_text()).groups]
     assert change.after is not None
     assert (change.after.offset, change.certainty) == (20, "identity")

@@ -75,7 +75,7 @@ def test_what_is_done_above_a_start_offset_is_counted(
     report = json.loads(capsys.readouterr().out)
     (row,) = report["changes"]
     assert (row["partition"], row["after"], row["skipped"], row["replayed"]) == (0, 0, 0, DONE)
-    assert f"{DONE} records are done from there on, and delivered again" in row["why"]
+    assert f"{DONE} records are done after the start offset, and delivered again" in row["why"]
     notes = "\n".join(report["notes"])
     assert f"{DONE} records replayed, 0 skipped" in notes
     assert f"{GROUP} has no start offset yet in {TOPIC}-1: there {GROUP} begins where its share.auto.offset" in notes
@@ -92,7 +92,7 @@ def test_within_a_cluster_it_is_told(clusters: tuple[str, str], capsys: pytest.C
     words = ["plan", "clone", GROUP, "copy", "--bootstrap-server", clusters[0], "--output", "json"]
     assert main(words) == 0
     (row,) = json.loads(capsys.readouterr().out)["changes"]
-    assert f"{DONE} records are done from there on, and delivered again" in row["why"]
+    assert f"{DONE} records are done after the start offset, and delivered again" in row["why"]
 
 
 def test_only_partitions_that_are_meant_are_named(
@@ -110,7 +110,7 @@ def test_patterns_tell_that_it_is_left_out(
 ) -> None:
     here, there = clusters
     where = ["--from-bootstrap-server", here, "--bootstrap-server", there]
-    left_out = f"1 share group left out: a plan for each by name ({GROUP})"
+    left_out = f"1 share group left out: plan for each of them by its name ({GROUP})"
     assert main(["plan", "clone", *words, *where]) == 0
     assert left_out in capsys.readouterr().err
     assert main(["plan", "clone", *words, "--except", GROUP, *where]) == 0

@@ -245,9 +245,9 @@ def test_several_groups_are_confirmed_and_those_that_do_not_fit_left_out(
     assert {(row["topic"], row["partition"]) for row in report["changes"]} == {("orders", 0)}
     for words, said in (
         (["--execute"], "3 groups would be changed: add --confirm 3"),
-        (["--execute", "--confirm", "2"], "2 is not the number of groups, which is 3"),
-        (["--confirm", "2"], "2 is not the number of groups, which is 3"),
-        (["--execute", "--confirm", "2", "--wait", "5m"], "2 is not the number of groups, which is 3"),
+        (["--execute", "--confirm", "2"], "the number of groups is 3, not 2"),
+        (["--confirm", "2"], "the number of groups is 3, not 2"),
+        (["--execute", "--confirm", "2", "--wait", "5m"], "the number of groups is 3, not 2"),
     ):
         status, report, _ = run("apply", path, *words)
         assert (status, errors_of(report)) == (1, [("NOT_CONFIRMED", None, None, None)])
@@ -307,7 +307,7 @@ def test_a_group_is_made_only_when_that_is_said(run: Run, servers: str, tmp_path
     assert report["problems"][0]["message"] == wanted
     status, report, _ = run(*words, "--create")
     assert (status, len(report["changes"])) == (0, 3)
-    assert "there is no group bililng: it is made when the plan is applied with --create" in report["notes"]
+    assert "there is no group bililng: it is created when the plan is applied with --create" in report["notes"]
     assert any(f"groupkeeper apply {path} --execute --create " in note for note in report["notes"])
     for more in ([], ["--execute"]):
         status, report, _ = run("apply", str(path), *more)
@@ -345,7 +345,7 @@ def test_an_undo_says_what_who_when_and_where(run: Run, servers: str, plan: str,
     assert head.cluster_id
     _, report, _ = run("undo")
     said = report["notes"][0]
-    assert said.startswith(f"to take back: {head.id}, reset by {head.user} on {head.host} at ")
+    assert said.startswith(f"to undo: {head.id}, reset by {head.user} on {head.host} at ")
     assert f"{utc_text(head.time_ms)}, on cluster {head.cluster_id}: groupkeeper apply {plan} --execute " in said
     assert run("history", asks=False)[1]["changes"][0]["cluster_id"] == head.cluster_id
 

@@ -218,14 +218,14 @@ def test_what_a_commit_does_not_keep_from_expiring(servers: str, tmp_path: Path)
 
     made = asyncio.run(look())
     assert made.plan.groups == ()
-    assert "by the time when its last member left. A commit doesn't put that off" in made.remarks[0]
+    assert "counted from the time when its last member left. A commit doesn't delay that" in made.remarks[0]
 
 
 def test_a_clone_in_the_same_cluster(run: Run, servers: str, tmp_path: Path) -> None:
     path = str(tmp_path / "plan.json")
     status, report = run("plan", "clone", "billing", "copy", "--topic", "orders", "--save", path)
     assert (status, places(report)) == (0, [("copy", "orders", 0, None, 4), ("copy", "orders", 1, None, 12)])
-    assert "there is no group copy: it is made when the plan is applied with --create" in report["notes"]
+    assert "there is no group copy: it is created when the plan is applied with --create" in report["notes"]
     assert run("apply", path, "--execute")[1]["problems"][0]["error"] == "GROUP_ID_NOT_FOUND"
     assert run("apply", path, "--execute", "--create")[0] == 0
     billing = committed(servers, "billing")

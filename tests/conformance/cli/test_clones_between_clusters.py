@@ -84,7 +84,7 @@ def test_a_share_group_goes_on_where_it_was(clusters: tuple[str, str], operator:
     numbers = log_of(there, TOPIC).numbers
     first = next(offset for offset, number in numbers.items() if number == 0)
     assert (TOPIC, "0", "0") in official_starts(here)
-    assert f"1 share group left out: a plan for each by name ({GROUP})" in operator(
+    assert f"1 share group left out: plan for each of them by its name ({GROUP})" in operator(
         "plan", "clone", "--all-groups", *FROM_EAST, *TO_WEST
     )
     file = str(tmp_path / "plan.json")

@@ -112,7 +112,7 @@ def acl(operation: str, resource_type: str, name: str | None) -> dict[str, str |
 def test_that_groups_may_be_hidden_is_said(run: Run) -> None:
     status, report = run("list")
     assert (status, [row["group"] for row in report["groups"]]) == (0, ["classic", "modern", "seen"])
-    assert "the ACL DESCRIBE on the cluster is missing" in report["notes"][0]
+    assert "you need the ACL DESCRIBE on the cluster" in report["notes"][0]
 
 
 # K88-20, K88-22, K1099-20, K1099-21

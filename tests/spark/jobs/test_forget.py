@@ -164,7 +164,7 @@ def test_what_does_not_go_is_said(tables: Path, capsys: pytest.CaptureFixture[st
     with pytest.raises(SourceError, match="has no cluster another: its clusters: "):
         forget(str(tables), Wanted(("zq-b",), cluster="another"), execute=True)
     assert main(["pipeline", "forget", "nobody", "--tables", str(tables), "--execute"]) == 0
-    assert "no table has rows of such a group" in capsys.readouterr().err
+    assert "no table has rows of these groups" in capsys.readouterr().err
     assert main(["pipeline", "forget", "zq-b", "--tables", str(tables), "--execute", "--purge"]) == 1
     assert "no tables of a lake follow its own, so there are no earlier versions" in capsys.readouterr().err
     with LocalFiles(tables).lock(), pytest.raises(SourceError, match="another run writes to it"):

@@ -103,7 +103,7 @@ async def test_a_late_answer_is_dropped() -> None:
         (b"\xff\xff\xff\xff1234", AnswerTooLarge, "over the limit"),
         (b"\x00\x00\x00\x02ab", UnexpectedAnswer, "not a Kafka broker"),
         (raw_answer(77, listing(), 5), UnexpectedAnswer, "a request that was not sent"),
-        (raw_frame(b"\x00\x00\x00\x00\x00garbage"), UnexpectedAnswer, "malformed answer"),
+        (raw_frame(b"\x00\x00\x00\x00\x00garbage"), UnexpectedAnswer, "malformed reply"),
     ],
 )
 async def test_what_is_no_answer_ends_the_connection(answer: bytes, kind: type[ClientError], says: str) -> None:
@@ -231,8 +231,8 @@ async def test_what_is_no_plain_kafka_is_named(handler: object, kind: type[Clien
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (raw_frame(b"\x00\x00\x00\x00\x00\x00garbage"), "malformed answer"),
-        (raw_answer(0, ApiVersionsResponse(58), 4), "ApiVersions was answered with error 58"),
+        (raw_frame(b"\x00\x00\x00\x00\x00\x00garbage"), "malformed reply"),
+        (raw_answer(0, ApiVersionsResponse(58), 4), "the reply to ApiVersions has error 58"),
     ],
 )
 async def test_a_broken_handshake(answer: bytes, says: str) -> None:

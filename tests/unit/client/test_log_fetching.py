@@ -123,7 +123,7 @@ async def test_a_leader_that_never_has_room_is_a_reason() -> None:
         read = await admin.read_logs({TopicPartition(TOPIC, 0): (0, 5)}, lambda *_: None, timeout_ms=1500)
     for failed in (found.failed, read.failed):
         assert [type(why) for why in failed.values()] == [CallTimedOut]
-        assert "the broker's answers hold no records" in str(next(iter(failed.values())))
+        assert "the broker's replies hold no records" in str(next(iter(failed.values())))
 
 
 async def test_what_may_not_be_read_says_so_beside_the_rest() -> None:

@@ -100,7 +100,7 @@ def test_alerts_of_what_a_rule_is_not_for_any_more_end(edited: str) -> None:
     assert [each.kind for each in alerts.take(snapshot_of("orders lag=5", 0), 0)] == [Kind.FIRING]
     again = Alerts(rules_of(tomllib.loads(hook + edited), GOLDENS), alerts.state())
     (notice,) = again.take(snapshot_of("orders lag=5", MINUTE_MS), MINUTE_MS)
-    assert (notice.kind, notice.texts, notice.to) == (Kind.RESOLVED, ("the rule is not for it any more",), ("chat",))
+    assert (notice.kind, notice.texts, notice.to) == (Kind.RESOLVED, ("the rule no longer applies to it",), ("chat",))
     assert list(again.firing()) == []
 
 
@@ -124,10 +124,10 @@ def test_what_of_rules_matches_nothing_is_told_once_all_clusters_were_polled() -
     assert list(alerts.unmatched(["prod", "dr"])) == [("elsewhere", "no cluster here matches 'staging'")]
     said = [("typo", "no group matches 'paymnts' so far"), ("typo", "no group matches 'no-such-*' so far")]
     gone = ("elsewhere", "no cluster here matches 'staging'")
-    assert list(alerts.unmatched(["prod"])) == [*said, gone, ("nobody", "it is for no group so far")]
+    assert list(alerts.unmatched(["prod"])) == [*said, gone, ("nobody", "it applies to no group so far")]
     alerts.take(snapshot_of("paymnts lag=0", 1), 1)
     alerts.take(snapshot_of("other lag=0", 2), 2)  # it was there
-    assert list(alerts.unmatched(["prod"])) == [said[1], gone, ("nobody", "it is for no group so far")]
+    assert list(alerts.unmatched(["prod"])) == [said[1], gone, ("nobody", "it applies to no group so far")]
     assert ("typo", "prod", 0) in alerts.judged()
 
 

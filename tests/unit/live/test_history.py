@@ -341,7 +341,7 @@ def test_files_that_are_no_history_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(HistoryFailed) as refused:
         History(below)
-    said = f"{below}: {tmp_path / 'file'} is a file and no folder; give another file by --history, or --history off"
+    said = f"{below}: {tmp_path / 'file'} is a file, not a folder; give another file by --history, or --history off"
     assert str(refused.value) == said
     with pytest.raises(HistoryFailed, match=r": Is a directory; give another file by --history"):
         History(tmp_path)

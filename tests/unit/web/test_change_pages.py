@@ -84,7 +84,7 @@ def test_a_plan_that_fits_and_one_that_does_not() -> None:
     refused = plan_page(entry(active, stale), SOMEBODY, may_change=True)
     assert ' disabled aria-describedby="why"' in refused
     assert "does not fit" in Page(refused).text
-    assert "may not apply it" in Page(plan_page(entry(), SOMEBODY, may_change=False)).text
+    assert "may not apply the plan" in Page(plan_page(entry(), SOMEBODY, may_change=False)).text
 
 
 def test_a_plan_of_several_groups_asks_for_their_number() -> None:

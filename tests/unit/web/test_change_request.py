@@ -20,9 +20,9 @@ RESET = {"deed": ["reset"], "scope": ["all"]}
         ({"to": ["time"], "time": ["tomorrow"]}, "time: 'tomorrow' is no date and time"),
         ({"to": ["time"], "time": ["1969-01-01T00:00"]}, "before 1970"),
         ({"to": ["time"]}, "time: '' is no date and time"),
-        ({"to": ["ago"], "ago": ["a while"]}, "how long ago: 'a while' is no duration"),
+        ({"to": ["ago"], "ago": ["a while"]}, "how long ago: 'a while' is not a duration"),
         ({"to": ["ago"], "ago": ["P99999D"]}, "before 1970"),
-        ({"to": ["offset"], "offset": ["-1"]}, "offset: expected a number from 0 on"),
+        ({"to": ["offset"], "offset": ["-1"]}, "offset: expected a number, at least 0"),
         ({"to": ["offset"], "offset": ["9" * 30]}, "is no number"),
         ({"to": ["offset"], "offset": ["１"]}, "is no number"),
         ({"to": ["shift"], "shift": ["1e3"]}, "shift: '1e3' is no number"),
@@ -30,7 +30,7 @@ RESET = {"deed": ["reset"], "scope": ["all"]}
         ({"to": ["latest"], "scope": ["some"], "more": [" , "]}, "no topic is chosen"),
         ({"to": ["latest"], "scope": ["some"], "more": ["orders:x"]}, "Invalid partition 'x'"),
         ({"to": ["latest"], "scope": ["some"], "more": ["a:b:c"]}, "Invalid topic arg"),
-        ({"to": ["latest"], "if-no-record": ["clamp"]}, "not one of the choices"),
+        ({"to": ["latest"], "if-no-record": ["clamp"]}, "expected one of the choices"),
     ],
 )
 def test_what_cannot_be_done_is_said(fields: dict[str, list[str]], said: str) -> None:

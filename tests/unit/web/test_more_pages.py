@@ -83,7 +83,7 @@ async def test_the_journal(tmp_path: Path) -> None:
     recorded = await record.load("id-1")
     assert recorded is not None
     made = change_made_page(record, recorded, SOMEBODY, may_undo=True)
-    assert "Not all of it succeeded" in Page(made).text
+    assert "Not all of the change succeeded" in Page(made).text
     assert 'name="change" value="id-1"' in made
     assert 'name="change"' not in change_made_page(record, recorded, SOMEBODY, may_undo=False)
 
@@ -144,4 +144,4 @@ def test_a_streams_group_has_its_topology_and_tasks() -> None:
     assert "warm-up 0_5" in text
     assert "store-changelog" in text
     silent = shown._replace(streams=shown.streams._replace(members=(), subtopologies=(), topology_epoch=None))
-    assert "No member has sent it yet" in Page(group_page(snapshot(silent), silent, [], [], NOW_MS)).text
+    assert "No member has sent its topology yet" in Page(group_page(snapshot(silent), silent, [], [], NOW_MS)).text

@@ -132,7 +132,7 @@ def test_a_cluster_that_is_down_has_its_last_known_numbers_marked_as_old() -> No
     row_of_late = Page(cluster_page(down, Wish("late", sort="group"), now_ms)).text
     assert "lagging late 60 9 min -2.0/s 30 s" in row_of_late  # as it was then: nothing has aged
     never = Page(cluster_page(snapshot(at_ms=None, problems=(why,)), Wish(), now_ms)).text
-    assert "The cluster cannot be reached, so nothing is known of its groups now." in never
+    assert "The cluster cannot be reached, so nothing is known about its groups now." in never
 
 
 def test_partitions_without_a_committed_offset_are_unknown_and_counted() -> None:
@@ -194,7 +194,7 @@ def test_what_the_history_has_of_a_cluster_that_cannot_be_reached() -> None:
     assert "ok g 60 1 min 30 s — — — 3 — Stable" in Page(cluster_page(down, Wish(), NOW_MS)).text
     assert "brokers" not in Page(fleet_page([down], NOW_MS)).text
     page = Page(group_page(down, noted, [], [], NOW_MS)).text
-    assert "Partitions They are not in the history, which the numbers are from." in page
+    assert "Partitions They are not in the history, from which these numbers come." in page
     assert "Its members are not known now." in page
     assert "They are not in the history" in Page(topics_page(down, {}, NOW_MS)).text
 
@@ -208,8 +208,8 @@ def test_what_is_left_out_is_counted_and_said() -> None:
     ):
         assert "2 other groups of the cluster are left out (--group, --except-group)." in page.text
         assert f"Nothing here matches --group '{' '.join(EVIL.split())}'" in " ".join(page.text.split())
-        assert "Numbers are of chosen topics only" in page.text
-    assert "Numbers are of chosen topics only" in Page(group_page(some, some.groups["calm"], [], [], NOW_MS)).text
+        assert "Numbers cover the chosen topics only" in page.text
+    assert "Numbers cover the chosen topics only" in Page(group_page(some, some.groups["calm"], [], [], NOW_MS)).text
     none = snapshot()._replace(scope=Scope(("a",)))
     assert "All groups of the cluster are left out." in Page(cluster_page(none, Wish(), NOW_MS)).text
     assert "left out" not in Page(cluster_page(fleet(), Wish(), NOW_MS)).text

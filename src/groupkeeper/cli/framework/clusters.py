@@ -167,8 +167,8 @@ def add_property(where: argparse._ArgumentGroup) -> None:
         default=[],
         type=values.client_property,
         metavar="NAME=VALUE",
-        help="a property for the client, which overrides those of files; repeat for several; others see it in the list "
-        "of processes: put secrets into a file or a context",
+        help="a property for the client, which overrides those of files; repeat for several; other users can see it "
+        "in the process list: put secrets into a file or a context",
     )
 
 
@@ -308,7 +308,7 @@ async def _write(options: Namespace, report: Report, ask: Callable[[Progress], A
     return 1 if problems else 0
 
 
-_INTERRUPTED = Problem("INTERRUPTED", "interrupted: there may be more")
+_INTERRUPTED = Problem("INTERRUPTED", "interrupted: the output may be incomplete")
 
 
 def print_report(options: Namespace, shape: Shape, page: Page) -> int:

@@ -55,17 +55,21 @@ COMMANDS = {
     "plan": Entry(
         "plan changes of committed offsets, to review before they are made", "groupkeeper.cli.plans.family:FAMILY"
     ),
-    "apply": Entry("carry out a plan, if the cluster is still as the plan says", "groupkeeper.cli.plans.apply:APPLY"),
+    "apply": Entry(
+        "carry out a plan, if the cluster is still as the plan expects", "groupkeeper.cli.plans.apply:APPLY"
+    ),
     "undo": Entry("undo a change, the last one by default", "groupkeeper.cli.plans.history:UNDO"),
-    "history": Entry("show what was changed from this machine", "groupkeeper.cli.plans.history:HISTORY_COMMAND"),
+    "history": Entry("show the changes made from this machine", "groupkeeper.cli.plans.history:HISTORY_COMMAND"),
     "context": Entry("save clusters under names, to choose them with --context", "groupkeeper.cli.context:FAMILY"),
-    "completion": Entry("print the completion script of a shell", "groupkeeper.cli.framework.completion:COMMAND"),
-    "check": Entry("check that groups keep limits, for cron and CI", "groupkeeper.cli.check:COMMAND"),
-    "serve": Entry("watch clusters, and serve what is found as metrics", "groupkeeper.cli.serve:COMMAND"),
+    "completion": Entry("print a shell's completion script", "groupkeeper.cli.framework.completion:COMMAND"),
+    "check": Entry("check that groups are within limits, for cron and CI", "groupkeeper.cli.check:COMMAND"),
+    "serve": Entry("watch clusters, and serve metrics and pages", "groupkeeper.cli.serve:COMMAND"),
     "pipeline": Entry(
         "turn the offsets topics into tables and a report, with Spark", "groupkeeper.cli.pipeline.family:FAMILY"
     ),
-    "spark": Entry("show how far Spark's queries are, and where to start them", "groupkeeper.cli.spark.family:FAMILY"),
+    "spark": Entry(
+        "show how far Spark's queries have read, and where to start them", "groupkeeper.cli.spark.family:FAMILY"
+    ),
     "broker": Entry("run an embedded Kafka broker", "groupkeeper.cli.broker:COMMAND"),
 }
 
@@ -157,7 +161,7 @@ class ArgumentParser(argparse.ArgumentParser):
         if not way_out and name.startswith("-"):
             way_out = "; see --help; put arguments that start with '-' after '--'"
         if not name.startswith("-") and "--group" in self.option_names:
-            way_out = "; several groups are named by --group, once for each"
+            way_out = "; to name several groups, repeat --group"
         self.error(f"unrecognized arguments: {' '.join(words)}{way_out}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -236,7 +240,7 @@ def parser(words: Sequence[str] | None = None) -> ArgumentParser:
     top = ArgumentParser(
         prog="groupkeeper",
         description="Operate Kafka consumer groups.",
-        epilog="Exit status: 0 done, 1 there are problems, 2 wrong usage, 3 a limit is not kept, 130 interrupted.",
+        epilog="Exit status: 0 done, 1 there are problems, 2 wrong usage, 3 a limit is broken, 130 interrupted.",
     )
     top.add_argument("--version", action="version", version=f"groupkeeper {__version__}")
     top.set_defaults(parser=top, run=_show_commands)

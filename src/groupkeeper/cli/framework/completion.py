@@ -130,8 +130,8 @@ COMMAND = Command(
     _add_arguments,
     _run,
     "Print the completion script of a shell. It completes commands, options and their values, contexts, and the "
-    "names of groups and topics of the cluster; those of the drop-ins (kafka-consumer-groups …) once a "
-    "--bootstrap-server is typed.",
+    "names of groups and topics of the cluster; for the drop-ins (kafka-consumer-groups …), names are completed once "
+    "a --bootstrap-server is typed.",
     """\
 examples:
   source <(groupkeeper completion bash)         # in ~/.bashrc

@@ -34,17 +34,18 @@ class NotConfirmed(ClientError):
 
 
 _CONFIRM_SEVERAL = (
-    "the expected number of groups: with another number nothing is changed; needed with --execute for several groups "
-    "that are not named "
-    "one by one, and asked for on a terminal"
+    "the number of groups that you expect to change: if it differs, nothing is changed; needed with --execute for "
+    "several groups that are not named one by one; a terminal asks for it"
 )
-_CONFIRM_ONE = "the expected number of groups, which is 1: with another number nothing is changed; never needed"
+_CONFIRM_ONE = (
+    "the number of groups that you expect to change, which is 1: with any other number nothing is changed; never needed"
+)
 
 
 def add_executing(command: ArgumentParser, deed: str, *, is_for_one: bool = False) -> None:
     """Whether it is done. ``deed``: what is. ``is_for_one``: the command changes one group only."""
     does = command.add_mutually_exclusive_group()
-    does.add_argument("--execute", action="store_true", help=f"{deed}; without it that is only shown")
+    does.add_argument("--execute", action="store_true", help=f"{deed}; without it, only show what would be done")
     does.add_argument("--dry-run", action="store_true", help="only show what would be done; the default")
     command.add_argument(
         "--confirm",
@@ -55,14 +56,14 @@ def add_executing(command: ArgumentParser, deed: str, *, is_for_one: bool = Fals
     command.add_argument(
         "--confirm-context",
         metavar="NAME",
-        help="the name of the context: nothing is done on another one; needed with --execute where the context is "
-        "protected, and asked for on a terminal",
+        help="the name of the context that you expect: in any other context nothing is done; needed with --execute "
+        "where the context is protected; a terminal asks for it",
     )
 
 
 def add_creating(command: ArgumentParser, deed: str) -> None:
     """Whether groups may be made."""
-    command.add_argument("--create", action="store_true", help=f"{deed} groups, too, that don't exist")
+    command.add_argument("--create", action="store_true", help=f"also {deed} groups that don't exist")
 
 
 async def check_confirmed(
@@ -84,8 +85,7 @@ async def _check_count(options: Namespace, count: int, are_named: bool, show: Ca
     if options.confirm is not None:
         if options.confirm != count:
             raise NotConfirmed(
-                f"argument --confirm: {options.confirm} is not the number of groups, which is {count}; "
-                "nothing was changed"
+                f"argument --confirm: the number of groups is {count}, not {options.confirm}; nothing was changed"
             )
         return False
     if not options.execute or count < 2 or are_named:
@@ -107,14 +107,14 @@ async def check_context(session: ClusterSession, show: Callable[[], None] | None
     confirmed, name = options.confirm_context, session.protected or await _protecting(session)
     if confirmed is not None and confirmed != (name or session.context):
         where = f"the context is {name or session.context}" if name or session.context else "no context is used"
-        raise NotConfirmed(f"argument --confirm-context: {confirmed} is not it: {where}; nothing was changed")
+        raise NotConfirmed(f"argument --confirm-context: {confirmed} does not match: {where}; nothing was changed")
     if not options.execute or name is None or confirmed == name:
         return False
     if not can_ask():
         raise NotConfirmed(f"context {name} is protected: add --confirm-context {name}; nothing was changed")
     if show is not None:
         show()
-    complain(f"Context {name} is protected. Type its name to change something there, anything else to leave it: ")
+    complain(f"Context {name} is protected. Type its name to make the change, anything else to cancel: ")
     if (await _typed()).strip() != name:
         raise NotConfirmed("nothing was changed")
     options.confirm_context = name
@@ -137,7 +137,7 @@ def can_ask() -> bool:
 
 async def ask(count: int) -> None:
     """Let the person at the terminal type how many groups are changed. Raises NotConfirmed."""
-    complain(f"Type the number of groups, {count}, to change them, anything else to leave them as they are: ")
+    complain(f"Type the number of groups, {count}, to change them, anything else to cancel: ")
     if (await _typed()).strip() != str(count):
         raise NotConfirmed("nothing was changed")
 

@@ -19,7 +19,7 @@ from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
 
-GROUP_HELP = "a group, or a glob such as 'orders-*' ([*] is the character itself)"
+GROUP_HELP = "a group, or a glob such as 'orders-*' ([*] matches the character * itself)"
 
 
 _FEW_NAMES = 5
@@ -77,9 +77,9 @@ def add_topics(command: ArgumentParser) -> None:
 
 def add_order(command: ArgumentParser, columns: Sequence[str]) -> None:
     """In which order, and how many."""
-    by = ", ".join(f"{name} (all that is to be read, committed or not)" if name == "impact" else name
+    by = ", ".join(f"{name} (the lag, or the whole log where nothing is committed)" if name == "impact" else name
                    for name in columns)  # fmt: skip
-    command.add_argument("--sort", choices=columns, metavar="COLUMN", help=f"by {by}; numbers from the greatest on")
+    command.add_argument("--sort", choices=columns, metavar="COLUMN", help=f"by {by}; numbers in descending order")
     command.add_argument("--top", type=values.count, metavar="N", help="only the first N rows")
 
 
@@ -135,8 +135,8 @@ async def said_about(session: ClusterSession, selection: Selection) -> Page:
     names = names_of(session.options, "groups")
     if session.is_secured and (names.patterns or not names) and await _hides_groups(session):
         remarks.append(
-            "groups that you may not describe are not listed; to see all of them the ACL DESCRIBE on the cluster "
-            "is missing"
+            "groups that you may not describe are not listed; you need the ACL DESCRIBE on the cluster to see all "
+            "groups"
         )
     return Page(problems=problems, remarks=remarks)
 

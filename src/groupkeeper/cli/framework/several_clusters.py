@@ -239,7 +239,7 @@ async def _pages_again(
                     continue
                 if is_failing:
                     progress.clear()
-                    complain(remark_text(f"{name}: it can be asked now"))
+                    complain(remark_text(f"{name}: it replies again"))
                 is_failing = bool(page.problems)
                 yield page
         if isinstance(cluster, Problem) or not is_failing:

@@ -104,7 +104,7 @@ def of_0_1(old: str, new: str, unit: str, parse: Callable[[str], T]) -> Callable
 
     def parsed(text: str) -> T:
         value = parse(f"{text}{unit}")
-        complain(f"note: {old} {text} is {new} {text}{unit} now\n")
+        complain(f"note: {old} {text} is now written {new} {text}{unit}\n")
         return value
 
     return parsed
@@ -207,7 +207,7 @@ def topic(text: str) -> str:
         raise ArgumentTypeError(f"{text!r}: {example}")
     numbers = text.partition(":")[2]
     if numbers and any(int(number) > _MAX_PARTITION for number in numbers.split(",")):
-        raise ArgumentTypeError(f"{text!r}: the greatest number of a partition is {_MAX_PARTITION}")
+        raise ArgumentTypeError(f"{text!r}: the highest partition number is {_MAX_PARTITION}")
     return text
 
 
@@ -272,19 +272,19 @@ def _checkpoint(text: str) -> Checkpoint:
     found = _CHECKPOINT.fullmatch(text)
     cluster, name, path = found.groups() if found else (None, None, text)
     if not path.strip() or text.startswith("="):
-        raise ArgumentTypeError(f"{text!r}: expected the folder that a query has as checkpointLocation")
+        raise ArgumentTypeError(f"{text!r}: expected the folder that is a query's checkpointLocation")
     return Checkpoint(cluster, name or None, path)
 
 
 def number(text: str) -> int:
     """How many, perhaps none."""
     if not (text.isascii() and text.isdecimal()):
-        raise ArgumentTypeError(f"{text!r}: expected a number from 0 on")
+        raise ArgumentTypeError(f"{text!r}: expected a number, at least 0")
     return int(text)
 
 
 def count(text: str) -> int:
     """How many, at least 1."""
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise ArgumentTypeError(f"{text!r}: expected a number from 1 on")
+        raise ArgumentTypeError(f"{text!r}: expected a number, at least 1")
     return int(text)

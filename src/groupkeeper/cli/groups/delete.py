@@ -64,7 +64,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     elif verdict.ready:
         remarks.append(not_yet(1))
     if any(isinstance(trouble.failure, GroupIsActive) for trouble in applied.troubles):
-        remarks.append("while a group has members, only offsets of topics that none of them reads can be deleted")
+        remarks.append("while a group has members, only offsets of topics that no member reads can be deleted")
     problems += (trouble_problem(trouble, Deed.DELETE_OFFSETS) for trouble in applied.troubles)
     rows: list[Row] = [
         {
@@ -92,7 +92,7 @@ async def _group_pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
     selection, overall = await selected(session)
     remarks = list(overall.remarks)
-    session.progress.say("looking at the groups")
+    session.progress.say("reading the groups")
     found = await look_at_deletion(session.admin, selection.group_ids)
     yield Page(problems=problems_of(options, found.failed, Deed.DELETE))
     would_be = [{"group": key, "offsets": count, "result": _WOULD_BE} for key, count in sorted(found.done.items())]

@@ -107,8 +107,8 @@ def _add_lag(command: ArgumentParser) -> None:
         "--lag-to",
         choices=["end", "lso"],
         default="end",
-        help="count the lag up to the log's end, or to the last stable offset, where consumers that read only "
-        "committed transactions stop; default: end",
+        help="count the lag up to the log's end, or to the last stable offset, where consumers stop that read only "
+        "committed records; default: end",
     )
     command.add_argument(
         "--min-lag",
@@ -194,7 +194,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     hidden = [HIDDEN] if notes.has_empty and await hides_topics(session.admin) else []
     remarks = [*overall.remarks, *notes.remarks(bool(topics), may_hide=bool(hidden)), *hidden]
     if filters and total and not shown:
-        remarks.append(f"nothing of {_groups(total)} is left by {filters}")
+        remarks.append(f"no row of {_groups(total)} matches {filters}")
     yield Page(problems=[*overall.problems, *problems], remarks=remarks)
 
 
@@ -286,13 +286,13 @@ async def _first_look(session: ClusterSession, group_ids: Sequence[str]) -> Firs
     """The first of two measurements, taken --trend before the second one."""
     options = session.options
     look = FirstLook()
-    session.progress.say("looking a first time")
+    session.progress.say("measuring the first time")
     async for part in describe_lag(
         session.admin, group_ids, topics=names_of(options, "topic"), to_last_stable=options.lag_to == "lso"
     ):
         for rows in part.rows.values():
             look.see(rows)
-    session.progress.say(f"looking again {options.trend / 1000:g} s later")
+    session.progress.say(f"measuring again {options.trend / 1000:g} s later")
     await asyncio.sleep(options.trend / 1000)
     return look
 

@@ -10,7 +10,7 @@ _TRENDS = (
     Column("produced_per_s", "offsets produced per second between two polls; null unless `--trend`, or not known",
            in_table=False),
     Column("consumed_per_s", "offsets that the group committed per second; null as above", in_table=False),
-    Column("trend", "`growing`, `shrinking` or `steady`: the two rates differ by a twentieth at most; null as above",
+    Column("trend", "`growing`, `shrinking` or `steady`: the two rates differ by at most a twentieth; null as above",
            in_table=False),
     Column("catch_up_s", "seconds until the lag is 0, if both rates stay; null: never, or as above", in_table=False),
 )  # fmt: skip
@@ -32,14 +32,15 @@ OFFSETS = Shape(
         _GROUP,
         Column("topic", ""),
         Column("partition", ""),
-        Column("current_offset", "the committed offset, of the next record to read; null: nothing is committed. Of a "
-               "share group: the start offset, before which all is done; null: no member has read the partition yet"),
+        Column("current_offset", "the committed offset, that of the next record to read; null: nothing is committed. "
+               "In a share group: the start offset, before which every record is done; null: no member has read the "
+               "partition yet"),
         Column("log_start_offset", "of the oldest record", in_table=False),
         Column("log_end_offset", "after the newest record", goes=2),
         Column("last_stable_offset", "null unless `--lag-to lso`", in_table=False),
         Column("lag", "offsets from the commit to the log's end (or the last stable offset), never negative; null: "
-               "nothing is committed, or the end isn't known. Of a share group: as the broker counts "
-               "it, the records from the start offset on that are not done, those in flight included"),
+               "nothing is committed, or the end isn't known. In a share group: the broker's count of the records "
+               "from the start offset that are not done, including those in flight"),
         Column("done_ahead", "of a share group: records after the start offset that are done already; null: not "
                "known, or no share group", in_table=False),
         Column("lost", "offsets of the lag before the log start: their records were removed unread; null: not known",
@@ -51,7 +52,7 @@ OFFSETS = Shape(
         Column("host", "the member's", in_table=False),
         Column("leader_epoch", "stored with the commit; null: none", in_table=False),
         Column("metadata", "stored with the commit", in_table=False),
-        Column("backlog", "offsets still to be read: the lag, or all that the log has where nothing is committed; "
+        Column("backlog", "offsets still to be read: the lag, or the whole log where nothing is committed; "
                "null: not known", in_table=False),
         *_TRENDS,
         CLUSTER,
@@ -132,7 +133,7 @@ NEW_OFFSETS = Shape(
         Column("partition", ""),
         Column("current_offset", "what is committed before; null: nothing"),
         Column("new_offset", ""),
-        Column("note", "why it isn't the offset asked for; null: it is", goes=2),
+        Column("note", "why it differs from the offset asked for; null: it doesn't", goes=2),
         Column("skipped", "how many offsets are skipped; null: not known"),
         Column("replayed", "how many offsets are read again; null: not known"),
         Column(
@@ -160,7 +161,7 @@ DELETED_GROUPS = Shape(
     "deleted",
     [
         _GROUP,
-        Column("offsets", "how many committed offsets go with it; null: not known"),
+        Column("offsets", "how many committed offsets are deleted with it; null: not known"),
         Column("result", "`deleted`, or `would be deleted`"),
     ],
 )

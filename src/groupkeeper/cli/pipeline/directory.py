@@ -68,7 +68,7 @@ def _check_here(options: Namespace, given: Any) -> None:
             pass
     elif is_there and (names := [each.name for each in root.iterdir() if _counts(each.name)]):
         ledger.check_foreign(names, options.tables)
-        complain(f"note: {options.tables} is not empty: the tables are written beside what is there\n")
+        complain(f"note: {options.tables} is not empty: the tables are written beside its files\n")
 
 
 def _counts(name: str) -> bool:

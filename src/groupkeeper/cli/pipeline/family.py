@@ -70,11 +70,11 @@ def add_clusters(
     where.add_argument(
         "--bootstrap-server", action="append", metavar="[NAME=]HOST:PORT[,...]", dest="servers", default=[],
         type=_named_servers,
-        help="a cluster to read, called NAME in the tables, else by its cluster id; repeat for several",
+        help="a cluster to read; the tables call it NAME, or else by its cluster id; repeat for several",
     )  # fmt: skip
     where.add_argument(
         "--context", action="append", metavar="NAME", dest="contexts", default=[],
-        help="a cluster saved under this name, which it has in the tables too, or a glob such as '*'; repeat for "
+        help="a cluster saved under this name, which the tables use too, or a glob such as '*'; repeat for "
         "several; default: "
         + otherwise,
     )  # fmt: skip
@@ -131,8 +131,8 @@ def add_checkpoints(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint", action="append", metavar="[[CLUSTER:][NAME]=]PATH", dest="checkpoints", default=[],
         type=values.checkpoint_of_cluster,
-        help="the checkpointLocation of a query of Structured Streaming, which is shown among the groups of a cluster "
-        "as NAME, else as its folder; any path that Spark reads, or a glob; repeat for several",
+        help="the checkpointLocation of a Structured Streaming query: any path that Spark reads, or a glob; the query "
+        "is shown among the groups of the cluster, as NAME or else as its folder; repeat for several",
     )  # fmt: skip
 
 
@@ -140,8 +140,8 @@ def add_owners(parser: ArgumentParser) -> None:
     """The argument that names the file of owners."""
     parser.add_argument(
         "--owners", metavar="FILE", type=_owners, default=(),
-        help="whose groups and topics are, for the table owners: lines of [group:|topic:]PATTERN OWNER, of which the "
-        "last that matches counts",
+        help="a file that says who owns groups and topics, for the table owners: lines of [group:|topic:]PATTERN "
+        "OWNER; the last line that matches counts",
     )  # fmt: skip
 
 
@@ -163,8 +163,8 @@ def add_journals(parser: ArgumentParser) -> None:
     """The argument that names journals of changes."""
     parser.add_argument(
         "--journal", action="append", metavar="PATH", dest="journals", default=[], type=_journal,
-        help="who moved offsets, and by which command, for the table rewinds: a journal of groupkeeper, or a folder of "
-        "those of several hosts (*.jsonl, at any depth); repeat for several; this user's: "
+        help="a journal of groupkeeper, or a folder with journals of several hosts (*.jsonl, at any depth), for the "
+        "table rewinds: who moved offsets, and by which command; repeat for several; this user's journal: "
         "~/.local/state/groupkeeper/journal.jsonl",
     )  # fmt: skip
 
@@ -184,7 +184,7 @@ def add_spark(parser: ArgumentParser) -> None:
     where.add_argument("--remote", metavar="URL", help="a Spark Connect server, sc://HOST:PORT")
     how.add_argument(
         "--conf", action="append", metavar="KEY=VALUE", dest="settings", default=[], type=_setting,
-        help="a setting of Spark's, for example spark.driver.memory=4g; repeat for several",
+        help="a Spark setting, for example spark.driver.memory=4g; repeat for several",
     )  # fmt: skip
 
 
@@ -267,13 +267,13 @@ def _add_follow_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--refresh", type=values.span_s, default=30.0, metavar="DURATION",
-        help="the least time between rebuilds of the derived tables; default: 30s",
+        help="the shortest time between rebuilds of the derived tables; default: 30s",
     )  # fmt: skip
 
 
 def _follow(options: Namespace) -> int:
     if options.remote is not None:
-        options.refuse("follow writes from where it is started: --master, not --remote")
+        options.refuse("follow writes from the machine that it is started on: give --master, not --remote")
     check_checkpoints(options)
     check_lake(options)
     stop = threading.Event()
@@ -322,7 +322,7 @@ def run_job(
             say(_json_text(options, name, None, str(error)))
         return _FAILED
     say(_json_text(options, name, summary) if options.output == "json" else f"{options.tables}\n")
-    told = f", but for {counted(len(summary.problems), 'problem')} told above" if summary.problems else ""
+    told = f", with {counted(len(summary.problems), 'problem')}, shown above" if summary.problems else ""
     screen.say(f"done in {screen.seconds:.1f} s{told}")
     return _FAILED if summary.problems else 0
 
@@ -472,8 +472,8 @@ def stage_of(spark: Any) -> Stage | None:
 SNAPSHOT = Command(
     _add_snapshot_arguments,
     _snapshot,
-    "Append what is new in the offsets topics of clusters to the history in DIR, and bring all other tables up to date "
-    "with it (docs/pipeline.md). Spark runs on this machine by default.",
+    "Append the new records of the clusters' offsets topics to the history in DIR, and bring all other tables up to "
+    "date (docs/pipeline.md). Spark runs on this machine by default.",
     """\
 examples:
   groupkeeper pipeline snapshot --bootstrap-server localhost:9092 --tables tables
@@ -482,7 +482,7 @@ examples:
 REBUILD = Command(
     _add_snapshot_arguments,
     _rebuild,
-    "Like snapshot, but all tables are rebuilt from the whole history in DIR: for a table that was damaged. The "
+    "Like snapshot, but all tables are rebuilt from the whole history in DIR: for use when a table is damaged. The "
     "history itself (commits, group_records) stays as it is.",
     """\
 examples:
@@ -506,8 +506,8 @@ FAMILY = Family(
         "follow": Entry("keep the tables up to date", "groupkeeper.cli.pipeline.family:FOLLOW"),
         "report": Entry("show the tables as a page, with a summary", "groupkeeper.cli.pipeline.report:REPORT"),
         "quality": Entry("check whether the tables can be relied on", "groupkeeper.cli.pipeline.quality:QUALITY"),
-        "forget": Entry("take the rows of groups out of the tables", "groupkeeper.cli.pipeline.forget:FORGET"),
+        "forget": Entry("remove the rows of groups from the tables", "groupkeeper.cli.pipeline.forget:FORGET"),
         "as-of": Entry("find the committed offsets of an earlier time", "groupkeeper.cli.pipeline.questions:AS_OF"),
-        "scan-time": Entry("find the first offsets from a time on", "groupkeeper.cli.pipeline.questions:SCAN_TIME"),
+        "scan-time": Entry("find the first offsets at or after a time", "groupkeeper.cli.pipeline.questions:SCAN_TIME"),
     }
 )

@@ -28,9 +28,12 @@ FORGOTTEN = Shape(
     "pipeline-forget",
     "tables",
     [
-        Column("table", "the table; what refreshes carry over and the tables of a lake are named as their folders"),
-        Column("rows", "how many rows of it are of the groups"),
-        Column("files", "in how many of its files; of a lake's tables that is not known"),
+        Column(
+            "table",
+            "the table; the state that refreshes carry over, and the tables of a lake, are named by their folders",
+        ),
+        Column("rows", "how many of its rows belong to the groups"),
+        Column("files", "in how many of its files; not known for the tables of a lake"),
     ],
 )
 
@@ -38,13 +41,15 @@ FORGOTTEN = Shape(
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="a group, or a glob such as 'team-*'")
     parser.add_argument(
-        "--owner", metavar="OWNER", help="all groups of this owner, by the file of owners, those that are gone included"
+        "--owner",
+        metavar="OWNER",
+        help="all groups of this owner in the file of owners, including groups that no longer exist",
     )
     add_owners(parser)
     parser.add_argument("--cluster", metavar="NAME", help="only rows of this cluster, by its name in the tables")
     add_directory(parser)
     does = parser.add_mutually_exclusive_group()
-    does.add_argument("--execute", action="store_true", help="take the rows out; without it they are only counted")
+    does.add_argument("--execute", action="store_true", help="remove the rows; without it, they are only counted")
     does.add_argument("--dry-run", action="store_true", help="only count them; the default")
     parser.add_argument(
         "--purge", action="store_true",
@@ -61,7 +66,7 @@ def _run(options: Namespace) -> int:
     if bool(options.groups) == (options.owner is not None):
         options.refuse("which groups? name them, or give --owner OWNER with --owners FILE")
     if options.owner is not None and not options.owners:
-        options.refuse("argument --owner: which groups are theirs is in the file of owners: give --owners FILE")
+        options.refuse("argument --owner: the file of owners says which groups are an owner's: give --owners FILE")
     if options.owner is not None and not any(each.owner == options.owner for each in options.owners):
         options.refuse(f"argument --owner: the file of owners has no {options.owner}")
     if options.purge and not options.execute:
@@ -99,14 +104,14 @@ def _session(options: Namespace) -> AbstractContextManager[Any]:
 def _remarks(options: Namespace, found: Forgotten) -> list[str]:
     if not found.rows:
         where = " of the directory" if found.behind else ""
-        return [f"no table{where} has rows of such a group", *_behind(found), *_versions(options, found)]
+        return [f"no table{where} has rows of these groups", *_behind(found), *_versions(options, found)]
     more = len(found.groups) - _SHOWN
     names = ", ".join(found.groups[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
     remarks = [f"groups: {names}"]
     if not options.execute:
-        remarks.append("nothing is changed: add --execute to take these rows out")
+        remarks.append("nothing is changed: add --execute to remove these rows")
     remarks += [*_behind(found), *_versions(options, found)]
-    remarks += [f"{page} names them, too: make it again, or remove it" for page in found.pages]
+    remarks += [f"{page} names these groups, too: write it again, or delete it" for page in found.pages]
     return remarks
 
 
@@ -114,7 +119,9 @@ def _behind(found: Forgotten) -> list[str]:
     if not found.behind:
         return []
     tables = counted(found.behind, "table")
-    return [f"{tables} of the lake may still have such rows, as a run has ended before it changed them: add --execute"]
+    return [
+        f"{tables} of the lake may still have such rows, as an earlier run ended before it changed them: add --execute"
+    ]
 
 
 def _versions(options: Namespace, found: Forgotten) -> list[str]:
@@ -129,11 +136,11 @@ def _versions(options: Namespace, found: Forgotten) -> list[str]:
 FORGET = Command(
     _add_arguments,
     _run,
-    "Take all rows of groups out of the tables in DIR: out of the history, of all tables made of it, and of what "
-    "refreshes carry over, in one step; files that have such rows are written again. No run may write to DIR "
+    "Remove all rows of groups from the tables in DIR in one step: from the history, from all tables made from it, "
+    "and from the state that refreshes carry over. Files that have such rows are rewritten. No run may write to DIR "
     "meanwhile. A group that still exists comes back with what it commits from then on. Where tables of Delta Lake or "
-    "Apache Iceberg follow, Spark takes the rows out of them, too; their earlier versions have them until --purge, or "
-    "until they are removed with age.",
+    "Apache Iceberg follow, Spark removes the rows from these tables, too; their earlier versions keep the rows until "
+    "--purge, or until they are old enough to be removed.",
     """\
 examples:
   groupkeeper pipeline forget 'team-a-*' --tables tables

@@ -23,12 +23,12 @@ def add_lake(parser: ArgumentParser) -> None:
     lake = parser.add_argument_group("lake")
     lake.add_argument(
         "--table-format", choices=["parquet", "delta", "iceberg"],
-        help="delta or iceberg: tables of Delta Lake or Apache Iceberg follow those in DIR; default: as the last run "
-        "had it, parquet for a new directory",
+        help="delta or iceberg: tables of Delta Lake or Apache Iceberg follow those in DIR; default: as in the last "
+        "run, parquet for a new directory",
     )  # fmt: skip
     lake.add_argument(
         "--catalog", metavar="NAME",
-        help="the catalog of Spark's for these tables, set up by --conf spark.sql.catalog.NAME…; default: they are at "
+        help="the Spark catalog for these tables, set up by --conf spark.sql.catalog.NAME…; default: they are at "
         "DIR/delta/TABLE or DIR/iceberg/TABLE",
     )  # fmt: skip
     lake.add_argument("--namespace", metavar="NAME", help="where in the catalog the tables are; default: groupkeeper")
@@ -38,9 +38,9 @@ def add_lake(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--keep-rows", metavar="DURATION", type=_days,
-        help="remove rows of tables that grow (history, events, rates, rewinds, measurements) once they are older, in "
-        "whole days: 400d. The last row of each offset and member before that stays. 'never' ends it; default: as the "
-        "last run had it, never for a new directory",
+        help="remove rows of tables that grow (history, events, rates, rewinds, measurements) once they are older "
+        "than this, in whole days: 400d. The last row of each offset and member before that stays. 'never' turns this "
+        "off; default: as in the last run, never for a new directory",
     )  # fmt: skip
     parser.add_argument(
         "--keep-days", type=values.of_0_1("--keep-days", "--keep-rows", "d", _days), dest="keep_rows", help=SUPPRESS

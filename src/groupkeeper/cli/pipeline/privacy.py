@@ -20,8 +20,8 @@ def add_privacy(parser: ArgumentParser) -> None:
     """The choice, and the key for it."""
     parser.add_argument(
         "--privacy", type=_modes, metavar="KIND=MODE[,...]", default={},
-        help="hosts, client-ids, member-ids and metadata (of commits) in the tables: keep, drop, or salt (a digest "
-        "that is the same for the same text); chosen by the first run that writes to DIR; default: keep",
+        help="how the tables store hosts, client-ids, member-ids and metadata (of commits): keep, drop, or salt "
+        "(replace by a digest, the same for the same text); the first run that writes to DIR sets it; default: keep",
     )  # fmt: skip
     add_privacy_key(parser)
 
@@ -30,7 +30,7 @@ def add_privacy_key(parser: ArgumentParser) -> None:
     """The key alone, for commands that add to tables that are there."""
     parser.add_argument(
         "--privacy-key", type=_key, metavar="FILE",
-        help="the key of salted values, of 16 bytes at least; blanks around it do not count",
+        help="a file with the key of salted values, at least 16 bytes; blanks around the key are ignored",
     )  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def _modes(text: str) -> dict[str, str]:
                 f"{part!r}: expected KIND=MODE, of {', '.join(_KINDS)} and {', '.join(_MODES)}, for example hosts=drop"
             )
         if kind in found:
-            raise ArgumentTypeError(f"{kind} is there twice")
+            raise ArgumentTypeError(f"{kind} is given twice")
         found[kind] = mode
     return found
 

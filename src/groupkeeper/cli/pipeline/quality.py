@@ -25,11 +25,11 @@ CHECKS = Shape(
     "pipeline-quality",
     "checks",
     [
-        Column("result", "`failed`; `unknown`: it takes more than there was; `ok`, with `--show-ok`"),
+        Column("result", "`failed`; `unknown`: something that the check needs is missing; `ok`, with `--show-ok`"),
         Column("check", "`schema`, `files`, `keys`, `gaps`, `counts`, `history`, `rejects`, `freshness` or `age`"),
         Column("table", "the table; null: the directory or its history"),
         Column("cluster", "the cluster; null: all clusters"),
-        Column("found", "how many rows, offsets or partitions are not as they should be"),
+        Column("found", "how many rows, offsets or partitions fail the check"),
         Column("detail", "what was found, in a sentence"),
     ],
 )
@@ -40,12 +40,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
     limits = parser.add_argument_group("limits")
     limits.add_argument(
         "--max-rejects", type=values.number, default=0, metavar="N",
-        help="records that could not be decoded, in each cluster; default: 0",
+        help="how many records of each cluster may have failed to decode; default: 0",
     )  # fmt: skip
     limits.add_argument(
         "--max-age", type=values.span_ms, metavar="DURATION", help="how old the last measurement may be: 1h, 1d"
     )
-    parser.add_argument("--show-ok", action="store_true", help="also checks that found nothing")
+    parser.add_argument("--show-ok", action="store_true", help="also show checks that are ok")
     add_clusters(parser, "no log is read; offsets without a row are unknown")
     add_output(parser)
 
@@ -86,10 +86,10 @@ def _row(check: Check) -> Row:
 QUALITY = Command(
     _add_arguments,
     _run,
-    "Check all rows of the tables in DIR: the version of their schemas, files, keys that are there once, offsets of "
-    "the log without a row, tables that must have as many rows as each other, records that could not be decoded, "
-    "freshness. Where clusters are named their logs are read, and what they have must be in the history. The status is "
-    "3 when a check fails. Neither Spark nor a cluster is needed.",
+    "Check all rows of the tables in DIR: schema versions, files, unique keys, offsets of the log without a row, "
+    "tables that must have the same number of rows, records that could not be decoded, freshness. Where clusters are "
+    "named, their logs are read, and all their records must be in the history. The exit status is 3 when a check "
+    "fails. Neither Spark nor a cluster is needed.",
     """\
 examples:
   groupkeeper pipeline quality --tables tables

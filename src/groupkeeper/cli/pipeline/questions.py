@@ -61,8 +61,8 @@ def _add_as_of_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--save-starting-offsets", metavar="DIR",
-        help="write where a query of Spark is to start that takes a group's place, as its option startingOffsets: "
-        "DIR/GROUP.json (one cluster)",
+        help="write the option startingOffsets for a Spark query that takes a group's place: DIR/GROUP.json (one "
+        "cluster)",
     )  # fmt: skip
     add_output(parser)
     add_clusters(parser)
@@ -144,7 +144,7 @@ def _save(options: Namespace, source: dict[str, str], then: Then, run: Run, scre
             for group_id, text in kip122_plans(then).items():
                 _write(os.path.join(options.save_kip122, _file_name(group_id)), text)
             if others := before - set(map(_file_name, then)):
-                run.note(f"{options.save_kip122} has {counted(len(others), 'other plan')}, of earlier runs")
+                run.note(f"{options.save_kip122} has {counted(len(others), 'other plan')}from earlier runs")
             screen.say(f"plans of {counted(len(then), 'group')}: {options.save_kip122}")
         if options.save:
             made = asyncio.run(_made(source, then, options))
@@ -172,7 +172,7 @@ def _outside(group: GroupPlan) -> str:
 
     one = group.notes[0]
     count = counted(len(group.notes), "offset")
-    return f"group {group.group_id}: {count} outside of the log, for one of {one.partition}: {because(one)}"
+    return f"group {group.group_id}: {count} outside of the log, for example of {one.partition}: {because(one)}"
 
 
 async def _save_starts(folder: str, source: dict[str, str], then: Then, run: Run, screen: Screen) -> None:
@@ -264,17 +264,17 @@ def _chosen(options: Namespace) -> list[tuple[str, str]]:
     whole = [text for text in options.topics if ":" not in text]
     for text in options.topics:
         if is_pattern(text):
-            options.refuse(f"argument --topic: {text!r}: topics are named whole here, globs do not go")
+            options.refuse(f"argument --topic: {text!r}: globs are not allowed here: give the topic's whole name")
     if whole and by_topic:
-        options.refuse("argument --topic: whole topics and single partitions do not go together")
+        options.refuse("argument --topic: whole topics and single partitions cannot be combined")
     return [("assign", json.dumps(by_topic))] if by_topic else [("subscribe", ",".join(whole))]
 
 
 AS_OF = Command(
     _add_as_of_arguments,
     _as_of,
-    "Find the committed offsets that groups had at an earlier time, as the table offsets_as_of in DIR, and as a "
-    "plan that brings the groups back there. The history in DIR is brought up to date first.",
+    "Find the committed offsets that groups had at an earlier time. They are written as the table offsets_as_of in "
+    "DIR, and as a plan that brings the groups back to them. The history in DIR is brought up to date first.",
     """\
 examples:
   groupkeeper pipeline as-of --time 2026-01-31T23:59:59 --group 'billing*' --tables tables \\
@@ -284,8 +284,8 @@ examples:
 SCAN_TIME = Command(
     _add_scan_time_arguments,
     _scan_time,
-    "Find, in each partition, the first offset at or after a time by reading all of it, as the table scan_time in DIR: "
-    "for topics whose time index cannot be used (old formats, times out of order).",
+    "Find the first offset at or after a time in each partition, by reading the whole partition. The result is the "
+    "table scan_time in DIR. For topics whose time index cannot be used (old formats, times out of order).",
     """\
 examples:
   groupkeeper pipeline scan-time --time 2026-01-31T00:00:00Z --topic orders --tables tables""",

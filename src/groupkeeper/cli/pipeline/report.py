@@ -58,7 +58,9 @@ _WIDEST = 48
 def _add_arguments(parser: ArgumentParser) -> None:
     add_output(parser, "the report in short")
     parser.add_argument(
-        "--output-file", metavar="FILE", help=f"where the page is written; default: {_FILE} in DIR, if that is here"
+        "--output-file",
+        metavar="FILE",
+        help=f"where the page is written; default: {_FILE} in DIR, if DIR is on this machine",
     )
     parser.add_argument(
         "--top", type=_top, default=10, metavar="N", help="how many of the worst groups are plotted; default: 10"
@@ -95,7 +97,7 @@ def _run(options: Namespace) -> int:
     names: dict[int, str] = {}
     check_checkpoints(options)
     if options.checkpoints and not (options.servers or options.contexts):
-        options.refuse("argument --checkpoint: tables are brought up to date only where a cluster is named")
+        options.refuse("argument --checkpoint: name a cluster, too: without one the tables are not brought up to date")
     try:
         target = _target(options)
         if options.output_file:  # beside the tables, whose directory the run may make, it is writable if they are

@@ -45,7 +45,7 @@ def _add_arguments(command: ArgumentParser) -> None:
     command.add_argument(
         "--show-command",
         action="store_true",
-        help="print the official tool's commands that do the same, and do nothing",
+        help="only print the official tool's commands that do the same",
     )
     add_cluster(command)
 
@@ -85,8 +85,8 @@ APPLY = Command(
     _add_arguments,
     lambda options: run_report(options, _report),
     "Compare a plan with the cluster, and with --execute carry it out. It is refused when offsets, partitions or logs "
-    "have moved since it was made, or when a group has members. What is done is journalled before, and read back "
-    "after.",
+    "have moved since the plan was made, or when a group has members. The change is written to the journal before it "
+    "is made, and read back afterwards.",
     """\
 examples:
   groupkeeper apply plan.json

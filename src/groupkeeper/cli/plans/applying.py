@@ -86,7 +86,7 @@ async def apply_pages(session: ClusterSession, plan: Plan, verdict: Verdict) -> 
     if options.execute:
         recorder = _recorder(options)
         if recorder is not None:
-            options.interrupted = ": some of it may be done; 'groupkeeper history' shows what was under way"
+            options.interrupted = ": some of the change may be made; 'groupkeeper history' shows what was under way"
 
         def tell(done: int) -> None:
             session.progress.count("applying to groups", done, len(plan.groups))
@@ -128,7 +128,8 @@ def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
         remarks.append(not_yet(len(plan.groups)))
     elif any(isinstance(trouble.failure, UNANSWERED) for trouble in applied.troubles):
         remarks.append(
-            "without a reply the change may be made or not: the same command compares again, and makes the rest"
+            "where no reply came, the change may or may not have been made: "
+            "run the same command again; it compares, and makes the rest"
         )
     elif not applied.done and not problems:
         remarks.append("there was nothing to do")
@@ -144,7 +145,7 @@ def _way_out(options: Namespace, plan: Plan) -> str:
     if policy == "fail":
         return (
             "if the earlier offset is outside of the log, --if-out-of-range clamp uses the log's nearer end, and "
-            "--if-out-of-range exact commits that offset nevertheless"
+            "--if-out-of-range exact commits that offset anyway"
         )
     return "undo first what was changed since"
 

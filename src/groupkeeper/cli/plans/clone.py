@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 
 SHARE = (
-    "of a share group the start offsets are cloned: records from there on that were acknowledged already are delivered "
-    "again, and deliveries are counted from one on"
+    "of a share group, the start offsets are cloned: records from there on that were already acknowledged are "
+    "delivered again, and their delivery counts start at one again"
 )
 
 
@@ -57,21 +57,21 @@ def _add_groups(command: ArgumentParser) -> None:
         "target",
         nargs="?",
         metavar="TO_GROUP",
-        help="the group that gets them; default, from another cluster: the one of the same name",
+        help="the group that gets the offsets; default, from another cluster: the group of the same name",
     )
     command.add_argument(
         "--all-groups",
         action="store_true",
-        help="all consumer groups of the other cluster, each to the group of the same name; not share and streams "
-        "groups",
+        help="clone all consumer groups of the other cluster, each to the group of the same name, but no share or "
+        "streams groups",
     )
     command.add_argument(
         "--group",
         action="append",
         default=[],
         metavar="GROUP",
-        help="such groups of the other cluster, each to the group of the same name: a name or a glob ('app-*'); repeat "
-        "for several; globs mean no share and streams groups",
+        help="clone these groups of the other cluster, each to the group of the same name: a name or a glob "
+        "('app-*'); repeat for several; globs match no share or streams groups",
     )
     command.add_argument(
         "--except",
@@ -79,7 +79,7 @@ def _add_groups(command: ArgumentParser) -> None:
         default=[],
         dest="excepted",
         metavar="GROUP",
-        help="none of these groups: a name or a glob; repeat for several",
+        help="leave out these groups: a name or a glob; repeat for several",
     )
 
 
@@ -96,13 +96,13 @@ def _add_arguments(command: ArgumentParser) -> None:
         type=values.count,
         metavar="N",
         default=Hints().searched,
-        help="compare at most so many records of each log of a partition, where copies have other times or were "
-        f"made again; default: {Hints().searched}",
+        help="compare at most this many records of each log of a partition, where copies have other timestamps or "
+        f"were made again; default: {Hints().searched}",
     )
     command.add_argument(
         "--offset-header",
         metavar="NAME",
-        help="the header in which records here have the offset that they had in the other cluster, as text or as eight "
+        help="the header in which records in this cluster hold their offset in the other cluster, as text or as eight "
         "bytes, big endian",
     )
     add_policies(command, "the other cluster's records have no counterpart")
@@ -116,7 +116,7 @@ def _add_arguments(command: ArgumentParser) -> None:
     where.add_argument(
         "--topic-prefix",
         metavar="TEXT",
-        help="what the names of its topics begin with here: 'east.'; default: as MirrorMaker 2 has it, else nothing",
+        help="the prefix of its topics in this cluster: 'east.'; default: MirrorMaker 2's prefix, else none",
     )
     add_cluster(command)
 
@@ -203,7 +203,7 @@ async def _left_out(admin: Admin, wanted: Names, unwanted: Names) -> list[str]:
         if found:
             groups = counted(len(found), f"{kind.lower()} group")
             more = " ..." if len(found) > _NAMED else ""
-            remarks.append(f"{groups} left out: a plan for each by name ({', '.join(found[:_NAMED])}{more})")
+            remarks.append(f"{groups} left out: plan for each of them by its name ({', '.join(found[:_NAMED])}{more})")
     return remarks
 
 
@@ -261,8 +261,8 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
 CLONE = Command(
     _add_arguments,
     lambda options: run_report(options, _report),
-    "Plan to give a group the offsets of another one. Nothing is changed. From another cluster they are translated by "
-    "what the records hold, and the plan says of each partition how sure it is.",
+    "Plan to give a group the offsets of another one. Nothing is changed. Offsets from another cluster are translated "
+    "by the content of the records, and the plan says for each partition how certain the new offset is.",
     """\
 examples:
   groupkeeper plan clone billing billing-test --save plan.json

@@ -9,10 +9,10 @@ FAMILY = Family(
         "reset": Entry("plan new committed offsets of groups", "groupkeeper.cli.plans.reset:RESET"),
         "delete-offsets": Entry("plan to delete committed offsets", "groupkeeper.cli.plans.sweep:DELETE_OFFSETS"),
         "sweep": Entry(
-            "plan to delete what is idle or has lost its topic, and to recommit what would expire",
+            "plan to delete offsets that are idle or without a topic, and to recommit offsets that would expire",
             "groupkeeper.cli.plans.sweep:SWEEP",
         ),
-        "clone": Entry("plan to give a group the offsets of another", "groupkeeper.cli.plans.clone:CLONE"),
+        "clone": Entry("plan to give a group the offsets of another group", "groupkeeper.cli.plans.clone:CLONE"),
     },
     "Plan changes of committed offsets. Nothing is changed: review the plan, then carry it out with groupkeeper apply.",
 )

@@ -104,7 +104,7 @@ def _page(options: Namespace, where: Journal, summaries: Sequence[Summary], brok
     whose = f" of group {', '.join(options.group)}" if options.group else ""
     remarks = [] if summaries else [f"no changes{whose} in {where.path}"]
     if broken:
-        remarks.append(f"{where.path}: {counted(broken, 'line')} without sense, passed over")
+        remarks.append(f"{where.path}: skipped {counted(broken, 'line')} that cannot be read")
     unfinished = [one.head.id for one in summaries if one.result is Result.UNFINISHED]
     remarks += [f"{change_id}: {UNFINISHED.format(id=change_id)}" for change_id in unfinished[-1:]]
     return Page([history_row(one) for one in summaries], (), remarks)
@@ -132,7 +132,10 @@ def _lacking(recorded: Recorded) -> list[str]:
 
 def _add_undo(command: ArgumentParser) -> None:
     command.add_argument(
-        "id", nargs="?", metavar="ID", help="the change (groupkeeper history); default: the last one that isn't undone"
+        "id",
+        nargs="?",
+        metavar="ID",
+        help="the id of the change (groupkeeper history shows it); default: the last change that isn't undone",
     )
     command.add_argument(
         "--if-out-of-range",
@@ -187,10 +190,10 @@ def _told_of(recorded: Recorded, *, is_share: bool) -> list[str]:
     head = recorded.head
     remarks = _lacking(recorded)
     if recorded.result is Result.UNFINISHED:
-        remarks.append(f"{head.id}: no outcome is recorded; what isn't committed of it stays as it is")
+        remarks.append(f"{head.id}: no outcome is recorded; offsets that it did not commit stay as they are")
     who, when = maker_of(head), utc_text(head.time_ms)
     cluster = f"cluster {head.cluster_id}" if head.cluster_id else "a cluster that did not report its id"
-    remarks.append(f"to take back: {head.id}, {head.kind} by {who} at {when}, on {cluster}: {shlex.join(head.command)}")
+    remarks.append(f"to undo: {head.id}, {head.kind} by {who} at {when}, on {cluster}: {shlex.join(head.command)}")
     if is_share:
         remarks.append("the start offsets are restored; records that were acknowledged above them are delivered again")
     return remarks
@@ -205,7 +208,7 @@ def _chosen(change_id: str | None, cluster_id: str | None) -> Recorded:
         if not open_to_undo:
             raise NothingToUndo(
                 f"{where.path} has no change of this cluster that isn't undone; 'groupkeeper history' shows all, and "
-                "'groupkeeper undo ID' takes an undo back"
+                "'groupkeeper undo ID' undoes an undo"
             )
         change_id = open_to_undo[-1].head.id
     return _loaded(where, change_id)
@@ -228,9 +231,9 @@ def _is_open(summary: Summary, cluster_id: str | None) -> bool:
 HISTORY_COMMAND = Command(
     _add_history,
     _history,
-    "Show what was changed from this machine, oldest first: the journal. No cluster is contacted, unless --context or "
-    "--bootstrap-server is given: then only changes of these clusters are shown, with their names, and a cluster that "
-    "can't be reached has none.",
+    "Show the changes made from this machine, oldest first: the journal. No cluster is contacted, unless --context or "
+    "--bootstrap-server is given: then only changes of these clusters are shown, with the clusters' names, and none "
+    "of a cluster that can't be reached.",
     """\
 examples:
   groupkeeper history
@@ -241,10 +244,9 @@ examples:
 UNDO = Command(
     _add_undo,
     lambda options: run_report(options, _report),
-    "Take a change back: commit what was committed before, delete what wasn't there. The change, who made it, when "
-    "and on which cluster is shown, and a terminal asks for confirmation; elsewhere nothing is done without "
-    "--execute. Refused, "
-    "as any plan, where the group has committed since.",
+    "Undo a change: commit the earlier offsets again, and delete those that did not exist before. The command shows "
+    "the change, who made it, when, and on which cluster. A terminal asks for confirmation; elsewhere nothing is done "
+    "without --execute. Like any plan, it is refused where the group has committed since.",
     """\
 examples:
   groupkeeper undo

@@ -81,8 +81,8 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
 RESET = Command(
     _add_arguments,
     lambda options: run_report(options, _report),
-    "Plan new committed offsets. Nothing is changed. The table shows, for each partition, the offset before and after, "
-    "how much is skipped or read again, and which times that means.",
+    "Plan new committed offsets. Nothing is changed. The table shows, for each partition, the offset before and "
+    "after, how many offsets are skipped or read again, and the times of the records there.",
     """\
 examples:
   groupkeeper plan reset billing --topic orders --by-duration 1h --save plan.json

@@ -23,18 +23,18 @@ def add_scenario(command: ArgumentParser) -> None:
     to.add_argument("--to-latest", action="store_true", help="the end")
     to.add_argument("--to-current", action="store_true", help="the committed offset, moved into the log")
     to.add_argument("--to-offset", type=int, metavar="N", help="this offset")
-    to.add_argument("--shift-by", type=int, metavar="N", help="N records on, or back when negative")
+    to.add_argument("--shift-by", type=int, metavar="N", help="N records forward, or back when negative")
     to.add_argument(
         "--to-datetime",
         type=values.datetime_ms,
         metavar="DATETIME",
-        help="the first record from then on: 2026-01-31T23:59:59[.999][Z], UTC unless it names a zone",
+        help="the first record at or after this time: 2026-01-31T23:59:59[.999][Z], UTC unless it names a zone",
     )
     to.add_argument(
         "--by-duration",
         type=values.duration,
         metavar="DURATION",
-        help="the first record from so long ago on: 30m, 12h, 7d, P1DT2H3M4.5S",
+        help="the first record at or after the time this long ago: 30m, 12h, 7d, P1DT2H3M4.5S",
     )
     to.add_argument(
         "--from-file",

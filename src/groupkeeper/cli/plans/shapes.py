@@ -24,8 +24,8 @@ CHANGES = Shape(
         Column("after", "the planned offset; null: it is deleted"),
         Column(
             "skipped",
-            "the number of offsets passed over, from the one before on; in a clone from another cluster, the most "
-            "records that this can be which the source group has not read; null: not known",
+            "the number of offsets skipped, counted from the offset before; in a clone from another cluster, the "
+            "greatest possible number of skipped records that the source group has not read; null: not known",
         ),
         Column("replayed", "the number of offsets read again, counted likewise; null: not known"),
         Column("before_time", "of the record at the offset before; null: there is none, or it isn't known", goes=4),
@@ -35,8 +35,9 @@ CHANGES = Shape(
         Column("state", "of the group", in_table=False),
         Column(
             "certainty",
-            "of an offset from another log: `identity`, `header`, `sync`, `content` (exact), `bounded`, or `time`; "
-            "null: it is from no other log",
+            "how the offset was translated from another log: `identity`, `header`, `sync`, `content` (exact), "
+            "`bounded`, or `time`; "
+            "null: it is not from another log",
             goes=2,
         ),
         Column("why", "", goes=1),

@@ -83,14 +83,14 @@ def _add_sweep(command: ArgumentParser) -> None:
         "--retention",
         type=_age_ms,
         metavar="DURATION",
-        help=f"after how long brokers remove offsets; default: {RETENTION} of a broker",
+        help=f"how long brokers keep offsets; default: {RETENTION} of a broker",
     )
     command.add_argument(
         "--age-of",
         choices=["commits", "records"],
         default="commits",
-        help="--idle uses the time of the commits (default; needs READ on the topic __consumer_offsets), or that of "
-        "the last records read, which is never later",
+        help="the age that --idle uses: of the commits (default; needs READ on the topic __consumer_offsets), or of "
+        "the last records read, whose times are never later",
     )
     add_scope(command)
     add_saving(command)
@@ -113,7 +113,7 @@ async def _sweep_pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
     selection, overall = await selected(session)
     yield overall
-    session.progress.say(f"looking at {counted(len(selection.group_ids), 'group')}, and at the times of their commits")
+    session.progress.say(f"reading {counted(len(selection.group_ids), 'group')}, and the times of their commits")
     criteria = Criteria(
         options.idle, options.missing_topics, options.expiring, options.retention, options.age_of == "records"
     )
@@ -141,8 +141,8 @@ examples:
 SWEEP = Command(
     _add_sweep,
     lambda options: run_report(options, _sweep_report),
-    "Plan to clean up: what is idle or has lost its topic is deleted, what is about to expire is recommitted. "
-    "Nothing is changed. The reason is beside each offset.",
+    "Plan to clean up: delete offsets that are idle or without a topic, recommit offsets that are about to expire. "
+    "Nothing is changed. The plan has the reason beside each offset.",
     """\
 examples:
   groupkeeper plan sweep --all-groups --missing-topics --save plan.json

@@ -58,7 +58,7 @@ def add_scope(command: ArgumentParser) -> None:
     )
 
 
-def add_policies(command: ArgumentParser, no_record: str = "no record is from that time on") -> None:
+def add_policies(command: ArgumentParser, no_record: str = "no record is at or after that time") -> None:
     """The options for partitions without a matching record, or with an offset outside the log."""
     command.add_argument(
         "--if-no-record",
@@ -82,9 +82,13 @@ def policies_of(options: Namespace) -> Policies:
 
 def add_saving(command: ArgumentParser) -> None:
     """What becomes of the plan."""
-    command.add_argument("--save", metavar="FILE", help="write the plan to a file for groupkeeper apply; -: only that")
     command.add_argument(
-        "--show-command", action="store_true", help="print the official tool's commands that do the same, nothing else"
+        "--save",
+        metavar="FILE",
+        help="write the plan to a file for groupkeeper apply; -: to standard output, and nothing else",
+    )
+    command.add_argument(
+        "--show-command", action="store_true", help="only print the official tool's commands that do the same"
     )
 
 
@@ -124,7 +128,7 @@ async def shown(session: ClusterSession, made: Made, scenario: Scenario | None =
         lines = official.commands(made.plan, connection_of(options), scenario)
         plain = "".join(f"{line}\n" for line in lines)
     if made.is_refused:
-        remarks.append("no plan is made, as this case was to fail")
+        remarks.append("no plan is made, as the options demand in this case")
     elif not rows:
         remarks.append("there is nothing to plan")
     elif options.save is None:
@@ -165,7 +169,7 @@ def _making(options: Namespace, group_id: str) -> str:
     """The remark about a group that doesn't exist: commands that only plan leave its creation to `apply`."""
     if not hasattr(options, "execute"):
         return will_be_made(group_id)
-    return f"there is no group {group_id}: it {'is' if options.execute else 'would be'} made"
+    return f"there is no group {group_id}: it {'is' if options.execute else 'would be'} created"
 
 
 async def with_topics(session: ClusterSession, problems: Sequence[Problem]) -> list[Problem]:

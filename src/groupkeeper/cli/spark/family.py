@@ -6,12 +6,12 @@ from groupkeeper.cli.framework.commands import Entry, Family
 
 FAMILY = Family(
     {
-        "lag": Entry("show how far queries are, by their checkpoints", "groupkeeper.cli.spark.lag:LAG"),
+        "lag": Entry("show how far queries have read, by their checkpoints", "groupkeeper.cli.spark.lag:LAG"),
         "starting-offsets": Entry(
             "print where a query is to start: at a group's offsets, a checkpoint's, or a time",
             "groupkeeper.cli.spark.starting:STARTING_OFFSETS",
         ),
     },
-    "Queries of Spark's Structured Streaming, which commit to no group: their offsets are in checkpoints. Spark is not "
-    "needed here (docs/spark.md).",
+    "Queries of Spark Structured Streaming commit to no group: their offsets are in checkpoints. Spark is not needed "
+    "for these commands (docs/spark.md).",
 )

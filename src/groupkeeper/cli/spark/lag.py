@@ -27,15 +27,15 @@ _SORTS = ["query", "topic", "lag", "lost", "log_end_offset", "status"]
 def _add_arguments(command: ArgumentParser) -> None:
     command.add_argument(
         "checkpoints", nargs="+", type=checkpoint, metavar="[NAME=]CHECKPOINT",
-        help="what a query has as checkpointLocation: a folder of this machine, or a glob of them; NAME is what "
-        "the query is called here, the folder's name otherwise",
+        help="a query's checkpointLocation: a folder of this machine, or a glob; the query is called NAME, or else by "
+        "the folder's name",
     )  # fmt: skip
     add_topics(command)
     command.add_argument("--regex", action="store_true", help="names of topics are regular expressions")
     command.add_argument(
         "--lag-to", choices=["end", "lso"], default="end",
         help="count the lag up to the log's end, or to the last stable offset, where queries stop that read only "
-        "committed transactions; default: end",
+        "committed records; default: end",
     )  # fmt: skip
     add_order(command, _SORTS)
     add_cluster(command)

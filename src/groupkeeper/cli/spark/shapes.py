@@ -11,11 +11,16 @@ QUERIES_LAG = Shape(
         Column("query", "the name given with the checkpoint, else that of its folder"),
         Column("topic", ""),
         Column("partition", ""),
-        Column("next_offset", "the next to read, by the last batch that is done; before the first: where it began"),
-        Column("running_to", "up to where the batch reads that is planned and not done; null: there is none"),
+        Column(
+            "next_offset",
+            "the next offset to read, after the last completed batch; before the first batch: where the query began",
+        ),
+        Column("running_to", "where the planned batch that is not yet completed will end; null: there is none"),
         Column("log_start_offset", "of the oldest record", in_table=False),
         Column("log_end_offset", "after the newest record"),
-        Column("lag", "offsets from the next to read to the log's end (or the last stable offset); null: not known"),
+        Column(
+            "lag", "offsets from the next offset to read to the log's end (or the last stable offset); null: not known"
+        ),
         Column("lost", "offsets of the lag before the log start: their records were removed unread; null: not known"),
         Column("status", "as of `groups offsets`"),
         Column("batch", "the last batch that is done; null: none is"),
@@ -31,6 +36,6 @@ STARTING_OFFSETS = Shape(
         Column("topic", ""),
         Column("partition", ""),
         Column("offset", "where to start; -2: the earliest, -1: the latest"),
-        Column("note", "why it isn't the offset asked for; null: it is"),
+        Column("note", "why it differs from the offset asked for; null: it doesn't"),
     ],
 )

@@ -28,7 +28,7 @@ def _add_arguments(command: ArgumentParser) -> None:
     what.add_argument("--group", metavar="GROUP", help="start where this group has committed")
     what.add_argument(
         "--checkpoint", type=values.checkpoint, metavar="PATH",
-        help="start where the query is that has this checkpoint: a folder of this machine",
+        help="start where the query with this checkpoint is: a folder of this machine",
     )  # fmt: skip
     what.add_argument(
         "--time", type=values.datetime_ms, metavar="DATETIME",
@@ -115,9 +115,9 @@ def _page(starts: Starts, problems: list[Problem], topics: Names) -> Page:
 STARTING_OFFSETS = Command(
     _add_arguments,
     lambda options: run_report(options, _report),
-    "Print where a query of Structured Streaming is to start, as its option startingOffsets: where a group is, where "
-    "another query is by its checkpoint, or at a time. Spark wants an offset for each partition of the topics: "
-    "partitions without one start at the earliest. --output json has them as rows.",
+    "Print the option startingOffsets, with which a Structured Streaming query starts where a group is, where another "
+    "query is by its checkpoint, or at a time. Spark needs an offset for each partition of the topics: partitions "
+    "without one start at the earliest. --output json prints the offsets as rows.",
     """\
 examples:
   groupkeeper spark starting-offsets --group billing

@@ -87,7 +87,7 @@ async def _leave(
     answers = {
         MemberToRemove(each.group_instance_id, each.member_id): failure_of(each.error_code) for each in answer.members
     }
-    return batch_of(members, answers, "the answer has no result for {}")
+    return batch_of(members, answers, "the reply has no result for {}")
 
 
 class _OneMemberPerRequest(UnsupportedVersion):

@@ -103,7 +103,7 @@ class LogFetch:
             self._deadline = self._new_deadline()
             self._backoff = Backoff(_FIRST_PAUSE_MS, _LONGEST_PAUSE_MS)
         else:
-            await self._backoff.pause(self._deadline, UnexpectedAnswer("the broker's answers hold no records"))
+            await self._backoff.pause(self._deadline, UnexpectedAnswer("the broker's replies hold no records"))
         return found
 
     def _with_room(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

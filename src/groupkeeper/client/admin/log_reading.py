@@ -71,11 +71,11 @@ def _advance(place: TopicPartition, offset: int, read: Read, take: Take) -> tupl
     if isinstance(read, Batches):
         reached = take(place, read.data)
         if reached is None or reached <= offset:
-            return offset, UnexpectedAnswer(f"nothing could be made of the batches from offset {offset} on")
+            return offset, UnexpectedAnswer(f"the batches from offset {offset} on cannot be read")
         return reached, None
     if isinstance(read, int):
         if read <= offset:
-            return offset, UnexpectedAnswer(f"the log ends at offset {read}, and was longer before")
+            return offset, UnexpectedAnswer(f"the log ends at offset {read} now, and was longer before")
         return read, None
     if isinstance(read, OffsetOutOfRange):
         return offset, UnexpectedAnswer("the log was cut while it was read")

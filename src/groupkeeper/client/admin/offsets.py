@@ -73,7 +73,7 @@ def _by_partition(columns: CommittedOffsets, wanted: list[TopicPartition] | None
     }
     for tp in wanted or ():
         if tp not in offsets and tp not in failed:
-            failed[tp] = MissingResult(f"the answer has no offset of {tp}")
+            failed[tp] = MissingResult(f"the reply has no offset of {tp}")
     return Batch(offsets, failed)
 
 

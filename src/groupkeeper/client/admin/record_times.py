@@ -146,5 +146,5 @@ class _Search:
             if end == begin:
                 self._fail(place, why)
         if end == begin:
-            self._fail(place, UnexpectedAnswer(f"the batches of the answer are before offset {begin}"))
+            self._fail(place, UnexpectedAnswer(f"the batches of the reply are before offset {begin}"))
         self._read_to[place] = end

@@ -154,7 +154,7 @@ def _offsets(group: DescribeShareGroupOffsetsResponseGroup, wanted: list[TopicPa
                 )
     for tp in wanted or ():
         if tp not in offsets.done and tp not in offsets.failed:
-            offsets.failed[tp] = MissingResult(f"the answer has no offset of {tp}")
+            offsets.failed[tp] = MissingResult(f"the reply has no offset of {tp}")
     return offsets
 
 
@@ -183,7 +183,7 @@ async def alter_share_group_offsets(
             for topic in answer.responses
             for partition in topic.partitions
         }
-        return {group_id: batch_of(offsets, failures, "the answer has no result for partition {}")}
+        return {group_id: batch_of(offsets, failures, "the reply has no result for partition {}")}
 
     return await of_one_group(cluster, deadline, group_id, ask, COMMIT_RETRIES)
 
@@ -203,6 +203,6 @@ async def delete_share_group_offsets(
         if answer.error_code:
             return {group_id: error_for(answer.error_code, answer.error_message)}
         failures = {topic.topic_name: failure_of(topic.error_code, topic.error_message) for topic in answer.responses}
-        return {group_id: batch_of(wanted, failures, "the answer has no result for topic {}")}
+        return {group_id: batch_of(wanted, failures, "the reply has no result for topic {}")}
 
     return await of_one_group(cluster, deadline, group_id, ask, COMMIT_RETRIES)

@@ -29,7 +29,7 @@ from groupkeeper.protocol.messages.metadata_response import (
 )
 from groupkeeper.protocol.primitives import ZERO_UUID
 
-_MISSING = "the answer has no result for topic {}"
+_MISSING = "the reply has no result for topic {}"
 
 
 async def describe_topics(

@@ -87,7 +87,7 @@ class SaslSecurity(Security):
                 raise self._failed(connection, str(failure), None) from None
             except (CallTimedOut, asyncio.CancelledError) as error:
                 if isinstance(error, CallTimedOut) or clock.expired():
-                    raise ConnectionFailed(f"{connection.address}: no SASL {self._mechanism} answer in time") from None
+                    raise ConnectionFailed(f"{connection.address}: no SASL {self._mechanism} reply in time") from None
                 raise
 
     async def _authenticate(self, connection: Connection, timeout_s: float) -> None:

@@ -65,7 +65,7 @@ class Scram:
         fields = _fields(challenge)
         nonce = fields.get("r", "")
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
-            raise MechanismFailed("the broker's SCRAM nonce does not continue the client's: the answer is not genuine")
+            raise MechanismFailed("the broker's SCRAM nonce does not continue the client's: the reply is not genuine")
         salt = _decoded(fields.get("s", ""))
         iterations = _iterations(fields.get("i", ""))
         salted = hashlib.pbkdf2_hmac(self._hash, self._password.encode(), salt, iterations)
@@ -93,10 +93,10 @@ def _fields(message: bytes) -> dict[str, str]:
     try:
         pairs = [part.partition("=") for part in message.decode().split(",")]
     except UnicodeDecodeError:
-        raise MechanismFailed("the broker's SCRAM answer is malformed") from None
+        raise MechanismFailed("the broker's SCRAM reply is malformed") from None
     fields = {name: value for name, equals, value in pairs if equals}
     if len(fields) != len(pairs) or "m" in fields:
-        raise MechanismFailed("the broker's SCRAM answer is malformed, or wants an extension that is not known")
+        raise MechanismFailed("the broker's SCRAM reply is malformed, or wants an unknown extension")
     return fields
 
 
@@ -106,7 +106,7 @@ def _decoded(text: str) -> bytes:
     except (binascii.Error, ValueError):
         decoded = b""
     if not decoded:
-        raise MechanismFailed("the broker's SCRAM answer is malformed: salt or signature")
+        raise MechanismFailed("the broker's SCRAM reply is malformed: salt or signature")
     return decoded
 
 

@@ -50,7 +50,7 @@ def explained(address: Address, error: OSError, properties: Mapping[str, str]) -
         return TlsFailed(f"{address}: the broker accepts none of the cipher suites: see ssl.cipher.suites")
     if isinstance(error, ssl.SSLError) and reason not in _CUT_OFF:
         return TlsFailed(f"{address}: the TLS handshake failed: {_plain(reason or str(error))}")
-    maybe = "a broker that starts, that wants a client certificate (ssl.keystore.location), or no TLS there?"
+    maybe = "the broker may be starting, may want a client certificate (ssl.keystore.location), or has no TLS there"
     return ConnectionFailed(f"{address}: closed the connection during the TLS handshake: {maybe}")
 
 
@@ -78,7 +78,7 @@ def _distrust(error: ssl.SSLCertVerificationError, properties: Mapping[str, str]
     if code == _NOT_YET_VALID:
         return "the broker's certificate is not valid yet: is this machine's clock wrong?"
     if code in _OTHER_NAME or "match" in text:
-        way_out = "connect by a name that it has, or set ssl.endpoint.identification.algorithm to nothing"
+        way_out = "connect by a name that the certificate has, or set ssl.endpoint.identification.algorithm to nothing"
         return f"the broker's certificate is for another host ({text}): {way_out} (insecure)"
     if code in _UNTRUSTED:
         way_out = "put the certificate of the CA that signed it there"

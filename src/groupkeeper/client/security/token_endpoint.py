@@ -73,7 +73,7 @@ class TokenEndpoint(NamedTuple):
                 return self._token_in(answer.read(_MAX_ANSWER_BYTES))
         except urllib.error.HTTPError as error:
             with error:
-                text = f"it answers {error.code} {error.reason}{_explanation(error.read(_MAX_ANSWER_BYTES))}"
+                text = f"it replies {error.code} {error.reason}{_explanation(error.read(_MAX_ANSWER_BYTES))}"
             if error.code >= 500 or error.code in (408, 429):
                 raise _Retriable(text) from None
             hint = f": check {CLIENT_ID} and {CLIENT_SECRET}" if error.code in (400, 401, 403) else ""
@@ -101,9 +101,9 @@ class TokenEndpoint(NamedTuple):
             value = answer["access_token"]
             lifetime_s = answer.get("expires_in")
         except (ValueError, TypeError, KeyError):
-            raise self._failed("its answer has no access_token") from None
+            raise self._failed("its reply has no access_token") from None
         if not isinstance(value, str) or not value:
-            raise self._failed("its answer has no access_token")
+            raise self._failed("its reply has no access_token")
         expires_s = expiry_of(value)
         if expires_s is None and isinstance(lifetime_s, int | float):
             expires_s = time.time() + lifetime_s

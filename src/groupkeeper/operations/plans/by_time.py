@@ -30,7 +30,7 @@ NOTHING_THERE = ListedOffset(-1, -1, None)
 _BACK = (100, 2_000, 40_000)
 """How far before an offset the last record is looked for that no transaction has aborted, one after the other."""
 
-_UNREAD = "it may be the end of a transaction and not a record, as the records may not be read"
+_UNREAD = "it may be the end of a transaction instead of a record: you may not read the records"
 
 
 class Since(NamedTuple):
@@ -169,7 +169,7 @@ def _record(kept: Kept) -> FirstRecord:
 def _end_of(marker: ListedOffset) -> str:
     return (
         f"it is the end of a transaction, of {utc_text(marker.timestamp)}, and that record is not within the next "
-        f"{MOST_BYTES // 2**20} MiB of the log: earlier ones are read again"
+        f"{MOST_BYTES // 2**20} MiB of the log: earlier records are read again"
     )
 
 

@@ -184,7 +184,7 @@ class _Sweep:
                 changes[place] = self._change(place, before, None, why)
             elif place in expiring and place in self._logs.oldest:
                 if is_active:
-                    self._leave(group_id, place, expiring[place], "only members can commit while there are some")
+                    self._leave(group_id, place, expiring[place], "while the group has members, only they can commit")
                 elif not self._logs.oldest[place] <= before.offset <= self._logs.latest[place]:
                     self._leave(group_id, place, expiring[place], f"{before.offset} is outside of the log")
                 else:
@@ -231,7 +231,9 @@ class _Sweep:
                 what = "last commit" if is_exact else "the last record read is of"
                 idle[topic] = f"{what} {utc_text(last_ms)}, {span_text(self._now_ms - last_ms)} ago"
         if has_unknown:
-            self.remarks.append(f"{group_id}: it is not known how old all of its offsets are; those are left alone")
+            self.remarks.append(
+                f"{group_id}: the age of some of its offsets is not known; these offsets are left unchanged"
+            )
         return idle
 
     def _expiring(self, group_id: str, committed: Committed, group: Group | None) -> dict[TopicPartition, str]:
@@ -260,7 +262,7 @@ class _Sweep:
         if is_vain and empty_ms is not None:
             when = utc_text(empty_ms + criteria.retention_ms)
             self.remarks.append(
-                f"{group_id}: its offsets expire {when}, by the time when its last member left. A commit doesn't put "
-                "that off, a member that joins and leaves does"
+                f"{group_id}: its offsets expire {when}, counted from the time when its last member left. A commit "
+                "doesn't delay that; a member that joins and leaves does"
             )
         return expiring

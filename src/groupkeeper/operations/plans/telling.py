@@ -44,8 +44,8 @@ def consequences(groups: Sequence[GroupPlan], *, is_share: bool = False) -> list
             who = "a share group" if is_share else "a consumer"
             rule = "share.auto.offset.reset" if is_share else "auto.offset.reset"
             remarks.append(
-                f"{partitions} without a {what} {when}: there {who} begins where its {rule} "
-                f"says, at earliest with {records}, at latest with none"
+                f"{partitions} without a {what} {when}: there {who} begins where its {rule} says: earliest reads "
+                f"{records}, latest reads none"
             )
     return remarks
 

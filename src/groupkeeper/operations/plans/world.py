@@ -84,8 +84,8 @@ class Groups(NamedTuple):
     def remarks(self, group_ids: Iterable[str]) -> list[str]:
         """Remarks to show before offsets of these groups are committed."""
         return [
-            f"{group_id} is a streams group: its offsets are set, its state stores and internal topics are left as "
-            "they are; kafka-streams-groups of Apache Kafka can reset those, too"
+            f"{group_id} is a streams group: its offsets are set, but its state stores and internal topics are left "
+            "as they are; Apache Kafka's kafka-streams-groups can reset these, too"
             for group_id in group_ids
             if group_id in self.described and self.described[group_id].group_type is GroupType.STREAMS
         ]
@@ -127,7 +127,7 @@ class Logs(NamedTuple):
 
 def will_be_made(group_id: str) -> str:
     """The remark about a group that doesn't exist and gets offsets."""
-    return f"there is no group {group_id}: it is made when the plan is applied with --create"
+    return f"there is no group {group_id}: it is created when the plan is applied with --create"
 
 
 def read_topics(group: Group | None) -> frozenset[str] | None:
@@ -278,7 +278,7 @@ def times_unknown(failed: Mapping[Position, Failure]) -> list[str]:
         reason = f"{type(why).__name__}: {why}".removesuffix(": ")
         places_by_reason.setdefault(reason, []).append(place)
     return [
-        f"times of records that are not known: {len(places)}, as that of {places[0].topic}-{places[0].partition} at "
-        f"offset {places[0].offset}: {reason}"
+        f"times of records that are not known: {len(places)}, for example that of "
+        f"{places[0].topic}-{places[0].partition} at offset {places[0].offset}: {reason}"
         for reason, places in places_by_reason.items()
     ]

@@ -74,7 +74,7 @@ async def start_at_time(admin: Admin, topics: Iterable[str], time_ms: int) -> St
     done = {
         place: Start(found.done[place])
         if found.done[place] >= 0
-        else Start(latest.done[place], "no record is that late: at the end")
+        else Start(latest.done[place], "no record is at or after that time: at the end")
         for place in there
         if place not in failed
     }

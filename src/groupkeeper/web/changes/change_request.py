@@ -106,7 +106,9 @@ SHARE_SCENARIOS = ("earliest", "latest", "time", "ago")
 
 def _of_share_group(form: Form, deed: Deed, cluster: str, group_id: str, ways: Ways) -> ChangeRequest:
     if deed is not Deed.RESET:
-        raise BadForm(f"deed: {deed} is not possible for a share group here; the page of its changes has the tool")
+        raise BadForm(
+            f"deed: {deed} is not possible for a share group here; the page on which it is changed names the tool"
+        )
     if first(form, "to") not in ("", *SHARE_SCENARIOS):
         raise BadForm(f"where to: a share group can be reset to {', '.join(SHARE_SCENARIOS)}")
     topics, names = _topics(form, deed)
@@ -139,7 +141,7 @@ def swept_of(form: Form) -> Swept:
     idle, expiring = (_age_ms(name, first(form, name).strip()) for name in ("idle", "expiring"))
     missing = bool(first(form, "missing"))
     if idle is None and expiring is None and not missing:
-        raise BadForm("what to clear away: nothing is chosen")
+        raise BadForm("what to sweep: nothing is chosen")
     options = ["--idle", first(form, "idle").strip()] if idle is not None else []
     options += ["--missing-topics"] if missing else []
     options += ["--expiring", first(form, "expiring").strip()] if expiring is not None else []
@@ -152,10 +154,10 @@ def _age_ms(name: str, text: str) -> int | None:
     try:
         length = parse_length(text)
     except BadDuration:
-        raise BadForm(f"{name}: {text!r} is no duration; for example 30d or 12h") from None
+        raise BadForm(f"{name}: {text!r} is not a duration; for example 30d or 12h") from None
     age_ms = length.seconds * 1000 + length.nanos // 10**6
     if age_ms <= 0:
-        raise BadForm(f"{name}: expected a time longer than none")
+        raise BadForm(f"{name}: expected a duration longer than 0")
     return age_ms
 
 
@@ -217,7 +219,7 @@ def _from_duration(text: str) -> tuple[Scenario, list[str]]:
     try:
         then_ms = parse_length(text).before_ms(time.time_ns())
     except BadDuration:
-        raise BadForm(f"how long ago: {text!r} is no duration; for example 7d, 12h or 1d2h30m") from None
+        raise BadForm(f"how long ago: {text!r} is not a duration; for example 7d, 12h or 1d2h30m") from None
     if then_ms < 0:
         raise BadForm(f"how long ago: {text!r} ago is before 1970: no record has such a timestamp")
     return ToTime(then_ms), ["--by-duration", text]
@@ -226,7 +228,7 @@ def _from_duration(text: str) -> tuple[Scenario, list[str]]:
 def _to_offset(text: str) -> tuple[Scenario, list[str]]:
     number = _number("offset", text)
     if number < 0:
-        raise BadForm("offset: expected a number from 0 on")
+        raise BadForm("offset: expected a number, at least 0")
     return ToOffset(number), ["--to-offset", str(number)]
 
 
@@ -258,7 +260,7 @@ def _policies(form: Form) -> tuple[Policies, list[str]]:
     no_record = first(form, "if-no-record") or "end"
     out_of_range = first(form, "if-out-of-range") or "clamp"
     if no_record not in ("end", "skip", "fail") or out_of_range not in ("clamp", "skip", "fail"):
-        raise BadForm("where the offset does not fit: not one of the choices")
+        raise BadForm("where the offset does not fit: expected one of the choices")
     options = ["--if-no-record", no_record] if no_record != "end" else []
     options += ["--if-out-of-range", out_of_range] if out_of_range != "clamp" else []
     return Policies(Otherwise(no_record), Otherwise(out_of_range)), options

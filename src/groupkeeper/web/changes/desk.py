@@ -172,7 +172,7 @@ class Desk:
 
         made = await plan(None) if cluster == target.cluster else await self._with(cluster, plan)
         by_command = will_be_made(target.group_id)
-        remarks = [f"there is no group {target.group_id}: the plan makes it" if each == by_command else each
+        remarks = [f"there is no group {target.group_id}: the plan creates it" if each == by_command else each
                    for each in made.remarks]  # fmt: skip
         return made._replace(remarks=tuple(remarks))
 

@@ -38,8 +38,8 @@ def change_page(
     if why_not:
         return parts.page(title, _why(why_not, viewer), crumbs, viewer)
     front = (
-        '<p class="soft">A form makes a plan: what is committed before and after, partition by partition. Nothing is '
-        f"changed before you apply it.</p>{_activity(group)}"
+        '<p class="soft">A form makes a plan: the committed offset before and after, partition by partition. Nothing '
+        f"is changed before you apply it.</p>{_activity(group)}"
     )
     body = f"{front}<h2>Reset</h2>{_reset(snapshot, group, viewer)}"
     body += f"<h2>Clone</h2>{_clone(snapshot, group, viewer, clusters, way, is_chosen=is_chosen)}"
@@ -118,7 +118,7 @@ def _reset(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer) -> str:
     fields = (
         f"<fieldset><legend>Where to</legend>{''.join(_WHERE.values())}</fieldset>{_scope(group, 'reset')}"
         "<fieldset><legend>Where the offset does not fit</legend>"
-        f"{_select('if-no-record', 'if no record is that new', _NO_RECORD)}"
+        f"{_select('if-no-record', 'if no record is at or after that time', _NO_RECORD)}"
         f"{_select('if-out-of-range', 'if the log does not hold the offset', _OUT_OF_RANGE)}</fieldset>"
     )
     return _form(snapshot, group, viewer, "reset", fields, "Plan the reset")
@@ -127,7 +127,7 @@ def _reset(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer) -> str:
 def _share_reset(group: GroupView) -> str:
     note = (
         '<p class="note">A share group has start offsets: records before them are not delivered, and those from them '
-        "on are, also the ones that were done ahead of the old start offset.</p>"
+        "on are, also those that were done ahead of the old start offset.</p>"
     )
     where = "".join(_WHERE[each] for each in SHARE_SCENARIOS)
     return f"{note}<fieldset><legend>Where to</legend>{where}</fieldset>{_scope(group, 'reset')}"
@@ -233,5 +233,5 @@ def _delete(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer, way: Wa
     if group.group_state not in (None, *INACTIVE):
         return _disabled(f"The group is active ({group.group_state}){_held_by(group)}: a group with members is not "
                          "deleted.")  # fmt: skip
-    note = '<p class="note">It goes with its committed offsets; an undo brings these back.</p>'
+    note = '<p class="note">The group is deleted with its committed offsets; an undo brings the offsets back.</p>'
     return _form(snapshot, group, viewer, "delete", note, "Plan the deletion of the group")

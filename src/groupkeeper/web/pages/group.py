@@ -135,9 +135,9 @@ def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[Sample])
         points.append((_time(snapshot.measured_ms), group.lag.lag))
     if len(points) < 2:
         if group.lag.lag is not None:
-            return _nothing("There is no history of its lag yet.")
+            return _nothing("There is no history of the group's lag yet.")
         return _nothing(
-            "Nothing is committed, so its lag is not known." if group.lag.without_commit else "It is not known now."
+            "Nothing is committed, so the lag is not known." if group.lag.without_commit else "It is not known now."
         )
     line = LagLine(snapshot.cluster, group.group_id, tuple(points), points[0][0])
     caption = "Lag, in offsets, over the last 24 hours at most."
@@ -157,7 +157,8 @@ def _progress(cluster: str, samples: Sequence[Sample]) -> str:
     activity = Activity(cluster, _time(begin * _MINUTE_MS), minutes, tuple(counts), (), ())
     bars = plots.bars_over_time(activity, counts, "offsets", is_rate=False)
     caption = (
-        f"Offsets by which its commits went on in each {words.counted(minutes, 'minute')}; those back are left out."
+        f"Offsets by which its commits advanced in each {words.counted(minutes, 'minute')}; "
+        "commits of lower offsets are left out."
     )
     return f'<figure class="card history">{bars}<figcaption>{caption}</figcaption></figure>'
 
@@ -171,7 +172,7 @@ def _thinned(samples: Sequence[Sample]) -> Iterable[Sample]:
 
 def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
     if snapshot.is_partial:
-        return _nothing("They are not in the history, which the numbers are from.")
+        return _nothing("They are not in the history, from which these numbers come.")
     if not group.rows:
         return _nothing("It has no committed offsets, or you may not see their topics.")
     is_share = group.group_type is GroupType.SHARE
@@ -268,7 +269,7 @@ def _places(places: Sequence[TopicPartition]) -> str:
 
 def _events(changes: Sequence[Noted]) -> str:
     if not changes:
-        return _nothing("No member, assignment or state was seen to change.")
+        return _nothing("No change of a member, assignment or state was seen.")
     rows = [
         (
             Cell(parts.moment(each.at_ms), "t"),

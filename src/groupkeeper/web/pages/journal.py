@@ -35,10 +35,10 @@ def journal_page(record: Record, changes: Sequence[Summary], parameters: Mapping
         '</label><button type="submit">Show</button></form>'
     )
     problem = f'<p class="verdict bad">{parts.sentence(record.problem)}</p>' if record.problem else ""
-    broken = f" {words.counted(record.broken, 'line')} of the file make no sense." if record.broken else ""
+    broken = f" {words.counted(record.broken, 'line')} of the file cannot be read." if record.broken else ""
     summary = (
-        f"{words.counted(len(wanted), 'change')} made from the machine that serves, by commands and from pages, the "
-        f"latest first.{broken}"
+        f"{words.counted(len(wanted), 'change')} made from the machine of this server, by commands and from pages, "
+        f"the latest first.{broken}"
     )
     table = changes_table(record, order.cut(wanted)) if wanted else ""
     body = f'{problem}{form}<p class="soft">{summary}</p>{table}{order.turning(len(wanted), link)}'
@@ -76,12 +76,12 @@ def _link_to(change_id: str) -> str:
 
 
 _UNFINISHED = (
-    "No outcome is recorded: the program ended, or is still at it. Some, all or none of it may be committed; an undo "
+    "No outcome is recorded: the program ended, or is still running. Some, all or none of it may be committed; an undo "
     "compares it with the cluster."
 )
 _OUTCOMES = {
     Result.APPLIED: ("good", "Applied."),
-    Result.PARTLY: ("bad", "Not all of it succeeded, or no reply came for some."),
+    Result.PARTLY: ("bad", "Not all of the change succeeded, or no reply came for a part of it."),
     Result.REFUSED: ("bad", "Refused: nothing was changed."),
     Result.UNFINISHED: ("bad", _UNFINISHED),
 }
@@ -112,7 +112,7 @@ def change_made_page(
     elif may_undo and cluster is not None:
         fields = viewer.sealed({"cluster": cluster, "change": head.id})
         undo = f'<form method="post" action="/undo">{fields}<button type="submit">Plan the undo</button></form>'
-    earlier = "" if head.undoes is None else f"<p>It takes back {_link_to(head.undoes)}.</p>"
+    earlier = "" if head.undoes is None else f"<p>It undoes {_link_to(head.undoes)}.</p>"
     body = (
         f'<p class="verdict {tone}">{summary}{broken}</p><div class="card">{parts.numbers(pairs)}'
         f'<p class="note">By {parts.sentence(maker_of(head))}. As a command: '

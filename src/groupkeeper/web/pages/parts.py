@@ -298,7 +298,7 @@ def _down(snapshot: ClusterSnapshot, now_ms: int) -> str:
     since_ms, last = snapshot.polls.failing_ms, snapshot.last
     since = "" if since_ms is None else f" since {moment(since_ms)} UTC ({words.duration(max(0, now_ms - since_ms))})"
     if last is None:
-        return f"The cluster cannot be reached{since}, so nothing is known of its groups now."
+        return f"The cluster cannot be reached{since}, so nothing is known about its groups now."
     return (
         f"The cluster cannot be reached{since}. The numbers below are old: as of {moment(last.measured_ms)} UTC, "
         f"{ago(last.measured_ms or 0, now_ms)}."

@@ -58,29 +58,33 @@ def _verdict(entry: Entry, problems: Sequence[Problem]) -> str:
 def _outcome(entry: Entry, problems: Sequence[Problem]) -> tuple[str, str]:
     applied = entry.applied
     if entry.stage is Stage.APPLYING:
-        return "none", "It is being applied. Load the page again to see the outcome."
+        return "none", "The plan is being applied. Load the page again to see the outcome."
     if entry.stage is Stage.APPLIED and applied is None:
-        return "bad", "The outcome is not known: some, all or none of it may be done. The journal has the change."
+        return (
+            "bad",
+            "The outcome is not known: some, all or none of the plan may be applied. The journal has the change.",
+        )
     if applied is not None:
         done = sum(len(group.changes) for group in applied.done)
         what = f"Applied by {entry.applied_by} and read back: {words.counted(done, 'partition')}"
-        what += f"; {len(applied.already)} were so already" if applied.already else ""
+        what += f"; {len(applied.already)} needed no change" if applied.already else ""
         if entry.is_deletion_of_group and not applied.troubles:
             return "good", f"Deleted by {entry.applied_by}, with {words.counted(done, 'offset')}."
         if not applied.troubles:
             return "good", f"{what}."
         if any(isinstance(trouble.failure, UNANSWERED) for trouble in applied.troubles):
-            return "bad", "No reply came for some of it: that may be done or not. An undo checks, and restores it."
+            unknown = "No reply came for a part of the change: it may or may not have been made."
+            return "bad", f"{unknown} An undo checks, and restores the offsets."
         if not done:
             return "bad", f"Refused: nothing was changed for {entry.applied_by}."
-        return "bad", f"{what}. Not all of it succeeded."
+        return "bad", f"{what}. Not all of the plan succeeded."
     if entry.made.is_refused:
-        return "bad", "No plan is made, as this case was to fail."
+        return "bad", "No plan is made, as the form demands in this case."
     if entry.can_be_applied:
-        return ("none" if problems else "good"), "Nothing is changed yet. It fits the cluster."
+        return ("none" if problems else "good"), "Nothing is changed yet. The plan fits the cluster."
     if entry.verdict.troubles:
-        return "bad", "Nothing is changed, and it cannot be applied as things are."
-    return ("bad", "There is nothing that can be done.") if problems else ("none", "There is nothing to do.")
+        return "bad", "Nothing is changed, and the plan cannot be applied now."
+    return ("bad", "There is nothing that can be changed.") if problems else ("none", "There is nothing to do.")
 
 
 def _problems(problems: Sequence[Problem]) -> str:
@@ -116,7 +120,7 @@ def _actions(entry: Entry, viewer: Viewer, *, may_change: bool) -> str:
         file = f'<a href="{parts.url("/plan.json", id=entry.id)}">the plan as a file</a>'
     if not may_change:
         who = viewer.name or "You"
-        return f'<p class="soft">{parts.text(who)} may not apply it. {file}</p>'
+        return f'<p class="soft">{parts.text(who)} may not apply the plan. {file}</p>'
     hidden = {"id": entry.id}
     if entry.stage is not Stage.PLANNED:
         undo = ""

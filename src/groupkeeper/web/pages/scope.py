@@ -27,7 +27,7 @@ def topics_chosen(snapshot: ClusterSnapshot) -> str:
     """That numbers are of some topics only; "" when they are of all."""
     if not snapshot.scope.are_topics_chosen:
         return ""
-    return '<p class="soft">Numbers are of chosen topics only (--topic, --except-topic).</p>'
+    return '<p class="soft">Numbers cover the chosen topics only (--topic, --except-topic).</p>'
 
 
 def is_left_out(group_id: str) -> str:

@@ -16,7 +16,7 @@ _MOST_NAMES = 40
 def topology(group: StreamsGroupDescription) -> str:
     """Its parts, with the topics that each reads and writes."""
     if not group.subtopologies:
-        return '<p class="soft">No member has sent it yet.</p>'
+        return '<p class="soft">No member has sent its topology yet.</p>'
     heads = [
         parts.head(name)
         for name in ("part", "reads", "reads after repartitioning", "writes to repartition", "changelogs")

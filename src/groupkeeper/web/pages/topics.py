@@ -107,13 +107,13 @@ def topics_page(
         f'<label>name contains<input type="search" name="q" value="{escape(text)}"/></label>'
         '<button type="submit">Show</button></form>'
     )
-    counts = f"{words.counted(len(topics), 'topic')} that groups have offsets of, or members on."
+    counts = f"{words.counted(len(topics), 'topic')} of which groups have offsets, or members that read them."
     rows = (_cells(snapshot.cluster, topic) for topic in order.cut(topics))
     table = parts.table([order.head(column, link) for column in _COLUMNS], rows, "topics")
     if not topics:
-        none = "No topic matches, or no group has offsets or members here."
+        none = "No topic matches, or no group has offsets or members."
         if snapshot.is_partial:
-            none = "They are not in the history, which the numbers are from."
+            none = "They are not in the history, from which these numbers come."
         table = f'<p class="card soft">{none}</p>'
     list_ = f'{scope.left_out(snapshot)}<p class="soft">{counts}</p>{table}{order.turning(len(topics), link)}'
     body = f"{when}{form}{parts.live('list', parts.old(mark, list_))}"

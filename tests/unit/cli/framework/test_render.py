@@ -114,7 +114,7 @@ def test_width_is_in_cells(text: str, cells: int) -> None:
         (Problem("BAD", "no", broker=7), "error: broker 7: no (BAD)\n"),
         (
             Problem("BAD", "no", "g", acl=Acl("READ", "TOPIC", None)),
-            "error: g: no; missing ACL: READ on topic (one that the group has) (BAD)\n",
+            "error: g: no; missing ACL: READ on topic (one of the group's topics) (BAD)\n",
         ),
         (
             Problem("BAD", "no", acl=Acl("DESCRIBE", "CLUSTER", "c")),

@@ -44,7 +44,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ),
         (
             "delete-offsets g --topic orders:99999999999",
-            "argument --topic: 'orders:99999999999': the greatest number of a partition is 2147483647",
+            "argument --topic: 'orders:99999999999': the highest partition number is 2147483647",
         ),
         (
             "reset g --all-topics --to-datetime yesterday",

@@ -107,4 +107,4 @@ def test_other_files_in_the_directory_are_noted(capsys: pytest.CaptureFixture[st
     (tmp_path / "photo.jpg").touch()
     assert main(["pipeline", "snapshot", "--tables", str(tmp_path), *NOBODY]) == 1
     told = capsys.readouterr().err
-    assert told.startswith(f"note: {tmp_path} is not empty: the tables are written beside what is there\n")
+    assert told.startswith(f"note: {tmp_path} is not empty: the tables are written beside its files\n")

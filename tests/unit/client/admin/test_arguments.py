@@ -155,7 +155,7 @@ OTHERS: dict[str, tuple[Callable[[Any], Awaitable[object]], str]] = {
     ),
     "several servers": (
         lambda admin: Admin.connect(["127.0.0.1:1"]),  # type: ignore[arg-type]
-        "bootstrap servers are one text, host:port separated by commas, not ['127.0.0.1:1']",
+        "bootstrap servers are one text of host:port separated by commas, not ['127.0.0.1:1']",
     ),
     "a user for an entity": (
         lambda admin: admin.alter_client_quotas({"alice": {"producer_byte_rate": 1}}),

@@ -135,7 +135,7 @@ async def test_a_broker_that_hangs_is_no_refusal() -> None:
     broker.handlers["SaslAuthenticate"] = in_turn(Silence)
     async with asyncio.timeout(10), broker:
         admin = admin_of(broker, default_api_timeout_ms="600", socket_connection_setup_timeout_ms="100")
-        with pytest.raises((ConnectionFailed, CallTimedOut), match="no SASL PLAIN answer in time"):
+        with pytest.raises((ConnectionFailed, CallTimedOut), match="no SASL PLAIN reply in time"):
             async with admin:
                 pass
 

@@ -55,7 +55,7 @@ def test_names_are_escaped_and_delegation_tokens_say_so() -> None:
         (b"r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==", "no SCRAM iterations"),
         (b"r=rOprNGfwEbeRWgbNEkqOx,s=%%%,i=4096", "malformed"),
         (b"r=rOprNGfwEbeRWgbNEkqOx,s=,i=4096", "malformed"),
-        (b"m=ext,r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "an extension that is not known"),
+        (b"m=ext,r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "an unknown extension"),
         (b"", "malformed"),
         (b"\xff\xfe", "malformed"),
     ],

@@ -119,7 +119,7 @@ async def test_a_server_at_fault_is_asked_again(server: TokenServer) -> None:
     server.answers = [(503, b""), (200, b'{"access_token": "t"}')]
     assert (await endpoint(server).fetch()).value == "t"
     server.answers = [(500, b"")] * 3
-    with pytest.raises(AuthenticationFailed, match=rf"no token from {URL}=.*: it answers 500"):
+    with pytest.raises(AuthenticationFailed, match=rf"no token from {URL}=.*: it replies 500"):
         await endpoint(server).fetch()
 
 
@@ -127,8 +127,8 @@ async def test_a_server_at_fault_is_asked_again(server: TokenServer) -> None:
     ("status", "body", "says"),
     [
         (401, b'{"error": "invalid_client", "error_description": "no\\nsuch"}', r"401 .*\(invalid_client: no such\)"),
-        (400, b"<html>", "it answers 400"),
-        (302, b"", "it answers 302"),
+        (400, b"<html>", "it replies 400"),
+        (302, b"", "it replies 302"),
         (200, b"{}", "has no access_token"),
         (200, b"<html>", "has no access_token"),
         (200, b'{"access_token": 7}', "has no access_token"),

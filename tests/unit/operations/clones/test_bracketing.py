@@ -47,7 +47,7 @@ def test_the_earlier_known_place_is_taken(known: list[Pair], offset: int, expect
     one = between(by_time(offset), 50, known, THERE)
     assert (one.offset, one.skips, one.replays) == expected
     assert (one.certainty, one.to_come) == (Certainty.BOUNDED, None)  # its next record is there
-    assert f"times lead to {offset}" in one.why
+    assert f"timestamps lead to {offset}" in one.why
     assert ("read again" in one.why) == (expected[2] > 0)
     assert ("skipped" in one.why) == (expected[1] > 0)
 

@@ -58,7 +58,7 @@ async def create_acls(cluster: Cluster, acls: Iterable[Acl], timeout_ms: int | N
     wanted = list(dict.fromkeys(acls))
     for acl in wanted:
         if None in acl or acl.pattern_type == AclPatternType.MATCH:
-            raise IllegalArgument(f"None and the pattern MATCH are for filters, an ACL says which: {acl}")
+            raise IllegalArgument(f"None and the pattern MATCH are for filters only, not for an ACL: {acl}")
     request = CreateAclsRequest([creation(acl) for acl in wanted])
     deadline = cluster.deadline("createAcls", timeout_ms)
     batch: Batch[Acl, None] = Batch()
@@ -66,7 +66,9 @@ async def create_acls(cluster: Cluster, acls: Iterable[Acl], timeout_ms: int | N
         return batch
     answer = await cluster.ask_any(CreateAclsRequest, CreateAclsResponse, lambda version: request, deadline)
     if len(answer.results) != len(wanted):
-        raise MissingResult(f"createAcls: {len(wanted)} ACLs were sent, and {len(answer.results)} answered")
+        raise MissingResult(
+            f"createAcls: {len(wanted)} ACLs were sent, and the reply has {len(answer.results)} results"
+        )
     for acl, result in zip(wanted, answer.results, strict=True):
         if result.error_code:
             batch.failed[acl] = error_for(result.error_code, result.error_message)
@@ -90,7 +92,9 @@ async def delete_acls(
         return batch
     answer = await cluster.ask_any(DeleteAclsRequest, DeleteAclsResponse, lambda version: request, deadline)
     if len(answer.filter_results) != len(wanted):
-        raise MissingResult(f"deleteAcls: {len(wanted)} filters were sent, and {len(answer.filter_results)} answered")
+        raise MissingResult(
+            f"deleteAcls: {len(wanted)} filters were sent, and the reply has {len(answer.filter_results)} results"
+        )
     for each, result in zip(wanted, answer.filter_results, strict=True):
         if result.error_code:
             batch.failed[each] = error_for(result.error_code, result.error_message)

@@ -161,7 +161,7 @@ class _Parts(Generic[R, A]):
                     group.create_task(ask(broker_id, part))
         while part := list(islice(anywhere, _RESOURCES_PER_REQUEST)):
             answers.update(read(await self._ask(None, build(part))))
-        return batch_of(wanted, answers, f"{self._deadline.name}: the answer has no result for {{}}")
+        return batch_of(wanted, answers, f"{self._deadline.name}: the reply has no result for {{}}")
 
     async def _ask(self, broker_id: int | None, build: Callable[[int], R]) -> A:
         if broker_id is None:

@@ -36,14 +36,14 @@ async def describe_log_dirs(
     if broker_ids is None:
         everyone = await ask_every_broker(cluster, *types, build, deadline, lambda answer: answer.error_code)
         answers = {node.id: _log_dirs(answer) for node, answer in everyone.items()}
-        return batch_of(answers, answers, "describeLogDirs: no answer of broker {}")
+        return batch_of(answers, answers, "describeLogDirs: no reply from broker {}")
     wanted = list(dict.fromkeys(broker_ids))
     for broker_id in wanted:
         try:
             answers[broker_id] = _log_dirs(await ask_broker(cluster, broker_id, *types, build, deadline))
         except (ClientError, KafkaError) as error:
             answers[broker_id] = error
-    return batch_of(wanted, answers, "describeLogDirs: no answer of broker {}")
+    return batch_of(wanted, answers, "describeLogDirs: no reply from broker {}")
 
 
 def _log_dirs(answer: DescribeLogDirsResponse | Failure) -> dict[str, LogDir] | Failure:

@@ -54,7 +54,7 @@ async def create_partitions(
     results: dict[str, Failure | None] = {
         topic.name: failure_of(topic.error_code, topic.error_message) for topic in answer.results
     }
-    return batch_of(totals, results, "createPartitions: the answer has no result for {}")
+    return batch_of(totals, results, "createPartitions: the reply has no result for {}")
 
 
 async def delete_records(

@@ -81,7 +81,7 @@ async def alter_client_quotas(
         )
         for entry in answer.entries
     }
-    return batch_of(changes, results, f"{deadline.name}: the answer has no result for {{}}")
+    return batch_of(changes, results, f"{deadline.name}: the reply has no result for {{}}")
 
 
 def _parts(entity: QuotaEntity) -> list[tuple[str, str | EntityName]]:

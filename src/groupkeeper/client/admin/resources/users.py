@@ -62,7 +62,7 @@ async def describe_scram_users(
         )
         for user in answer.results
     }
-    return batch_of(users if wanted is None else wanted, users, f"{deadline.name}: the answer has no user {{}}")
+    return batch_of(users if wanted is None else wanted, users, f"{deadline.name}: the reply has no user {{}}")
 
 
 async def alter_scram_users(
@@ -86,7 +86,7 @@ async def alter_scram_users(
     results: dict[str, Failure | None] = {
         user.user: failure_of(user.error_code, user.error_message) for user in answer.results
     }
-    return batch_of(changes, results, f"{deadline.name}: the answer has no user {{}}")
+    return batch_of(changes, results, f"{deadline.name}: the reply has no user {{}}")
 
 
 def _alteration(changes: Mapping[str, ScramPassword | ScramRemoval]) -> AlterUserScramCredentialsRequest:

@@ -68,11 +68,11 @@ class CopiedAgain:
             if replays == one.replays:
                 continue
             if at in exact and at.offset >= self._here(tp).latest and end.is_all_again(one.offset):
-                why = f"all is read, and all that is here behind its copy are {replays} further copies: exact"
+                why = f"all is read, and only {replays} further copies of records already read follow: exact"
                 changed[at] = Found(self._last(tp).downstream, why, one.skips, 0, certainty=Certainty.CONTENT)
             else:
                 more = replays - (one.replays or 0)
-                why = f"{one.why.replace(': exact', '')}; {more} of those read are here once more, further on"
+                why = f"{one.why.replace(': exact', '')}; {more} of the records read are here a second time, further on"
                 changed[at] = one._replace(why=why, replays=replays, certainty=Certainty.BOUNDED)
         return changed
 

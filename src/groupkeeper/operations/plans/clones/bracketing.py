@@ -25,9 +25,9 @@ def between(one: Found, offset: int, known: Sequence[Pair], there: Ends, *, has_
         return one
     replays = min(high - low, offset - (0 if before is None else before.upstream))
     lacking = after.upstream - offset if before is None and after is not None else 0
-    why = f"times lead to {one.offset}, but records that both logs have say that it is "
+    why = f"timestamps lead to {one.offset}, but records that both logs have show that the offset is "
     why += f"between {low} and {high}" if low < high else f"{low}"
     why += f": up to {replays} records are read again" if replays else ""
-    why += f"; up to {lacking} that the target does not have are skipped" if lacking else ""
+    why += f"; up to {lacking} records that the target does not have are skipped" if lacking else ""
     to_come = one.to_come if low == there.latest else None
     return Found(low, why, lacking, replays, certainty=Certainty.BOUNDED, to_come=to_come)

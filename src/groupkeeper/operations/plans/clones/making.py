@@ -196,7 +196,7 @@ class _Maker:
             else:
                 self.remarks.append(
                     f"{group_id} is an application of Kafka Streams: {to} restores its state from copies of "
-                    f"{_several(topics)}, which must be as far as its offsets"
+                    f"{_several(topics)}, which must be as up to date as its offsets"
                 )
 
     @property
@@ -261,7 +261,7 @@ class _Maker:
             if meant:
                 self.remarks.append(
                     f"{group_id} has no start offset yet in {_several(meant)}: there {to} begins where its "
-                    "share.auto.offset.reset says, by default behind all records that are there"
+                    "share.auto.offset.reset says, by default after all existing records"
                 )
 
     def _not_skipped(self, group_id: str, tp: TopicPartition, one: Found, oldest: int) -> Found:
@@ -272,7 +272,7 @@ class _Maker:
         place = checkpoint.downstream
         if not oldest <= place < one.offset:
             return one
-        why = f"{one.why}; MirrorMaker 2 has translated {checkpoint.upstream} to {place}, from where nothing is skipped"
+        why = f"{one.why}; MirrorMaker 2 translated {checkpoint.upstream} to {place}: nothing is skipped from there"
         replays = one.offset - place + (one.replays or 0)
         return Found(place, why, 0, replays, certainty=Certainty.BOUNDED, to_come=one.to_come)
 
@@ -298,7 +298,7 @@ class _Maker:
             position = Position(*tp, committed[tp].offset)
             one, why = settled.found.get(position), settled.failed.get(position, self.failed.get(tp))
             if one is not None and one.to_come is not None and policy is not Otherwise.END:
-                why = NoSuchTime(f"there is no record from {utc_text(one.to_come)} on yet")
+                why = NoSuchTime(f"there is no record at or after {utc_text(one.to_come)} yet")
             elif one is not None:
                 found[tp] = one
             if why is not None and policy is Otherwise.SKIP and isinstance(why, NoSuchTime | TimeUnknown):
@@ -392,7 +392,7 @@ def _fitted(change: Change) -> Change:
     assert change.after is not None
     is_below = change.oldest is not None and change.after.offset < change.oldest
     end = "below the log start" if is_below else "above the log end"
-    return fitted._replace(why=f"{change.why}; {change.after.offset} is {end}, that instead")
+    return fitted._replace(why=f"{change.why}; {change.after.offset} is {end}, which is used instead")
 
 
 def _of_other_counts(

@@ -41,6 +41,6 @@ def delivered_again(found: Found, done: int | None) -> Found:
     if not done:
         return found
     records = "record is" if done == 1 else "records are"
-    why = f"{found.why}; {done:,} {records} done from there on, and delivered again"
+    why = f"{found.why}; {done:,} {records} done after the start offset, and delivered again"
     replays = None if found.replays is None else found.replays + done
     return found._replace(why=why, replays=replays)

@@ -211,5 +211,5 @@ def _unread(position: Position, why: Failure) -> Failure:
     """Why a time isn't known; the failure itself says nothing of where."""
     reason = f"{type(why).__name__}: {why}".removesuffix(": ")
     if isinstance(why, TopicAuthorizationFailed):
-        reason = f"READ on topic {position.topic} is missing in its cluster"
+        reason = f"the ACL READ on topic {position.topic} is missing in its cluster"
     return TimeUnknown(f"the source's record at offset {position.offset} could not be read: {reason}")

@@ -143,8 +143,8 @@ def _by_arrival(facts: Facts) -> Found:
     offset = facts.there.at.offset
     replays = _all_behind(facts, offset)
     why = (
-        f"the first record that arrived from {utc_text(facts.record.timestamp)} on, as the target stamps records when "
-        f"they arrive: {_again(replays)}; none is skipped unless its clock is slow"
+        f"the first record that arrived at or after {utc_text(facts.record.timestamp)}, as the target stamps records "
+        f"when they arrive: {_again(replays)}; none is skipped unless its clock is slow"
     )
     skips = _lost_there(facts, offset)
     return Found(offset, why + _lost(facts), skips, replays, facts.there.at.leader_epoch)
@@ -160,7 +160,9 @@ def _at_the_next(facts: Facts) -> Found:
     text = utc_text(record.timestamp)
     if there.offset < 0:
         replays = _still_to_come(facts)
-        why = f"no record from {text} on is there yet: the end of the log{_if_any(replays, '; when they come, {}')}"
+        why = (
+            f"no record from {text} on is there yet: the end of the log{_if_any(replays, '; once they are there, {}')}"
+        )
         end, skips = facts.target.latest, 0
         has_later = facts.last is not None and facts.last.offset >= record.offset  # its last one is to be read
         if has_later or not facts.keeps_times:
@@ -191,7 +193,9 @@ def _after_the_last(facts: Facts) -> Found:
     later, end = facts.there.after, facts.source.latest
     if facts.there.at.offset < 0:
         replays = _still_to_come(facts)
-        why = f"all is read: the end of the log{_if_any(replays, f'; not all up to {text} is there yet: {{}}')}"
+        why = (
+            f"all is read: the end of the log{_if_any(replays, f'; not all records up to {text} are there yet: {{}}')}"
+        )
         return Found(facts.target.latest, why, 0, replays)
     surplus = _surplus(facts)
     is_cut = 0 < facts.there.at.offset <= facts.target.oldest
