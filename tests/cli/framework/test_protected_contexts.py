@@ -128,4 +128,4 @@ def test_another_context_than_the_one_meant_is_refused(
     capsys.readouterr()
     status, report = run(*RESET, "--bootstrap-server", servers, "--confirm-context", "prod")
     assert status == 1
-    assert report["problems"][0]["message"].endswith("prod is not it: no context is used; nothing was changed")
+    assert report["problems"][0]["message"].endswith("prod does not match: no context is used; nothing was changed")

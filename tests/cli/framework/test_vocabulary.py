@@ -211,7 +211,7 @@ def test_an_unknown_option_is_answered_with_the_nearest(command: str, capsys: py
 
 HOURS_NOTE = "168 is taken for 168h: write the unit"
 OUTPUT_NOTE = "--output t is taken for the directory of the tables: write --tables"
-FORMAT_NOTE = "--output-format json is --output json now"
+FORMAT_NOTE = "--output-format json is now written --output json"
 
 
 @pytest.mark.parametrize(
@@ -223,9 +223,13 @@ FORMAT_NOTE = "--output-format json is --output json now"
         ("pipeline follow --tables t --interval 5", ("interval", 5), "5 is taken for 5s: write the unit"),
         ("pipeline follow --tables t --refresh 30", ("refresh", 30), "30 is taken for 30s: write the unit"),
         ("pipeline snapshot --tables t --keep-versions 168", ("keep_versions", 168), HOURS_NOTE),
-        ("pipeline snapshot --tables t --keep-days 30", ("keep_rows", 30), "--keep-days 30 is --keep-rows 30d now"),
-        ("pipeline report --tables t --hours 168", ("last", 168), "--hours 168 is --last 168h now"),
-        ("pipeline report --tables t --hours 0.5", ("last", 0.5), "--hours 0.5 is --last 0.5h now"),
+        (
+            "pipeline snapshot --tables t --keep-days 30",
+            ("keep_rows", 30),
+            "--keep-days 30 is now written --keep-rows 30d",
+        ),
+        ("pipeline report --tables t --hours 168", ("last", 168), "--hours 168 is now written --last 168h"),
+        ("pipeline report --tables t --hours 0.5", ("last", 0.5), "--hours 0.5 is now written --last 0.5h"),
         ("pipeline snapshot --output t", ("tables", "t"), OUTPUT_NOTE),
         ("pipeline report --tables t --output-format json", ("output", "json"), FORMAT_NOTE),
     ],

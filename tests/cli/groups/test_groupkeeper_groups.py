@@ -201,10 +201,10 @@ def test_a_typing_error_makes_no_group(run: Run, servers: str) -> None:
     assert (problem["error"], problem["group"]) == ("GROUP_ID_NOT_FOUND", "bililng")
     assert problem["message"].startswith("there is no group bililng (--create makes it); did you mean 'billing'?")
     assert committed(servers, "bililng") == {}
-    assert "there is no group bililng: it would be made" in run(*words[:-1], "--create")[1]["notes"]
+    assert "there is no group bililng: it would be created" in run(*words[:-1], "--create")[1]["notes"]
     status, report, _ = run(*words, "--create")
     assert (status, len(report["offsets"]), len(committed(servers, "bililng"))) == (0, 3, 3)
-    assert "there is no group bililng: it is made" in report["notes"]
+    assert "there is no group bililng: it is created" in report["notes"]
     assert run("delete", "bililng", "--execute")[0] == 0
 
 

@@ -356,7 +356,7 @@ def test_the_number_of_groups_of_an_undo_is_compared(run: Run, servers: str, pla
     for more in ([], ["--execute"]):
         status, report, _ = run("undo", "--confirm", "7", *more)
         assert (status, errors_of(report)) == (1, [("NOT_CONFIRMED", None, None, None)])
-        assert "7 is not the number of groups, which is 1" in report["problems"][0]["message"]
+        assert "the number of groups is 1, not 7" in report["problems"][0]["message"]
     assert (committed(servers, "billing"), results(journal)) == (before, [("reset", Result.APPLIED)])
 
 
@@ -365,7 +365,9 @@ def test_what_a_plan_means_is_summed_up(run: Run) -> None:
     assert "11 records replayed, 0 skipped, counted in offsets" in notes
     assert any(note.startswith("1 partition without a committed offset so far: there a consumer") for note in notes)
     notes = run("plan", "delete-offsets", "billing", "--topic", "orders")[1]["notes"]
-    assert any("2 partitions without a committed offset then" in note and "with 25 records" in note for note in notes)
+    assert any(
+        "2 partitions without a committed offset then" in note and "earliest reads 25 records" in note for note in notes
+    )
 
 
 def test_a_glob_is_the_topic(run: Run) -> None:

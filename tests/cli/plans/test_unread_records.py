@@ -56,7 +56,7 @@ def test_a_clone_leaves_out_what_it_cannot_translate(run: Any) -> None:
     assert [(each["topic"], each["message"]) for each in report["problems"]] == [
         (
             "east.orders",
-            "the source's record at offset 1 could not be read: READ on topic orders is missing in its cluster",
+            "the source's record at offset 1 could not be read: the ACL READ on topic orders is missing in its cluster",
         )
     ]
 

@@ -119,7 +119,7 @@ def _settle_output(options: Namespace) -> str | None:
     if options.tables is None:
         return "the tables' directory is missing: add --tables DIR"
     if options.output_format is not None:
-        complain(f"note: --output-format {options.output_format} is --output {options.output_format} now\n")
+        complain(f"note: --output-format {options.output_format} is now written --output {options.output_format}\n")
     options.output = options.output or options.output_format or "text"
     if options.output not in _FORMATS:
         return f"argument --output: invalid choice: {options.output!r} (choose from 'text', 'json')"

@@ -15,13 +15,17 @@ REPORT = ["pipeline", "report"]
         (["--tables", "t"], "text", []),
         (["--tables", "t", "--output", "json"], "json", []),
         (["--output", "t"], "text", ["note: --output t is taken for the directory of the tables: write --tables"]),
-        (["--tables", "t", "--output-format", "json"], "json", ["note: --output-format json is --output json now"]),
+        (
+            ["--tables", "t", "--output-format", "json"],
+            "json",
+            ["note: --output-format json is now written --output json"],
+        ),
         (
             ["--output", "t", "--output-format", "json"],
             "json",
             [
                 "note: --output t is taken for the directory of the tables: write --tables",
-                "note: --output-format json is --output json now",
+                "note: --output-format json is now written --output json",
             ],
         ),
     ],
