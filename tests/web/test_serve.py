@@ -234,7 +234,7 @@ def test_wrong_usage_is_said_before_anything_is_asked(tmp_path: Path) -> None:
         ("--metric-names", "burrow"): "expected some of groupkeeper, kminion",
         ("--series", "records"): "expected some of partitions, members",
         ("--port", "65536"): "expected a port",
-        ("--group", "(", "--regex", "--bootstrap-server", "h:1"): "argument --group: '(' is no regular expression",
+        ("--group", "(", "--regex", "--bootstrap-server", "h:1"): "argument --group: '(' is not a regular expression",
         ("--context", "nowhere"): "there is no context 'nowhere'",
         (): "no cluster is named",
     }.items():

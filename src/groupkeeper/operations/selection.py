@@ -98,7 +98,7 @@ def _compiled(text: str, is_regex: bool) -> re.Pattern[str]:
     try:
         return re.compile(text, re.DOTALL)
     except re.error as problem:
-        raise BadPattern(f"{text!r} is no regular expression: {problem}") from None
+        raise BadPattern(f"{text!r} is not a regular expression: {problem}") from None
 
 
 class Selection(NamedTuple):

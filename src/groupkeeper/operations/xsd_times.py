@@ -51,7 +51,7 @@ def parse_xsd_datetime(text: str) -> int:
     """
     match = _DATETIME.fullmatch(text)
     if match is None:
-        raise BadDatetime(f"{text!r} is no date and time like 2017-01-01T09:00:00.000 or 2017-01-01T09:00:00+01:00")
+        raise BadDatetime(f"{text!r} is not a date and time like 2017-01-01T09:00:00.000 or 2017-01-01T09:00:00+01:00")
     sign, year_text, *rest, fraction, zone = match.groups()
     month, day, hour, minute, second = map(int, rest)
     if len(year_text) > _MOST_DIGITS or (len(year_text) > 4 and year_text[0] == "0") or not int(year_text):
@@ -71,7 +71,7 @@ def parse_xsd_duration(text: str) -> XsdDuration:
     """``[-]PnYnMnDTnHnMnS``: at least one part, a fraction only of seconds, T only before a part. BadDuration."""
     match = _DURATION.fullmatch(text)
     if match is None or not any(match.group(2, 3, 4, 5)) or match.group(5) == "T":
-        raise BadDuration(f"{text!r} is no duration like P1M (a month), PT1M (a minute) or P1DT2H3M4.5S")
+        raise BadDuration(f"{text!r} is not a duration like P1M (a month), PT1M (a minute) or P1DT2H3M4.5S")
     if any(len(part) > _MOST_DIGITS for part in match.group(2, 3, 4, 6, 7, 8) if part):
         raise BadDuration(f"{text!r} is longer than any log")
     years, months, days, hours, minutes, seconds = (int(part or 0) for part in match.group(2, 3, 4, 6, 7, 8))

@@ -216,8 +216,8 @@ def test_delete_by_a_pattern_is_a_rehearsal(run: Run, servers: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("offsets --regex (", "argument GROUP: '(' is no regular expression: missing ), unterminated subpattern"),
-        ("offsets g --topic ( --regex", "argument --topic: '(' is no regular expression"),
+        ("offsets --regex (", "argument GROUP: '(' is not a regular expression: missing ), unterminated subpattern"),
+        ("offsets g --topic ( --regex", "argument --topic: '(' is not a regular expression"),
         ("describe g --view state --sum group", "argument --sum: not allowed with --view state, which has no lag"),
         ("describe g --view members --lag-to lso", "argument --lag-to: not allowed with --view members"),
         ("describe g --view state --topic t", "argument --topic: not allowed with --view state, which has no topics"),

@@ -224,7 +224,7 @@ async def found_at(two: Two, offsets: list[int]) -> tuple[dict[int, Found], dict
         (["--group", "a", "--all-groups"], "not both"),
         (["billing", "--group", "a", "--from-bootstrap-server", "localhost:1"], "not both"),
         (["billing", "other", "--except", "a"], "only with --group or --all-groups"),
-        (["--group", "(", "--regex", "--from-bootstrap-server", "localhost:1"], "no regular expression"),
+        (["--group", "(", "--regex", "--from-bootstrap-server", "localhost:1"], "not a regular expression"),
         (["billing", "other", "--offset-header", "from"], "--offset-header: only from another cluster"),
     ],
 )

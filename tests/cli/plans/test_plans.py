@@ -556,8 +556,11 @@ def test_a_plan_of_another_cluster_is_refused(run: Run, plan: str) -> None:
         (lambda plan: plan.update(extra=1), "the field extra"),
         (lambda plan: plan.pop("groups"), "no groups"),
         (lambda plan: plan.update(kind="wish"), 'kind is "wish"'),
-        (lambda plan: plan["groups"].append(plan["groups"][0]), "group billing is there twice"),
-        (lambda plan: plan["groups"][0]["partitions"].append(plan["groups"][0]["partitions"][0]), "orders-0 is there"),
+        (lambda plan: plan["groups"].append(plan["groups"][0]), "group billing is listed twice"),
+        (
+            lambda plan: plan["groups"][0]["partitions"].append(plan["groups"][0]["partitions"][0]),
+            "orders-0 is listed twice",
+        ),
         (lambda plan: plan["groups"][0]["partitions"][0].update(after=5), "orders-0: after must be null or an object"),
         (lambda plan: plan["groups"][0]["partitions"][0].update(partition=-1), "partition is -1"),
         (lambda plan: plan["groups"][0]["partitions"][0]["before"].update(offset="4"), 'offset is "4"'),

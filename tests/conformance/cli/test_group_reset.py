@@ -238,7 +238,7 @@ def test_t10_the_structure_of_a_plan(scene: Scene) -> None:
         assert scene.run("--verify", "--reset-json-file", plan).status == 0
     ran = scene.run("--execute", "--reset-json-file", scene.plan([{scene.topic: entries({0: 7}) * 2}]))
     assert (ran.status, ran.output) == (1, "")
-    assert "partition 0 is there twice" in ran.errors
+    assert "partition 0 is listed twice" in ran.errors
     assert scene.offsets == {0: 4, 1: 12}
 
 

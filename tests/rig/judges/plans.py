@@ -266,7 +266,7 @@ def untold_times(answer: Answer) -> int:
     said = "\n".join(answer.content["notes"])
     if re.search("the times of records are (not known|left out): ", said):
         return len(answer.content["changes"])
-    return sum(map(int, re.findall(r"times of records that are not known: (\d+), as", said)))
+    return sum(map(int, re.findall(r"times of records that are not known: (\d+), for example", said)))
 
 
 def plan_row(log: Log, answer: Answer, words: list[str], before: int) -> dict[str, int | None]:

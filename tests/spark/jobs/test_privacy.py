@@ -127,7 +127,7 @@ def test_nothing_private_reaches_the_disk_and_a_mix_is_refused(spark: SparkSessi
     ("words", "said"),
     [
         (["--privacy", "hosts=hide"], "'hosts=hide': expected KIND=MODE"),
-        (["--privacy", "hosts=drop,hosts=salt"], "hosts is there twice"),
+        (["--privacy", "hosts=drop,hosts=salt"], "hosts is given twice"),
         (["--privacy-key", "/nowhere/key"], "cannot read '/nowhere/key': No such file or directory"),
     ],
 )

@@ -100,7 +100,7 @@ def _page(starts: Starts, problems: list[Problem], topics: Names) -> Page:
     known = {place.topic for place in starts.done}
     missing = [name for name in topics.exact if name not in known and not problems]
     problems += [
-        Problem("NO_OFFSETS", f"topic {name}: there is none, or it has no offsets", topic=name) for name in missing
+        Problem("NO_OFFSETS", f"topic {name} does not exist, or has no offsets", topic=name) for name in missing
     ]
     remarks = [*starts.notes()]
     remarks += [f"no topic matches {text}" for text in topics.without_match(known)]

@@ -77,17 +77,19 @@ def read(text: str) -> Plan:
     try:
         document = json.loads(text, object_pairs_hook=_Reader().value)
     except RecursionError:
-        raise BadPlanFile("not a plan: too many brackets within brackets") from None
+        raise BadPlanFile("not a plan: brackets are nested too deeply") from None
     except json.JSONDecodeError as error:
         raise BadPlanFile(f"not JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
     except BadPlanFile:
         raise
     except ValueError:
-        raise BadPlanFile("a number in it has thousands of digits") from None
+        raise BadPlanFile("a number in the plan has thousands of digits") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadPlanFile(f'not a plan of groupkeeper: it has no "format": "{FORMAT}"')
     if document.get("version") != VERSION:
-        raise BadPlanFile(f"it has version {_shown(document.get('version'))}, and this groupkeeper reads {VERSION}")
+        raise BadPlanFile(
+            f"the plan has version {_shown(document.get('version'))}; this groupkeeper reads version {VERSION}"
+        )
     _check_keys({"principal": "", **document}, PLAN_KEYS, "the plan")
     return Plan(
         _text(document, "cluster_id", "the plan", may_be_null=True),
@@ -152,7 +154,9 @@ class _Reader:
         fields = dict(pairs)
         if len(fields) < len(pairs):
             keys = [key for key, _ in pairs]
-            raise BadPlanFile(f"the field {next(key for key in keys if keys.count(key) > 1)} is twice in one object")
+            raise BadPlanFile(
+                f"the field {next(key for key in keys if keys.count(key) > 1)} appears twice in one object"
+            )
         # The object of the topics has objects for values: a topic may have one of these names.
         if "offset" in fields:
             offset = fields["offset"]
@@ -212,7 +216,7 @@ class _Reader:
         if len(changes) < len(rows):
             places = [place for place, _ in rows]
             twice = next(place for place in places if places.count(place) > 1)
-            raise BadPlanFile(f"{where}: {twice} is there twice")
+            raise BadPlanFile(f"{where}: {twice} is listed twice")
         return GroupPlan(group_id, changes, (), _text(fields, "state", where) or "")
 
 
@@ -221,7 +225,7 @@ def _groups(groups: Any) -> tuple[GroupPlan, ...]:
         raise BadPlanFile('groups must be a list of objects like {"group": "billing", "state": "", "partitions": []}')
     ids = [group.group_id for group in groups]
     if len(set(ids)) < len(ids):
-        raise BadPlanFile(f"group {next(one for one in ids if ids.count(one) > 1)} is there twice")
+        raise BadPlanFile(f"group {next(one for one in ids if ids.count(one) > 1)} is listed twice")
     return tuple(groups)
 
 

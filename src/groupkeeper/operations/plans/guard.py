@@ -38,7 +38,7 @@ async def refuse_other_cluster(admin: Admin, plan: Plan, *, timeout_ms: int | No
     """Raise WrongCluster unless the plan is for the admin's cluster, or one of the two has no id."""
     cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)
     if None not in (cluster_id, plan.cluster_id) and cluster_id != plan.cluster_id:
-        raise WrongCluster(f"the plan is for the cluster {plan.cluster_id}, and this one is {cluster_id}")
+        raise WrongCluster(f"the plan is for the cluster {plan.cluster_id}, but this cluster is {cluster_id}")
 
 
 def judge(plan: Plan, groups: Groups, logs: Logs, *, creates: bool = True, takes_any: bool = False) -> Verdict:

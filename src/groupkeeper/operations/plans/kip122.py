@@ -60,7 +60,7 @@ def read(text: str) -> ResetPlan:
             partition, offset = _entry(topic, entry)
             place = TopicPartition(topic, partition)
             if place in plan.offsets:
-                raise BadResetPlan(f"topic {topic}: partition {partition} is there twice")
+                raise BadResetPlan(f"topic {topic}: partition {partition} is listed twice")
             plan.offsets[place] = offset
     return plan
 
@@ -73,7 +73,7 @@ def _parsed(text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_Pairs, parse_constant=_no_constant)
     except RecursionError:
-        raise BadResetPlan("not a plan: brackets within brackets, too many of them") from None
+        raise BadResetPlan("not a plan: brackets are nested too deeply") from None
     except json.JSONDecodeError as error:
         raise BadResetPlan(f"not JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
     except ValueError as error:
@@ -81,7 +81,7 @@ def _parsed(text: str) -> Any:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _topics(topics: Any) -> Iterable[tuple[str, Any]]:
@@ -118,7 +118,7 @@ def _object(value: Any, what: str) -> Mapping[str, Any]:
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise BadResetPlan(f"{what}: the field {twice} is there twice")
+        raise BadResetPlan(f"{what}: the field {twice} appears twice")
     return found
 
 

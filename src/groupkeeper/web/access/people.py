@@ -73,7 +73,7 @@ def read_tokens(path: str) -> Tokens:
         if len(words[-1]) < LEAST_TOKEN:
             raise BadTokens(f"{path}, row {number}: the token is too short: expected {LEAST_TOKEN} characters or more")
         if words[-1] in found:
-            raise BadTokens(f"{path}, row {number}: the token is there twice")
+            raise BadTokens(f"{path}, row {number}: the token is listed twice")
         found[words[-1]] = words[0] if len(words) == 2 else system_user()
     if not found:
         raise BadTokens(f"{path}: there is no token")

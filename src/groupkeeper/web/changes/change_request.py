@@ -209,7 +209,7 @@ def _from_time(text: str) -> tuple[Scenario, list[str]]:
     try:
         then_ms = parse_iso_datetime(text)
     except BadDatetime:
-        raise BadForm(f"time: {text!r} is no date and time; for example 2026-01-31T23:59:59, in UTC") from None
+        raise BadForm(f"time: {text!r} is not a date and time; for example 2026-01-31T23:59:59, in UTC") from None
     if then_ms < 0:
         raise BadForm(f"time: {text!r} is before 1970: no record has such a timestamp")
     return ToTime(then_ms), ["--to-datetime", text]
@@ -240,7 +240,7 @@ def _shift(text: str) -> tuple[Scenario, list[str]]:
 def _number(name: str, text: str) -> int:
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= _LONGEST_NUMBER):
-        raise BadForm(f"{name}: {text!r} is no number")
+        raise BadForm(f"{name}: {text!r} is not a number")
     return int(text)
 
 

@@ -59,7 +59,7 @@ def _verdict(snapshots: Sequence[ClusterSnapshot], troubled: int) -> str:
     down = [each.cluster for each in snapshots if not each.is_up and each.polls.done]
     waiting = [each.cluster for each in snapshots if not each.polls.done]
     if not snapshots:
-        return '<p class="verdict none">Your roles give access to no group here.</p>'
+        return '<p class="verdict none">Your roles give you access to no group.</p>'
     total = sum(len(each.groups) for each in snapshots)
     texts = (
         [f"{words.counted(len(down), 'cluster')} cannot be reached: {', '.join(map(parts.text, down))}"] if down else []
