@@ -135,7 +135,7 @@ def _add_history(command: ArgumentParser) -> None:
         type=values.count,
         default=BOUNDS.rows,
         metavar="N",
-        help=f"keep at most N entries; default: {BOUNDS.rows}",
+        help=f"keep at most N entries of each kind; default: {BOUNDS.rows}",
     )
 
 
