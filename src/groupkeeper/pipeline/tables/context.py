@@ -128,8 +128,8 @@ TRANSACTIONS = Table(
         Column(
             "is_hanging",
             pa.bool_(),
-            "whether no coordinator knows it a minute after it began, so that nothing will end it; null: a coordinator could "
-            "not be queried, or the age is not known",
+            "whether no coordinator knows it a minute after it began, so that nothing will end it; null: a coordinator "
+            "could not be queried, or the age is not known",
         ),
         Column(
             "groups",
