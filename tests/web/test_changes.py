@@ -344,7 +344,7 @@ async def test_roles_say_what_is_seen_and_what_is_changed(broker: BackgroundBrok
     assert "1 change" in (await alice.get("/journal")).words
     assert "Applied by bob" in (await apply(bob, await site.plan(bob, "billing", **reset))).words
     # eve has a token and no role.
-    assert "Your roles give access to no group here" in (await eve.get("/")).words
+    assert "Your roles give you access to no group" in (await eve.get("/")).words
     assert (await eve.get("/cluster?cluster=prod")).status == 404
     assert await site.committed("search") == {"orders-0": 0}
 

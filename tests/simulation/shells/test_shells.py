@@ -69,8 +69,8 @@ BUGS = {
     ),
     "a folder that can't be moved hides the deletion of its topic": (
         "log.topics",
-        "            except OSError as error:\n                # The deletion stands",
-        "            except ZeroDivisionError as error:\n                # The deletion stands",
+        "            except OSError as error:\n                # The deletion is in the registry",
+        "            except ZeroDivisionError as error:\n                # The deletion is in the registry",
     ),
     "a marker changes the log only": (
         "coordination.group_shard",

@@ -96,7 +96,7 @@ def test_rows_of_an_owner_are_gone_from_every_file_and_no_other(
     assert main([*words, "--execute"]) == 0
     said = capsys.readouterr()
     assert "groups: zq-a-first, zq-a-second" in said.err
-    assert f"{tables / 'report.html'} names them, too" in said.err
+    assert f"{tables / 'report.html'} names these groups, too" in said.err
     (tables / "report.html").unlink()
     assert {name for _, name in found_in(tables, GROUPS)} == {"zq-b"}
     assert rows_of_others(tables) == before
