@@ -144,7 +144,7 @@ def _save(options: Namespace, source: dict[str, str], then: Then, run: Run, scre
             for group_id, text in kip122_plans(then).items():
                 _write(os.path.join(options.save_kip122, _file_name(group_id)), text)
             if others := before - set(map(_file_name, then)):
-                run.note(f"{options.save_kip122} has {counted(len(others), 'other plan')}from earlier runs")
+                run.note(f"{options.save_kip122} has {counted(len(others), 'other plan')} from earlier runs")
             screen.say(f"plans of {counted(len(then), 'group')}: {options.save_kip122}")
         if options.save:
             made = asyncio.run(_made(source, then, options))
