@@ -17,7 +17,7 @@ _TITLES = {
     "losing": ("Records will be lost", "retention removes them before the group has read them", "is-losing"),
     "growing": (
         "Fall further behind, or catch up late",
-        "more records come than are read, or there is much to read",
+        "more records arrive than are read, or there is much to read",
         "is-lagging",
     ),
     "waiting": ("Stopped or stalled", "records are there to read, and committed offsets do not move", "is-stopped"),

@@ -112,16 +112,16 @@ def _overtaken(group: Group, row: Row, left: int, is_unread: bool, retention_ms:
     place = f"{row['topic']}-{row['partition']}"
     count = words.counted(row["lag"], "record")
     if left > max(0, row["retention_margin_ms"]):
-        note = (
-            f"{count} to read, and more come than are read: in {words.duration(left)} retention gets ahead of the group"
-        )
+        when = words.duration(left)
+        note = f"{count} to read, and more arrive than are read: in {when} retention gets ahead of the group"
     else:
         when = "may be removed at any moment" if left <= 0 else f"may be removed in {words.duration(left)}"
         note = f"the oldest of {count} to read {when}"
         if is_unread:
             note += ", which the group does not read"
         elif left > 0:
-            note += f", and others of that age soon after; to read all takes {words.duration(int(_until_read_ms(row)))}"
+            until_read = words.duration(int(_until_read_ms(row)))
+            note += f", and others of that age soon after; reading all of them takes {until_read}"
     words_of = _about("describe", (group.cluster, group.group_id), ways)
     if retention_ms is not None and retention_ms > 0:
         alter = ("--alter", "--entity-type", "topics", *option("--entity-name", row["topic"]),
@@ -148,7 +148,7 @@ def behind(groups: Sequence[Group], lags: Sequence[Row], ways: Ways = NO_WAYS) -
         if growth > 0 and any(row["trend"] == "growing" for row in own):
             growing.append((group.status == "ok", -growth, _growing(group, own, growth, ways)))
         elif longest >= _SLOW_MS:
-            note = f"catches up in {words.duration(longest)} if it goes on as it does"
+            note = f"catches up in {words.duration(longest)} at the present rates"
             slow.append(
                 Finding("growing", group.cluster, group.group_id, None, longest, "ms to catch up",
                         group.measured_time, f"{note}; {words.number(group.lag)} to read",
@@ -159,15 +159,17 @@ def behind(groups: Sequence[Group], lags: Sequence[Row], ways: Ways = NO_WAYS) -
 
 
 _TO_START = {
-    "spark": "it is a query: look whether it runs, in Spark",
-    "simple": "no member ever joins it: look at the program that commits for it",
+    "spark": "it is a Spark query: check in Spark whether it runs",
+    "simple": "no member ever joins it: check the program that commits for it",
 }
 """What to do for groups that have no members even while they are in use."""
 
 
 def _growing(group: Group, rows: Sequence[Row], growth: float, ways: Ways) -> Finding:
     come, read = (sum(row[name] for row in rows) for name in ("produced_per_s", "consumed_per_s"))
-    note = f"never catches up: {words.rate(come)} come, {words.rate(read)} are read; {words.number(group.lag)} to read"
+    note = (
+        f"never catches up: {words.rate(come)} arrive, {words.rate(read)} are read; {words.number(group.lag)} to read"
+    )
     if group.group_type in _TO_START:
         note += f"; {_TO_START[group.group_type]}"
     elif not group.members:

@@ -111,8 +111,8 @@ def _missing(report: Report) -> str:
         return ""
     names = ", ".join(report.missing)
     return (
-        f'<p class="verdict none">Not in the directory: {names}. What they tell is left out; '
-        "groupkeeper pipeline snapshot makes all tables.</p>"
+        f'<p class="verdict none">Missing in the directory: {names}. The report leaves out what these tables would '
+        "show; groupkeeper pipeline snapshot writes all tables.</p>"
     )
 
 
@@ -161,7 +161,7 @@ def _worst(report: Report) -> str:
 def _ranked(report: Report, title: str, measure: str, value: Callable[[Group], str]) -> str:
     groups = report.worst(measure)
     if not groups:
-        return f'<figure class="card"><h3>{title}</h3>{nothing("Not known of any group.")}</figure>'
+        return f'<figure class="card"><h3>{title}</h3>{nothing("Not known for any group.")}</figure>'
     most = getattr(groups[0], measure)
     rows = "".join(
         f'<tr><th scope="row" class="name">{_group(report, each.cluster, each.group_id)}</th>'
@@ -250,9 +250,9 @@ def _rewinds(report: Report) -> str:
         ("by whom, and how", ""),
     ]  # fmt: skip
     return (
-        '<p class="note">What one change has moved is one entry, and so is what a group has moved within a minute. An '
-        "undo stands with what it undid. Who did it is told where a journal of groupkeeper has it (--journal).</p>"
-        + table(heads, rows, _MOST_EVENTS, "rewinds", name="rewinds")
+        '<p class="note">All offsets that one change moved are one entry, and so are all that a group moved within a '
+        "minute. An undo is shown with the change that it undid. Who moved offsets is known where a journal of "
+        "groupkeeper has it (--journal).</p>" + table(heads, rows, _MOST_EVENTS, "rewinds", name="rewinds")
     )
 
 

@@ -83,8 +83,8 @@ def read_report(
         except FileNotFoundError:  # tables were replaced since they were listed: these files are no set any more
             if not left:
                 raise SourceError(
-                    f"{directory}: its tables are not of one time, as a run leaves them that is killed while it puts "
-                    "them in their places: run 'groupkeeper pipeline snapshot' again"
+                    f"{directory}: its tables are of different times, as after a run that was killed while it replaced "
+                    "them: run 'groupkeeper pipeline snapshot' again"
                 ) from None
             time.sleep(_PAUSE_S)
         except (OSError, pa.ArrowException) as error:

@@ -51,11 +51,11 @@ def sections(report: Report) -> str:
     note = ""
     if left > 0:
         note = (
-            f'<p class="note">The {_PLAIN} that need attention most; a click on a name in the list above opens any '
-            "other one here.</p>"
+            f'<p class="note">The {_PLAIN} groups that need attention most; a click on a name in the list above opens '
+            "any other group here.</p>"
         )
     if len(report.groups) > _MOST:
-        note += f'<p class="note">Those after the first {_MOST:,} are in the tables only.</p>'
+        note += f'<p class="note">Groups after the first {_MOST:,} are in the tables only.</p>'
     return f'{note}<div id="sections">{plain}</div>{packs}'
 
 

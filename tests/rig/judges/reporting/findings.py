@@ -110,7 +110,7 @@ def _overtaken(resting: Resting, finding: Row, verdict: Verdict) -> Iterator[str
         return  # one of them is not known to the millisecond
     if left[0] - 1 > finding["value"]:
         yield f"truth {left[0]} ms are left at least"
-    elif finding["value"] > left[-1] + 1 and "more come than are read" not in finding["note"]:
+    elif finding["value"] > left[-1] + 1 and "more arrive than are read" not in finding["note"]:
         yield f"truth {left[-1]} ms are left"
 
 

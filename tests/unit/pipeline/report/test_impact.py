@@ -71,7 +71,7 @@ def test_how_long_it_takes_until_retention_gets_ahead() -> None:
     rows = [a_row("g", retention_margin_ms=3 * HOUR_MS, **{**GROWS, "consumed_per_s": 200.0})]
     (found,) = impact.losing([a_group("g")], rows, [], [], [])
     assert (found.value, front.figure(found)) == (6 * HOUR_MS, "6 h left")
-    assert found.note == "500 records to read, and more come than are read: in 6 h retention gets ahead of the group"
+    assert found.note == "500 records to read, and more arrive than are read: in 6 h retention gets ahead of the group"
 
 
 NOT_RATED = {"produced_per_s": None, "consumed_per_s": None, "trend": None}
@@ -119,7 +119,7 @@ def test_what_grows_comes_before_what_catches_up_late() -> None:
     assert [(each.group_id, front.figure(each)) for each in found] == [
         ("steep", "+190/s"), ("fast", "+8,790/s"), ("late", "5 h to catch up")
     ]  # fmt: skip
-    assert "never catches up: 400/s come, 210/s are read; 500 to read; 2 members for 3 partitions" in found[0].note
+    assert "never catches up: 400/s arrive, 210/s are read; 500 to read; 2 members for 3 partitions" in found[0].note
 
 
 def test_a_partition_that_catches_up_can_make_up_for_one_that_does_not() -> None:
@@ -159,7 +159,7 @@ def test_a_stalled_group_gets_the_plan_that_skips_its_record() -> None:
     stalled, stopped = impact.waiting(groups, [a_verdict("b", 7, "stalled", HOUR_MS)])
     assert shlex.join(stalled.command) == f"groupkeeper plan reset --topic orders:7 --shift-by 1 {WHERE} b"
     assert stopped.note.endswith("; start its consumers")
-    for kind, advice in (("simple", "look at the program"), ("spark", "look whether it runs")):
+    for kind, advice in (("simple", "check the program"), ("spark", "check in Spark whether it runs")):
         group = a_group("a", "stopped", members=0)._replace(group_type=kind)
         (found,) = impact.waiting([group], [])
         assert advice in found.note

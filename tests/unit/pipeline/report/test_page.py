@@ -214,7 +214,7 @@ def test_an_empty_fleet_and_one_without_commits() -> None:
 
 def test_what_is_not_known_is_not_told() -> None:
     text = page(a_report([a_group()], missing=("rewinds", "stale")))
-    assert "Not in the directory: rewinds, stale." in text
+    assert "Missing in the directory: rewinds, stale." in text
     assert "Not known without the table rewinds." in text
     assert "No offset was moved back" not in text
 

@@ -81,5 +81,5 @@ def test_all_of_a_report_is_of_one_set(tmp_path: Path) -> None:
 def test_a_set_that_a_killed_run_left_half_is_said(tmp_path: Path) -> None:
     Ledger(LocalFiles(tmp_path), str(tmp_path)).replace(stage(tmp_path, 1))
     shutil.rmtree(tmp_path / "lag")
-    with pytest.raises(SourceError, match="its tables are not of one time, as a run leaves them that is killed while"):
+    with pytest.raises(SourceError, match="its tables are of different times, as after a run that was killed while"):
         read_report(str(tmp_path), hours=24, top=3)
