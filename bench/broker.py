@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from tools.apache_kafka import OFFICIAL_JVM, ApacheKafka, ApacheKafkaUnavailable
 
@@ -218,9 +219,21 @@ async def commit_times(address: str) -> list[float]:
     return sorted(times)
 
 
+class Round(NamedTuple):
+    """Latencies of a round's commits; rounds are compared by `most_ms`. `waited`: the part of the time for which the
+    broker's threads waited for a processor, all together.
+    """
+
+    most_ms: float
+    """The 99th percentile."""
+    half_ms: float
+    mean_ms: float
+    waited: float
+
+
 def measure_latency(brokers: Sequence[tuple[str, str, int]]) -> None:
     """The brokers take turns, so that what else the machine does is the same for all."""
-    rounds: dict[str, list[tuple[float, float, float, float]]] = {name: [] for name, _, _ in brokers}
+    rounds: dict[str, list[Round]] = {name: [] for name, _, _ in brokers}
     for _ in range(ROUNDS):
         for name, address, pid in brokers:
             waited = waited_s(pid)
@@ -228,14 +241,14 @@ def measure_latency(brokers: Sequence[tuple[str, str, int]]) -> None:
             times = asyncio.run(commit_times(address))
             share = (waited_s(pid) - waited) / (time.perf_counter() - started)
             half, most = (times[int(len(times) * part)] * 1000 for part in (0.5, 0.99))
-            rounds[name].append((most, half, sum(times) / len(times) * 1000, share))
+            rounds[name].append(Round(most, half, sum(times) / len(times) * 1000, share))
     for name, found in rounds.items():
-        most, half, mean, share = min(found)
-        middle = sorted(found)[len(found) // 2]
+        best, middle = min(found), sorted(found)[len(found) // 2]
         print(
-            f"{name:12} commits of {CLIENTS} clients, best of {ROUNDS} rounds: half within {half:.1f} ms, 99 % within "
-            f"{most:.1f} ms, {mean:.1f} ms on average (its threads waited {share:.0%} of the time for a processor); "
-            f"the median round: {middle[1]:.1f}, {middle[0]:.1f} and {middle[2]:.1f} ms ({middle[3]:.0%})",
+            f"{name:12} commits of {CLIENTS} clients, best of {ROUNDS} rounds: half within {best.half_ms:.1f} ms, 99 % "
+            f"within {best.most_ms:.1f} ms, {best.mean_ms:.1f} ms on average (its threads waited {best.waited:.0%} of "
+            f"the time for a processor); the median round: {middle.half_ms:.1f}, {middle.most_ms:.1f} and "
+            f"{middle.mean_ms:.1f} ms ({middle.waited:.0%})",
             flush=True,
         )
 

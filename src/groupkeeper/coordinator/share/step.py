@@ -82,7 +82,7 @@ class ShareStep(EpochStep[ShareGroup]):
         self.write(records.epoch_record(group.group_id, group.group_epoch + 1, metadata_hash))
 
     def _is_behind_initialized(self) -> bool:
-        """Whether a subscribed partition is in no target, or a target has a partition that nobody subscribes to."""
+        """Whether no target has some subscribed partition, or a target has a partition that no member subscribes to."""
         targeted: dict[bytes, set[int]] = {}
         for target in self.group.targets.values():
             for topic_id, partitions in target.items():
