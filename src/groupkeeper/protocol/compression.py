@@ -165,27 +165,34 @@ def _lz4_compress(plain: bytes) -> bytes:
 
 
 def _lz4_decompress(packed: bytes, limit: int) -> bytes:
-    return _decompress_into(cramjam.lz4.decompress_into, packed, _lz4_bound(packed), limit)
-
-
-def _lz4_bound(packed: bytes) -> int:
-    """An upper bound for the content of the frames in `packed`, from their block sizes."""
-    bound, pos = 0, 0
+    """The content of all frames; cramjam up to 2.12 reads only the first one of several."""
+    parts: list[bytes] = []
+    pos, left = 0, limit
     while pos < len(packed):
-        flags, largest = packed[pos + 4], 1 << (8 + 2 * (packed[pos + 5] >> 4 & 7))
-        pos += _lz4_header_size(flags)
-        while True:
-            (size,) = _LE32.unpack_from(packed, pos)
-            pos += 4
-            if size == 0:
-                break
-            size, stored = size & ~_LZ4_STORED, size & _LZ4_STORED
-            if size > len(packed) - pos:
-                raise CorruptRecord(f"lz4: block of {size} bytes where {len(packed) - pos} remain")
-            bound += size if stored else min(largest, size * _LZ4_MAX_RATIO)
-            pos += size + (4 if flags & 0x10 else 0)
-        pos += 4 if flags & 0x04 else 0
-    return bound
+        end, bound = _lz4_frame(packed, pos)
+        part = _decompress_into(cramjam.lz4.decompress_into, packed[pos:end], bound, left)
+        left -= len(part)
+        parts.append(part)
+        pos = end
+    return b"".join(parts)
+
+
+def _lz4_frame(packed: bytes, pos: int) -> tuple[int, int]:
+    """Where the frame at `pos` ends, and an upper bound for its content, from the sizes of its blocks."""
+    flags, largest = packed[pos + 4], 1 << (8 + 2 * (packed[pos + 5] >> 4 & 7))
+    pos += _lz4_header_size(flags)
+    bound = 0
+    while True:
+        (size,) = _LE32.unpack_from(packed, pos)
+        pos += 4
+        if size == 0:
+            break
+        size, stored = size & ~_LZ4_STORED, size & _LZ4_STORED
+        if size > len(packed) - pos:
+            raise CorruptRecord(f"lz4: block of {size} bytes where {len(packed) - pos} remain")
+        bound += size if stored else min(largest, size * _LZ4_MAX_RATIO)
+        pos += size + (4 if flags & 0x10 else 0)
+    return pos + (4 if flags & 0x04 else 0), bound
 
 
 def _lz4_header_size(flags: int) -> int:
