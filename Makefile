@@ -5,11 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONFORMANCE_KIT ?= ../shared/conformance
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# On PyPy: what needs no client that is made for CPython only. Beside it: such clients.
+PYPY_TESTS := $(addprefix tests/, unit/broker unit/coordinator unit/protocol broker/log broker/network broker/settings)
+PYPY_CLIENTS := $(wildcard tests/conformance/broker/test_clients_*.py) $(addprefix tests/conformance/broker/, \
+  shares test_consumer_protocol.py test_durability.py test_pypy.py test_transactions.py)
 export PIP_REQUIRE_VIRTUALENV := 1
 unexport PYTHONDONTWRITEBYTECODE # compiled once, not once for each process that the tests start
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test browser check conformance lake bench measures docs pictures site dist fmt lock clean
+.PHONY: help setup demo test browser pypy check conformance lake bench measures docs pictures site dist fmt lock clean
 
 help: ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -26,6 +30,11 @@ test: $(VENV)/.dev ## The tests that need neither Java nor network; the long one
 
 browser: $(VENV)/.dev ## A headless Chromium, Playwright and axe-core for tests/browser, where they can be had (says so otherwise)
 	@tools/browser.sh $(PIP)
+
+pypy: $(VENV)/.dev ## The broker's tests on PyPy, and real clients with it, where PyPy can be had (says so otherwise)
+	@$(BIN)/python tools/pypy.py || exit 0; \
+	build/pypy/bin/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(PYPY_TESTS) && \
+	BROKER_UNDER_TEST=pypy $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(PYPY_CLIENTS)
 
 check: $(VENV)/.dev ## Lint, format, types, import layers, size limits
 	@echo "check: ruff (lint)"
@@ -88,9 +97,10 @@ fmt: $(VENV)/.dev ## Format and apply safe lint fixes
 	@$(BIN)/ruff format .
 
 lock: $(VENV)/.lock ## Resolve requirements/*.txt again (hashes, every Python >= 3.11, no index address)
-	@for name in lock serve demo dev browser spark41 spark42 moto site-tools; do \
+	@for name in lock serve demo dev browser pypy spark41 spark42 moto site-tools; do \
 	  case $$name in \
 	    lock|browser|spark*|moto|site-tools) from="requirements/$$name.in" ;; \
+	    pypy) from="pyproject.toml requirements/pypy.in" ;; \
 	    serve) from="pyproject.toml --extra security --extra serve requirements/build.in" ;; \
 	    demo) from="pyproject.toml --extra demo --extra serve --extra spark requirements/build.in" ;; \
 	    dev) from="pyproject.toml --extra demo --extra metrics --extra security --extra serve --extra spark \

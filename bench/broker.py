@@ -1,7 +1,8 @@
 """The broker beside Apache Kafka 4.3.1: starting, records, pipelined requests, and how long commits take.
 
-The same clients measure both in the same run, where `tools/apache_kafka.py` can start the other. CPU time is the
-broker's. Apache's runs with 1 GB of heap and the other settings of its own start script.
+The same clients measure all in the same run: the broker, the broker on PyPy where `make pypy` has made an environment
+of it, and Apache Kafka where `tools/apache_kafka.py` can start it. CPU time is the broker's. Apache's runs with 1 GB of
+heap and the other settings of its own start script.
 
 `BROKER_ONLY_COMMITS=1` measures only how long commits take, in `BROKER_ROUNDS` rounds (default 5).
 """
@@ -18,6 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from tools import pypy
 from tools.apache_kafka import OFFICIAL_JVM, ApacheKafka, ApacheKafkaUnavailable
 
 from groupkeeper.protocol.framing import decode_response, encode_request, response_class
@@ -50,10 +52,10 @@ PATIENCE_S = 60.0
 
 
 @contextmanager
-def running_broker(*options: str) -> Iterator[tuple[str, int]]:
+def running_broker(*options: str, python: str = sys.executable) -> Iterator[tuple[str, int]]:
     """Address and process id of a broker of our own, with more options of its command line."""
     with tempfile.TemporaryDirectory(prefix="groupkeeper-bench-") as folder:
-        command = [str(Path(sys.executable).parent / "groupkeeper"), "broker", "--port", "0", "--data", folder]
+        command = [python, "-m", "groupkeeper", "broker", "--port", "0", "--data", folder]
         command += ["--property", "group.initial.rebalance.delay.ms=0", *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as broker:
             assert broker.stdout is not None
@@ -262,11 +264,14 @@ def measure(name: str, address: str, pid: int) -> None:
 
 def main() -> None:
     with ExitStack() as running:
-        started = time.perf_counter()
-        address, pid = running.enter_context(running_broker())
-        print(f"groupkeeper  ready after {time.perf_counter() - started:.2f} s, {used_memory_mb(pid):.0f} MB then")
-        brokers = [("groupkeeper", address, pid)]
-        measure(*brokers[0])
+        brokers = []
+        pythons = {"groupkeeper": sys.executable} | ({"on PyPy": str(pypy.PYTHON)} if pypy.is_made() else {})
+        for name, python in pythons.items():
+            started = time.perf_counter()
+            address, pid = running.enter_context(running_broker(python=python))
+            print(f"{name:12} ready after {time.perf_counter() - started:.2f} s, {used_memory_mb(pid):.0f} MB then")
+            brokers.append((name, address, pid))
+            measure(*brokers[-1])
         try:
             other = running.enter_context(ApacheKafka(jvm=OFFICIAL_JVM))
         except ApacheKafkaUnavailable as unavailable:
@@ -277,7 +282,7 @@ def main() -> None:
             other.start()  # a second time: the directory is formatted already
             print(f"Apache Kafka ready after {time.perf_counter() - started:.2f} s, {used_memory_mb(other.pid):.0f} MB")
             brokers.append(("Apache Kafka", other.bootstrap_servers, other.pid))
-            measure(*brokers[1])
+            measure(*brokers[-1])
         measure_latency(brokers)
 
 

@@ -28,7 +28,8 @@ settings.load_profile("groupkeeper")
 
 def pytest_xdist_auto_num_workers() -> int:
     """`-n auto`: two more than there are processors, since tests with real clients wait much of their time."""
-    return len(os.sched_getaffinity(0)) + 2
+    has_affinity = hasattr(os, "sched_getaffinity")  # PyPy has none
+    return (len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -51,7 +52,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """What thousands of tests are made of stays: looking through all of it would stop clients for half a second."""
     gc.collect()
-    gc.freeze()
+    if hasattr(gc, "freeze"):  # PyPy has none
+        gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,8 +1,11 @@
 """How `groupkeeper broker` treats its memory."""
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 LOADED = """
 import asyncio, gc, sys
@@ -21,6 +24,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.skipif(not hasattr(gc, "freeze"), reason="PyPy's collector is another one")
 def test_what_was_loaded_is_never_looked_through_for_garbage(tmp_path: Path) -> None:
     # In a process of its own: frozen objects are frozen for all.
     run = subprocess.run([sys.executable, "-c", LOADED, str(tmp_path)], capture_output=True, text=True, check=False)

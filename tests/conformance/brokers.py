@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from tools import pypy
 from tools.apache_kafka import ApacheKafka, answers_metadata, free_port
 
 T = TypeVar("T")
@@ -56,10 +57,11 @@ class RunningBroker(Protocol):
 class GroupkeeperBroker:
     """`groupkeeper broker` in a process of its own, on a port and in a directory that outlive it."""
 
-    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(self, properties: Mapping[str, str] | None = None, python: str = sys.executable) -> None:
         self.port = free_port()
         self.directory = Path(tempfile.mkdtemp(prefix="groupkeeper-broker-"))
         self._properties = PROPERTIES | dict(properties or {})
+        self._python = python
         self._child: subprocess.Popen[bytes] | None = None
 
     @property
@@ -67,12 +69,17 @@ class GroupkeeperBroker:
         return f"127.0.0.1:{self.port}"
 
     @property
+    def pid(self) -> int | None:
+        """None while it does not run."""
+        return None if self._child is None else self._child.pid
+
+    @property
     def log(self) -> Path:
         return self.directory / "broker.log"
 
     def command(self) -> list[str]:
         options = [word for key, value in self._properties.items() for word in ("--property", f"{key}={value}")]
-        return [sys.executable, "-m", "groupkeeper", "broker", "--port", str(self.port),
+        return [self._python, "-m", "groupkeeper", "broker", "--port", str(self.port),
                 "--data", str(self.directory / "data"), *options]  # fmt: skip
 
     def start(self, timeout: float = 20) -> None:
@@ -115,12 +122,12 @@ class GroupkeeperBroker:
 
 
 def new_broker(kind: str, properties: Mapping[str, str] | None = None) -> RunningBroker:
-    """A broker of that kind ("groupkeeper" or "apache"), not started."""
+    """A broker of that kind ("groupkeeper", "pypy": the same on PyPy, or "apache"), not started."""
     if kind == "apache":
         return ApacheKafka(PROPERTIES | dict(properties or {}))
-    return GroupkeeperBroker(properties)
+    return GroupkeeperBroker(properties, str(pypy.PYTHON) if kind == "pypy" else sys.executable)
 
 
 def kinds_under_test() -> list[str]:
-    """Ours, unless BROKER_UNDER_TEST says "apache" or "groupkeeper,apache"."""
+    """Ours, unless BROKER_UNDER_TEST says "apache", "pypy" or several of them with commas between."""
     return os.environ.get("BROKER_UNDER_TEST", "groupkeeper").split(",")

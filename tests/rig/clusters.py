@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 from confluent_kafka import Consumer
@@ -10,6 +11,7 @@ from tests.conformance.brokers import GroupkeeperBroker, RunningBroker
 from tests.rig.actors.performing import CLIENT, ends_of
 from tests.rig.facts import Made, now
 from tests.rig.story import Story, Topic
+from tools import pypy
 from tools.apache_kafka import ApacheKafka
 
 SETTINGS = {
@@ -36,6 +38,10 @@ SETTINGS = {
 }
 
 
+PYTHONS = {"embedded": sys.executable, "pypy": str(pypy.PYTHON)}
+"""What the kinds of clusters with the embedded broker run it with."""
+
+
 def kind_of(cluster: str) -> str:
     """`apache-4.3.1#2` is another one of `apache-4.3.1`."""
     return cluster.partition("#")[0]
@@ -44,15 +50,16 @@ def kind_of(cluster: str) -> str:
 def release_of(cluster: str) -> tuple[int, ...]:
     """The embedded broker is as Apache Kafka 4.3."""
     kind = kind_of(cluster)
-    return (4, 3, 1) if kind == "embedded" else tuple(int(word) for word in kind.partition("-")[2].split("."))
+    return (4, 3, 1) if kind in PYTHONS else tuple(int(word) for word in kind.partition("-")[2].split("."))
 
 
 def new_cluster(cluster: str) -> RunningBroker:
     """Not started yet."""
     kind = kind_of(cluster)
-    if kind == "embedded":
+    if kind in PYTHONS:
         # Offsets topics keep their history, as Apache's do by their large segments.
-        return GroupkeeperBroker({**SETTINGS, "groupkeeper.internal.topics.roll.bytes": "104857600"})
+        settings = {**SETTINGS, "groupkeeper.internal.topics.roll.bytes": "104857600"}
+        return GroupkeeperBroker(settings, PYTHONS[kind])
     # A busy machine delays heartbeats; a broker that is fenced for it would lead no partition.
     return ApacheKafka(SETTINGS | {"broker.session.timeout.ms": "60000"}, version=kind.partition("-")[2])
 

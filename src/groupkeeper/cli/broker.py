@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -12,6 +11,7 @@ import sys
 
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.cli.framework import garbage
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.java_properties import BadEscape, parse_properties
 
@@ -32,7 +32,7 @@ _EXIT_FORCED = 130
 def run(arguments: argparse.Namespace) -> int:
     """Runs a broker; returns its exit status. Blocks until SIGTERM or SIGINT; a second signal ends it at once."""
     _open_standard_streams()
-    gc.disable()  # until all is loaded: nothing of that is garbage
+    garbage.stop_looking()  # until all is loaded: nothing of that is garbage
     logging.basicConfig(format="[%(asctime)s] %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
     try:
         properties = _properties(arguments)
@@ -191,8 +191,8 @@ async def collect_but_what_is_loaded(broker: Broker) -> None:
     0.2 s, in which no request is answered.
     """
     await broker.groups.wait_until_loaded()
-    gc.freeze()
-    gc.enable()
+    garbage.keep_all()
+    garbage.look_again()
 
 
 def _fail(why: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import socket
@@ -12,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework import garbage, values
 from groupkeeper.cli.framework.clusters import Cluster, UsageMistake, admin_of
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.output import complain
@@ -193,7 +192,7 @@ def _run(options: Namespace) -> int:
     except UsageMistake as mistake:
         options.refuse(str(mistake))
         raise
-    gc.set_threshold(100_000)  # snapshots are large and no cycles
+    garbage.look_less_often()
     try:
         history = _history(options)
         kept = {} if history is None else {name: history.kept(name) for name in KEPT}

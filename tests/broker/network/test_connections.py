@@ -214,8 +214,7 @@ async def test_the_bound_of_a_request_is_a_setting(start: Callable[..., Awaitabl
 
 
 async def test_an_announced_size_costs_nothing(broker: Broker, connect: Connect) -> None:
-    import tracemalloc
-
+    tracemalloc = pytest.importorskip("tracemalloc", reason="PyPy has none")
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     wires = [await connect(broker) for _ in range(50)]

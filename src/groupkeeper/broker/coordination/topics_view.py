@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
 
 TYPE_CHECKING = False
@@ -9,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from groupkeeper.broker.log.topics import Topics
+
+_NO_RE2 = "this broker has no google-re2, which matches them and is not made for PyPy"
+
+_log = logging.getLogger(__name__)
 
 
 class TopicsWatch:
@@ -51,12 +57,15 @@ class TopicsWatch:
 
 def match_topics(
     regexes: Iterable[str], names: Iterable[str], may_describe: Callable[[str], bool]
-) -> dict[str, frozenset[str]]:
+) -> dict[str, frozenset[str]] | None:
     """The topics that each regular expression matches with their whole name, among the topics that the caller may
-    describe. An invalid expression matches nothing.
+    describe. An invalid expression matches nothing. None where RE2 is missing: the topics are unknown.
     """
-    import re2
-
+    try:
+        import re2
+    except ImportError:
+        _log.warning("cannot look up the topics of regular expressions: %s", _NO_RE2)
+        return None
     visible = [name for name in names if may_describe(name)]
     matched = {}
     for regex in regexes:
@@ -70,13 +79,17 @@ def match_topics(
 
 
 def regex_trouble(regex: str | None) -> str | None:
-    """Why a regular expression is invalid; None when it is valid, or there is none."""
+    """Why a regular expression is refused; None when it is valid, or there is none."""
     if not regex:
         return None
     from groupkeeper.protocol.re2_syntax import BadPattern, check_pattern
 
     try:
         check_pattern(regex)
+        import re2  # noqa: F401
     except BadPattern as error:
         return str(error)
+    except ImportError:
+        _log.warning("refused the regular expression %s: %s", regex, _NO_RE2)
+        return _NO_RE2
     return None

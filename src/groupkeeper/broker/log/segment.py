@@ -21,7 +21,7 @@ _LENGTH_PREFIX = 12
 _WALK = Struct(">qiibIhi")
 _SCAN_CHUNK = 1 << 20
 _MAGIC = 2
-
+_HAS_WRITEV = hasattr(os, "writev")  # PyPy 7.3 has none
 
 INDEX_SUFFIXES = (".index", ".timeindex")
 
@@ -69,7 +69,7 @@ class Segment:
         """
         descriptor = self._files.descriptor(self.path)
         try:
-            written = os.writev(descriptor, parts)
+            written = os.writev(descriptor, parts) if _HAS_WRITEV else os.write(descriptor, b"".join(parts))
             if written < length:
                 rest = memoryview(b"".join(parts))[written:]
                 while rest:

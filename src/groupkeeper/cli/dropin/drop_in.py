@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
 from groupkeeper.cli.dropin.options import OptionProblem, Options, OptionTable, UsageProblem
+from groupkeeper.cli.framework import garbage
 from groupkeeper.cli.framework.output import complain, complain_and_say, say, written
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import Batch, GroupState
@@ -109,11 +109,11 @@ def run_tool(run: Callable[[Sequence[str]], int], arguments: Sequence[str] | Non
     # Bytes that are no UTF-8 become question marks in diamonds, as Java reads them.
     words = [word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in words]
     # The tool is done soon: looking for cycles among what it has would cost more time than they take memory.
-    gc.disable()
+    garbage.stop_looking()
     # What the terminal's encoding lacks becomes a question mark, as Java writes it.
     status = written(lambda: run(words), unencodable="replace")
     if arguments is None:
-        gc.freeze()  # at its end Python would look through all that there is once more
+        garbage.keep_all()  # at its end Python would look through all of it once more
     return status
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import os
 import sys
 from argparse import Namespace
@@ -12,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from groupkeeper.cli.framework import context_files, values
+from groupkeeper.cli.framework import context_files, garbage, values
 from groupkeeper.cli.framework.output import complain, flush, say
 from groupkeeper.cli.framework.render import (
     CUT,
@@ -276,8 +275,7 @@ def run_report(options: Namespace, report_of: Callable[[Namespace], Report]) -> 
 
 def write_report(options: Namespace, report: Report, ask: Callable[[Progress], AsyncGenerator[Page, None]]) -> int:
     """Write a report page by page, and return the exit status."""
-    # Rows come by the hundred thousand and are no cycles: looking for those less often saves a seventh of it.
-    gc.set_threshold(100_000)
+    garbage.look_less_often()  # saves a seventh of the time where there are many rows
     return asyncio.run(_write(options, report, ask))
 
 
