@@ -32,11 +32,11 @@ class Mutations:
     """The topic mutations of one request.
 
     Attributes:
-        throttle_ms: for how long the client has to wait after it.
+        throttle_ms: for how long the client is throttled after it.
     """
 
     def __init__(self, bucket: TokenBucket | None, per_second: float, now_ms: int, *, is_strict: bool) -> None:
-        """`bucket` None is no quota."""
+        """`bucket` None: there is no quota."""
         self.throttle_ms = 0
         self._bucket = bucket
         self._per_second = per_second
@@ -44,8 +44,8 @@ class Mutations:
         self._is_strict = is_strict
 
     def count(self, partitions: int) -> None:
-        """Counts partitions that come or go. Raises `ThrottlingQuotaExceeded` where it is strict and too much was
-        counted before.
+        """Counts partitions that are created or deleted. Raises `ThrottlingQuotaExceeded` if the request is strict and
+        the quota is used up already.
         """
         if self._bucket is None:
             return
@@ -59,14 +59,14 @@ class Mutations:
 
 
 class ClientQuotas:
-    """Of one broker. Changes are on disk before they hold.
+    """The client quotas of one broker, and their use. Changes are on disk before they take effect.
 
     Attributes:
         is_used: whether any quota is set.
     """
 
     def __init__(self, directory: StorageDirectory, config: Config) -> None:
-        """Reads what the directory holds. Raises `InvalidSetting`."""
+        """Reads the stored quotas. Raises `InvalidSetting`."""
         self.table = QuotaTable()
         self._config = config
         self._rates: Recent[tuple[str, tuple[str, str]], Rate] = Recent()
@@ -94,7 +94,9 @@ class ClientQuotas:
         self.is_used = bool(self.table)
 
     def throttle_ms(self, call: Call, request_size: int, response_size: int, handled_s: float) -> int:
-        """For how long the client has to wait after this request, which is counted; it took so much of our time."""
+        """Counts a request, and returns for how many milliseconds the client is throttled; 0: not at all. Sizes are in
+        bytes, `handled_s` is the broker's time for the request.
+        """
         window_ms = 1000 * self._config.quota_window_size_seconds
         throttle_ms = min(self._used(HANDLED, call, 100 * handled_s), window_ms)
         if call.api_key == _PRODUCE:
@@ -104,7 +106,9 @@ class ClientQuotas:
         return throttle_ms
 
     def mutations(self, call: Call, *, strict_since: int) -> Mutations:
-        """For a request that makes or deletes topics or partitions; from this version on it may be refused."""
+        """The mutations of a request that creates or deletes topics or partitions; from API version `strict_since` on
+        it may be refused.
+        """
         is_strict = call.api_version >= strict_since
         limit = self.table.limit(MUTATED, _user(call), call.client_id or "")
         if limit is None:
@@ -114,7 +118,7 @@ class ClientQuotas:
         return Mutations(bucket, limit.per_second, call.received_ms, is_strict=is_strict)
 
     def largest_fetch(self, call: Call) -> int:
-        """How many bytes a Fetch may bring at most: what the quota allows in all windows."""
+        """How many bytes a Fetch may return at most: what the quota allows in all windows but one."""
         limit = self.table.limit(CONSUMED, _user(call), call.client_id or "")
         if limit is None:
             return 2**31 - 1

@@ -41,11 +41,11 @@ class Component(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """A quota as it holds for a client.
+    """The quota that applies to a client.
 
     Attributes:
-        per_second: bytes; percents of a second; partitions.
-        sharers: user and client id of the clients that share it; empty: all of them.
+        per_second: in bytes, percent of a second, or partitions.
+        sharers: user and client id of the clients that share it; an empty one stands for all.
     """
 
     per_second: float
@@ -53,7 +53,7 @@ class Limit(NamedTuple):
 
 
 def check_entity(entity: Entity) -> None:
-    """Raises `InvalidRequest`."""
+    """Raises `InvalidRequest` unless quotas can be set for the entity."""
     if not entity:
         raise InvalidRequest("Invalid empty client quota entity")
     for kind, name in entity:
@@ -111,11 +111,11 @@ class QuotaTable:
         yield from self._by_entity.items()
 
     def get(self, entity: Entity, key: str) -> float | None:
-        """The quota of just this entity."""
+        """The quota of exactly this entity; None: there is none."""
         return self._by_entity.get(entity, {}).get(key)
 
     def put(self, entity: Entity, key: str, value: float | None) -> None:
-        """Sets a quota, or takes it away (None)."""
+        """Sets a quota, or removes it (None)."""
         self._found.clear()
         if value is not None:
             self._by_entity.setdefault(entity, {})[key] = value
@@ -126,7 +126,7 @@ class QuotaTable:
             self._by_entity.pop(entity, None)
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
-        """The quota that holds for a client: the first of Kafka's order that is set."""
+        """The quota that applies to a client: the first one that is set, in Kafka's order; None: there is none."""
         client_quota = (key, user, client_id)
         if client_quota not in self._found:
             if len(self._found) >= _KNOWN_CLIENTS:
@@ -157,7 +157,9 @@ class QuotaTable:
         return next((int(rate) for rate in rates if rate is not None), None)
 
     def matching(self, components: Iterable[Component], *, is_strict: bool) -> list[tuple[Entity, Mapping[str, float]]]:
-        """The entities that a filter means. Raises `InvalidRequest`, `UnsupportedVersion`."""
+        """The entities that match a filter, with their quotas; `is_strict`: only those without further parts. Raises
+        `InvalidRequest`, `UnsupportedVersion`.
+        """
         exact: dict[str, str | None] = {}
         specified: set[str] = set()
         for one in components:

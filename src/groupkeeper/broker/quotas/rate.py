@@ -1,4 +1,4 @@
-"""How much was used of late."""
+"""Recent usage: rates over windows, and token buckets."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ V = TypeVar("V")
 
 _KEPT = 10_000
 _LONGEST_MS = 2**31 - 1
-"""What fits into an answer."""
+"""The longest throttle time that fits into a reply."""
 
 
 class Rate:
-    """What is used per second over some windows, as Kafka's sampled Rate: before the first one nothing was."""
+    """Usage per second over some windows, like Kafka's sampled Rate: missing windows count as time without usage."""
 
     def __init__(self, window_ms: int, windows: int) -> None:
         self._window_ms = window_ms
         self._windows = windows
-        self._samples: deque[tuple[int, float]] = deque()  # begin of a window, how much
+        self._samples: deque[tuple[int, float]] = deque()  # start of a window, usage in it
 
     def record(self, count: float, now_ms: int) -> None:
-        """Counts what was used just now."""
+        """Counts usage at `now_ms`."""
         if not self._samples or now_ms - self._samples[-1][0] >= self._window_ms:
             self._samples.append((now_ms, 0.0))
         began, total = self._samples[-1]
         self._samples[-1] = (began, total + count)
 
     def excess_ms(self, per_second: float, now_ms: int) -> int:
-        """How long to pause so that the rate falls to this one; 0: it is not above."""
+        """For how many milliseconds to pause until the rate falls to `per_second`; 0: it is not above."""
         while self._samples and now_ms - self._samples[0][0] >= self._windows * self._window_ms:
             self._samples.popleft()
         if not self._samples:
@@ -46,21 +46,21 @@ class Rate:
 
 
 class TokenBucket:
-    """Tokens that come at a rate, up to a number, and may be overdrawn once, as Kafka's."""
+    """A token bucket like Kafka's: tokens are added at a rate, up to a limit, and may be overdrawn."""
 
     def __init__(self, seconds: float) -> None:
-        """It is full when nothing was taken for so long."""
+        """An empty bucket is full again after `seconds`."""
         self._seconds = seconds
         self._used = 0.0
         self._at_ms = 0
 
     def take(self, count: float, per_second: float, now_ms: int) -> None:
-        """Takes tokens, also beyond the available ones."""
+        """Takes tokens, even more than are available."""
         self._refill(per_second, now_ms)
         self._used += count
 
     def debt_ms(self, per_second: float, now_ms: int) -> int:
-        """After what time no token is missing."""
+        """After how many milliseconds no token is missing; 0: none is missing now."""
         self._refill(per_second, now_ms)
         return _waiting_ms((self._used - per_second * self._seconds) * 1000, per_second)
 
@@ -70,17 +70,19 @@ class TokenBucket:
 
 
 def _waiting_ms(excess: float, per_second: float) -> int:
-    """For how long to wait until an excess, in thousandths, is gone at a rate, which may be 0 or next to it."""
+    """For how many milliseconds to wait until an excess, in thousandths, is gone at a rate per second. The rate may be
+    0 or tiny.
+    """
     if excess <= 0:
         return 0
     return round(min(excess / per_second, _LONGEST_MS)) if per_second > 0 else _LONGEST_MS
 
 
 class Recent(dict[K, V]):
-    """What the clients that came last used: so many of them; beyond, the one idle for longest is dropped."""
+    """The usage of the most recent `_KEPT` clients; beyond these, the client that was idle for longest is dropped."""
 
     def of(self, key: K, begin: Callable[[], V]) -> V:
-        """What there is of a key, which is the one used last now; else what `begin` makes."""
+        """The value of a key, if absent made by `begin`. The key becomes the most recent one."""
         found = self.pop(key, None)
         if found is None:
             found = begin()

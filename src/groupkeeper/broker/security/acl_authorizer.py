@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 JOURNAL = "acls.journal"
 _HARDCODED = "hardcode"
-"""The name by which Kafka finds out whether a principal may do all, or there is no ACL."""
+"""The resource name by which Kafka checks whether a principal may use every resource, or there are no ACLs."""
 _KNOWN_DECISIONS = 10_000
 """The number of cached decisions; the cache is cleared when an ACL is added or removed."""
 
@@ -24,7 +24,7 @@ class AclAuthorizer(Authorizer):
     """Works like Apache Kafka's StandardAuthorizer. Changes are on disk before they take effect."""
 
     def __init__(self, directory: StorageDirectory, config: Config) -> None:
-        """Reads what the directory holds. Raises `InvalidSetting`."""
+        """Reads the stored ACLs. Raises `InvalidSetting`."""
         if config.authorizer_class_name.strip() != STANDARD_AUTHORIZER:
             raise InvalidSetting(
                 f"authorizer.class.name={config.authorizer_class_name}: Java code cannot run here; use "

@@ -1,4 +1,4 @@
-"""ACLs as a line of text each, for tests and the command line."""
+"""ACLs written as lines of text, for tests and the command line."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ _LINE = re.compile(
 
 
 def acls_of(line: str) -> list[Acl]:
-    """The ACLs of one line, as `User:alice READ,DESCRIBE GROUP billing-*`: one for each operation.
+    """The ACLs of one line such as `User:alice READ,DESCRIBE GROUP billing-*`: one for each operation.
 
-    A principal without a type is a user's name, `*` is every principal. A name that ends in `*` is a prefix, `*` alone
-    is
-    every resource of the type; CLUSTER needs none. Raises `InvalidSetting`.
+    A principal without a type is a user's name; `*` is every principal. A resource name that ends in `*` is a prefix;
+    `*` alone is every resource of the type. CLUSTER needs no name. Raises `InvalidSetting`.
     """
     found = _LINE.fullmatch(line)
     if found is None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
 ANY = 1
-"""What a filter's type, operation and permission are when all fit."""
+"""The code of a filter's types, operation or permission that matches all."""
 WILDCARD = "*"
 EVERYBODY = "User:*"
 
@@ -29,17 +29,18 @@ class PatternType(IntEnum):
 
 
 class Permission(IntEnum):
-    """By their codes."""
+    """What an ACL does; values are Kafka's codes."""
 
     DENY = 2
     ALLOW = 3
 
 
 class Acl(NamedTuple):
-    """An ACL: a principal may, or may not, do an operation on the resources of a pattern. Types are codes of the wire.
+    """An ACL: it allows or denies a principal an operation on the resources of a pattern. Types are codes of the
+    protocol.
 
     `name` is `*` for all resources of the type (as a literal name). `host` is an address, a network (`10.0.0.0/8`), or
-    `*`. `principal` is `Type:name`, `User:*` is every principal.
+    `*`. `principal` is `Type:name`; `User:*` is every principal.
     """
 
     resource_type: int
@@ -51,8 +52,8 @@ class Acl(NamedTuple):
     permission: int
 
     def check(self) -> None:
-        """Raises `InvalidRequest`, with Kafka's texts and in its order. The caller checks for codes that only filters
-        may have.
+        """Raises `InvalidRequest` for an invalid ACL, with Kafka's texts and in Kafka's order. The caller checks for
+        codes that only filters may have.
         """
         if self.resource_type == ResourceType.CLUSTER and self.name != CLUSTER_NAME:
             raise InvalidRequest(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
@@ -120,7 +121,7 @@ class AclFilter(NamedTuple):
 
 
 class Asker(NamedTuple):
-    """The principal of a request, and its address."""
+    """The principal of a request, and the client's address."""
 
     principal: str
     host: str
@@ -167,7 +168,7 @@ class Acls:
         return acl in self._all
 
     def add(self, acl: Acl) -> None:
-        """Does nothing when it is there."""
+        """Adds an ACL; does nothing if it is in the set already."""
         if acl in self._all:
             return
         self._all[acl] = None
@@ -178,7 +179,7 @@ class Acls:
         self._by_pattern[pattern].setdefault(acl.principal, []).append(acl)
 
     def remove(self, acl: Acl) -> None:
-        """Raises KeyError when it isn't there."""
+        """Removes an ACL. Raises KeyError if it isn't in the set."""
         del self._all[acl]
         pattern = (acl.resource_type, acl.pattern_type, acl.name)
         by_principal = self._by_pattern[pattern]
@@ -201,7 +202,7 @@ class Acls:
         return [acl for acl in self._all if wanted.fits(acl)]
 
     def _about(self, resource_type: int, name: str) -> Iterator[dict[str, list[Acl]]]:
-        """The ACLs for one resource, pattern by pattern, by principal."""
+        """For each pattern that matches a resource, its ACLs by principal."""
         patterns = [(resource_type, PatternType.LITERAL, name)]
         if name != WILDCARD:
             patterns.append((resource_type, PatternType.LITERAL, WILDCARD))
@@ -233,8 +234,8 @@ class Acls:
         return is_allowed if has_acls else None
 
     def allows_some(self, asker: Asker, operation: int, resource_type: int) -> bool:
-        """Whether the operation is allowed on any resource of the type, which need not exist: a permission counts
-        unless a denial covers it. As in Kafka, implied operations don't count here.
+        """Whether the operation is allowed on at least one resource of the type, which need not exist: a permission
+        counts unless a denial covers it. As in Kafka, implied operations don't count here.
         """
         allowed: list[Acl] = []
         denied: dict[int, set[str]] = {PatternType.LITERAL: set(), PatternType.PREFIXED: set()}

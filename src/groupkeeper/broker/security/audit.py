@@ -38,14 +38,16 @@ class AuditLog:
         self._is_all = config.groupkeeper_audit_allowed
 
     def login(self, listener: str, client_host: str, how: str, principal: str | None, reason: str | None) -> None:
-        """`how` is the SASL mechanism, or SSL. `reason`: why a login failed, without secrets; None: it succeeded."""
+        """Logs a login. `how` is the SASL mechanism, or SSL. `reason`: why it failed, without secrets; None: it
+        succeeded.
+        """
         if reason is None and not self._is_all:
             return
         line: dict[str, Any] = {"event": "login", "principal": principal, "host": _host(client_host)}
         self._write({**line, "listener": listener, "by": how, "allowed": reason is None, "reason": reason})
 
     def decision(self, call: Call, operation: Operation, kind: ResourceType, name: str, *, allowed: bool) -> None:
-        """A decision of the authorizer."""
+        """Logs a decision of the authorizer."""
         if allowed and not self._is_all:
             return
         line: dict[str, Any] = {"event": "request", "principal": call.principal, "host": _host(call.client_host)}

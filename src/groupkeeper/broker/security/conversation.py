@@ -42,7 +42,7 @@ class Conversation(Protocol):
 
 
 class Plain:
-    """PLAIN (RFC 4616): user name and password as they are."""
+    """PLAIN (RFC 4616): user name and password in clear text."""
 
     def __init__(self, password_by_user: Mapping[str, str]) -> None:
         self.identity: Identity | None = None
@@ -65,13 +65,13 @@ class Plain:
         from hmac import compare_digest
 
         expected = self._password_by_user.get(username)
-        # Unknown users take as long as those with a wrong password.
+        # The check of an unknown user takes as long as that of a wrong password.
         is_same = compare_digest((expected or "").encode(), password.encode())
         return is_same and expected is not None
 
 
 def require_same(authorization_id: str, username: str) -> None:
-    """The authorization id must be the user itself. Raises `LoginRefused`."""
+    """Checks that an authorization id is empty or the user's name. Raises `LoginRefused`."""
     if authorization_id and authorization_id != username:
         raise LoginRefused(
             "Authentication failed: Client requested an authorization id that is different from username"

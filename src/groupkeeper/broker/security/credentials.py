@@ -23,7 +23,7 @@ class ScramCredentials:
     """SCRAM credentials by mechanism and user. Changes are on disk before they take effect."""
 
     def __init__(self, directory: StorageDirectory) -> None:
-        """Reads what the directory holds. Raises `InvalidSetting` when it is damaged."""
+        """Reads the stored credentials. Raises `InvalidSetting` when their file is damaged."""
         self._by_key: dict[Key, Credential] = {}
         self._journal = Journal(directory.file(JOURNAL), "SCRAM credentials", is_private=True)
         for entry in self._journal.read():
@@ -31,7 +31,7 @@ class ScramCredentials:
         self._journal.begin(_entry(key, credential) for key, credential in self._by_key.items())
 
     def get(self, mechanism: str, user: str) -> Credential | None:
-        """A user's credential of a mechanism."""
+        """A user's credential of a mechanism; None: there is none."""
         return self._by_key.get((mechanism, user))
 
     def iterations(self, user: str) -> dict[str, int]:

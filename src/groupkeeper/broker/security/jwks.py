@@ -51,9 +51,10 @@ class Intervals(NamedTuple):
 
 
 class KeySource:
-    """The keys at one address. They are read when the first token comes, then by `Intervals`.
+    """The keys at one URL. A file is read at once, and again when a token names a key that it lacks. Other URLs are
+    read when the first token comes, then by `Intervals`.
 
-    What is known stays in use while the address cannot be read.
+    Known keys stay in use while the URL cannot be read.
     """
 
     def __init__(self, url: str, intervals: Intervals, context: ssl.SSLContext | None = None) -> None:
@@ -80,7 +81,7 @@ class KeySource:
             self._next_read_s = float("inf")  # a file is read again only for a key that it lacks
 
     async def keys(self) -> tuple[Key, ...]:
-        """The known keys; if there are none, they are read first. Empty if the address cannot be read."""
+        """The known keys; if none were read yet, they are read first. Empty if the URL cannot be read."""
         if asyncio.get_running_loop().time() >= self._next_read_s:
             reading = self._read_soon()
             if not self._is_known:

@@ -27,7 +27,7 @@ _OPTION = "unsecuredValidator"
 
 
 class BadToken(ValueError):
-    """The token is invalid; the text has the reason. `scope` is the missing scope."""
+    """The token is invalid; the text has the reason. `scope`: the required scopes if it lacks some, else empty."""
 
     def __init__(self, why: str, scope: str = "") -> None:
         super().__init__(why)
@@ -94,7 +94,7 @@ class UnsecuredTokens:
 
 
 class OAuthBearer:
-    """One login by a token."""
+    """One login with a token."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.identity: Identity | None = None
@@ -157,7 +157,7 @@ def _object(part: str) -> dict[str, Any]:
 
 
 def number_in(claims: Mapping[str, Any], name: str) -> float | None:
-    """A time in seconds; None where it is missing. Raises `BadToken`."""
+    """The time in a claim, in seconds since the epoch; None if the claim is missing. Raises `BadToken`."""
     found = claims.get(name)
     if found is None:
         return None

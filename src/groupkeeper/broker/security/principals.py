@@ -28,7 +28,7 @@ _SHORT_NAMES = {
 }
 _TEXT_ENCODINGS = {0x0C: "utf-8", 0x12: "ascii", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1E: "utf-16-be"}
 _SUBJECT = 5
-"""Where the subject is in a certificate, from the version on."""
+"""The index of the subject among the fields of a certificate, counted from the version."""
 
 
 class NoRuleApplies(ValueError):
@@ -84,8 +84,8 @@ def _rule_of(match: re.Match[str]) -> _Rule:
 
 
 def _expanded(replacement: str, match: re.Match[str]) -> str:
-    """Expands `$1` like Java: a number without a group is text; the longest number with a group counts, the rest is
-    text.
+    """Expands `$1` like Java: the longest number that has a group counts, and further digits are text. A number without
+    a group is text.
     """
 
     def replace(found: re.Match[str]) -> str:

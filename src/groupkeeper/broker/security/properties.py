@@ -1,4 +1,6 @@
-"""Settings of one listener: `listener.name.<listener>.<mechanism>.<name>`, else without mechanism, else `<name>`."""
+"""Settings of one listener. The first given one counts of `listener.name.<listener>.<mechanism>.<name>`,
+`<mechanism>.<name>`, `listener.name.<listener>.<name>` and `<name>`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ListenerProperties:
-    """The settings of a listener; values that were given while the broker ran override those of the file."""
+    """The settings of a listener; values of dynamic updates override those of the file."""
 
     def __init__(self, config: Config, listener: str) -> None:
         changed = config.changed
@@ -24,7 +26,7 @@ class ListenerProperties:
         self.listener = listener
 
     def text(self, name: str, mechanism: str = "") -> str | None:
-        """As it was given, with its name in front of it missing; None when it isn't there or empty."""
+        """The given text of a setting, without blanks around it; None if it isn't given or empty."""
         found = self._found(name, mechanism)
         return None if found is None else found[1].strip() or None
 
@@ -34,7 +36,7 @@ class ListenerProperties:
         return self._names(name, mechanism)[0] if found is None else found[0]
 
     def value(self, setting: Setting[T], mechanism: str = "") -> T:
-        """The value of a setting. Raises `InvalidSetting`."""
+        """The value of a setting; if it isn't given, its default. Raises `InvalidSetting`."""
         found = self._found(setting.name, mechanism)
         if found is None:
             return setting.default
@@ -44,7 +46,7 @@ class ListenerProperties:
             raise InvalidSetting(str(error).replace(setting.name, found[0])) from None
 
     def is_given(self, name: str) -> bool:
-        """Whether the listener has a text of that name."""
+        """Whether a setting is given, for the listener or for all listeners."""
         return self._found(name, "") is not None
 
     def tls(self) -> dict[str, str]:

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     Begin = Callable[[], Conversation]
     FindLogin = Callable[[str, str, bool], Login | None]
-    """From a mechanism, a name and whether that is a token's id."""
+    """Finds a login by mechanism and name; the flag: whether the name is a delegation token's id."""
     KeySources = WeakValueDictionary[tuple[object, ...], KeySource]
-    """By their settings: the keys of one are kept when other settings change."""
+    """Key sources by their settings: a source keeps its keys when other settings change."""
 
 _OAUTH = "OAUTHBEARER"
 MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM, _OAUTH)
 USERS_MECHANISMS = ("PLAIN", *HASH_BY_MECHANISM)
-"""What users with passwords log in by."""
+"""The mechanisms with which users with passwords log in."""
 
 _JAAS = "sasl.jaas.config"
 _USER = "user_"
@@ -49,7 +49,7 @@ class ListenerSasl:
     """The SASL of a listener, from its settings.
 
     Attributes:
-        mechanisms: in Kafka's order.
+        mechanisms: the enabled mechanisms, in Kafka's order.
         max_receive_bytes: the maximum size of one message of a login.
         failure_delay_s: how long the answer to a failed login waits.
         timeout_s: how long a login may take.
@@ -63,8 +63,8 @@ class ListenerSasl:
         now_ms: Callable[[], int],
         key_sources: KeySources,
     ) -> None:
-        """`users` are passwords of users, besides those in the JAAS texts; `key_sources` are already in use. Raises
-        `InvalidSetting`.
+        """`users` are passwords by user, in addition to those in the JAAS texts; `key_sources` are those already in
+        use. Raises `InvalidSetting`.
         """
         self._now_ms = now_ms
         self._key_sources = key_sources
@@ -81,11 +81,11 @@ class ListenerSasl:
         self.mechanisms = in_java_order(self._begin_by_mechanism, len(self._begin_by_mechanism))
 
     def begin(self, mechanism: str) -> Conversation:
-        """A login by one of `mechanisms`."""
+        """Begins a login with one of `mechanisms`."""
         return self._begin_by_mechanism[mechanism]()
 
     def session_ms(self, mechanism: str) -> int:
-        """The time after which a client must reauthenticate; 0: never."""
+        """The time in milliseconds after which a client must reauthenticate; 0: never."""
         return max(self._session_ms_by_mechanism[mechanism], 0)
 
     def _enabled(self) -> list[str]:
@@ -189,7 +189,9 @@ class ListenerSasl:
         return {name.removeprefix(_USER): password for name, password in options if name.startswith(_USER)}
 
     def _login_module(self, mechanism: str, class_name: str) -> LoginModule | None:
-        """The module of the listener's own text, else of the file that Java's property names."""
+        """The login module in the listener's own JAAS text, else in the file that the Java property names; None:
+        neither.
+        """
         properties = self._properties
         text = properties.text(_JAAS, mechanism) if properties.name_of(_JAAS, mechanism) != _JAAS else None
         try:

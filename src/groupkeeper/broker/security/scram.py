@@ -55,7 +55,7 @@ class Login(NamedTuple):
 
 
 def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
-    """Slow on purpose: some milliseconds."""
+    """The salted password. This is slow on purpose: it takes some milliseconds."""
     return hashlib.pbkdf2_hmac(HASH_BY_MECHANISM[mechanism], password.encode(), salt, iterations)
 
 
@@ -75,7 +75,7 @@ def new_credential(mechanism: str, password: str, iterations: int = MIN_ITERATIO
 
 
 def is_of(credential: Credential, mechanism: str, password: str) -> bool:
-    """Whether a credential is made from a password."""
+    """Whether a credential was made from a password."""
     salted = salted_password(mechanism, password, credential.salt, credential.iterations)
     fresh = credential_of(mechanism, salted, credential.salt, credential.iterations)
     return hmac.compare_digest(fresh.stored_key, credential.stored_key)
@@ -87,7 +87,7 @@ def new_nonce() -> str:
 
 
 class Scram:
-    """A login by SCRAM: client and broker prove to each other that they have the password."""
+    """A login with SCRAM: client and broker prove to each other that they have the password."""
 
     def __init__(self, mechanism: str, look_up: Callable[[str, bool], Login | None], nonce: str) -> None:
         """`look_up` finds a user by name or, with True, a delegation token by its id."""

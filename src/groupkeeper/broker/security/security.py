@@ -28,7 +28,7 @@ class ListenerTls:
 
     Attributes:
         context: the TLS context of new connections.
-        rules: from their certificates to principals.
+        rules: the mapping of their certificates to principals.
     """
 
     def __init__(self, properties: ListenerProperties, protocol: str) -> None:
@@ -42,7 +42,7 @@ class ListenerTls:
         self.rules: MappingRules = MappingRules(properties.value(Config.ssl_principal_mapping_rules))
 
     def has_changed(self) -> bool:
-        """Whether a file of its stores has changed since then."""
+        """Whether a file of its stores has changed since it was read."""
         from groupkeeper.broker.security.tls import stamp_of
 
         return stamp_of(self._properties) != self._stamp
@@ -71,7 +71,7 @@ class Security:
         self._tls_by_listener: dict[str, ListenerTls] = {}
 
     def open(self, protocol_by_listener: Mapping[str, str]) -> None:
-        """Reads what the listeners need. Raises `InvalidSetting`, `KafkaStorageError`."""
+        """Reads the settings and files of the listeners. Raises `InvalidSetting`, `KafkaStorageError`."""
         self._protocol_by_listener = protocol_by_listener
         self.take_settings()
         for sasl in self._sasl_by_listener.values():
@@ -97,7 +97,7 @@ class Security:
         self._sasl_by_listener, self._tls_by_listener = sasl, tls
 
     def has_new_stores(self) -> bool:
-        """Whether a file of a key store changed."""
+        """Whether a file of a listener's stores has changed since it was read."""
         return any(one.has_changed() for one in self._tls_by_listener.values())
 
     def sasl(self, listener: str) -> ListenerSasl:
@@ -105,7 +105,7 @@ class Security:
         return self._sasl_by_listener[listener]
 
     def tls(self, listener: str) -> ssl.SSLContext:
-        """The TLS of a listener's new connections."""
+        """The TLS context of a listener's new connections."""
         return self._tls_by_listener[listener].context
 
     def identity_of(self, listener: str, certificate: bytes | None) -> Identity:

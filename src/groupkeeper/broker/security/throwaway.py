@@ -13,8 +13,8 @@ _DAYS = 825
 
 
 def throwaway_settings(directory: str) -> dict[str, str]:
-    """The broker's settings for the certificate in the data directory, which is made when it is absent, and for
-    certificates of clients. Raises `InvalidSetting`, OSError.
+    """The broker's settings for the throw-away certificate in the data directory, and for trust in client certificates
+    of the same CA. The certificates are made if they are absent. Raises `InvalidSetting`, OSError.
     """
     folder = os.path.join(directory, FOLDER)
     path = os.path.join(folder, _BROKER)
@@ -30,8 +30,8 @@ def throwaway_settings(directory: str) -> dict[str, str]:
 
 
 def client_properties(protocol: str, directory: str | None, user: str, password: str) -> dict[str, str]:
-    """The settings for a Java client; other clients can use the CA's file, too. Without a directory the CA is not ours;
-    without a user the login is left out.
+    """The settings for a Java client; other clients can use the CA's file, too. `directory` None: the trust store is
+    left out, as the CA is not ours; `user` empty: the login is left out.
     """
     properties = {"security.protocol": protocol}
     if protocol.endswith("SSL") and directory is not None:
@@ -96,7 +96,7 @@ def _make(folder: str) -> None:
     names += [x509.IPAddress(ipaddress.ip_address(one)) for one in ("127.0.0.1", "::1")]
     usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
     ca = begun(ca_name, ca_key).add_extension(x509.BasicConstraints(True, 0), critical=True)
-    # The broker's own comes last: with it the set is complete.
+    # The broker's certificate is written last: if it is there, the set is complete.
     replace_file(os.path.join(folder, _CA), signed(ca.add_extension(usage, critical=True)))
     client = whole("client", ExtendedKeyUsageOID.CLIENT_AUTH, [])
     replace_file(os.path.join(folder, _CLIENT), client, mode=0o600)

@@ -22,11 +22,11 @@ _VERIFICATION = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "require
 _FILES = ("ssl.keystore.location", "ssl.truststore.location")
 
 Stamp = tuple[tuple[str, int, int, int], ...]
-"""Of each file: its path, number, size and time of change."""
+"""Of each file: path, inode, size and modification time in ns; zeros if it cannot be read."""
 
 
 def server_context(properties: ListenerProperties, protocol: str) -> ssl.SSLContext:
-    """Reads the stores. Raises `InvalidSetting`."""
+    """The context of a listener, from its stores. Raises `InvalidSetting`."""
     texts = properties.tls()
     if texts.get("ssl.engine.factory.class", "").strip():
         raise InvalidSetting("ssl.engine.factory.class names Java code, which cannot run here: use stores instead")

@@ -35,13 +35,13 @@ _LARGEST = 2**63 - 1
 
 
 class Token(NamedTuple):
-    """Principals are `Type:name`, times milliseconds since the epoch.
+    """A delegation token. Principals are `Type:name`, times are milliseconds since the epoch.
 
     Attributes:
         owner: the principal of clients that log in with the token.
         requester: the principal that created it.
         renewers: other principals that may renew and expire it.
-        max_ms: until when it can be renewed at most.
+        max_ms: the latest expiry that a renewal can give.
         expires_ms: when it expires unless it is renewed.
     """
 
@@ -72,7 +72,7 @@ class DelegationTokens:
     """
 
     def __init__(self, directory: StorageDirectory, config: Config, now_ms: Callable[[], int]) -> None:
-        """Reads what the directory holds. Raises `InvalidSetting`."""
+        """Reads the stored tokens. Raises `InvalidSetting`."""
         self._config = config
         self._now_ms = now_ms
         self._secret = config.given.get(_SECRET, "").encode()
@@ -104,9 +104,9 @@ class DelegationTokens:
         return token
 
     def renew(self, secret: bytes, principal: str, period_ms: int) -> int:
-        """When it ends now, at most one `delegation.token.expiry.time.ms` from now. Raises `DelegationTokenNotFound`,
-        `DelegationTokenExpired`, `DelegationTokenOwnerMismatch`, `DelegationTokenAuthDisabled`, `UnsupportedVersion`,
-        `KafkaStorageError`.
+        """Renews a token, and returns its new expiry: `period_ms` from now, at most `delegation.token.expiry.time.ms`;
+        0 or less: as long as possible. Raises `DelegationTokenNotFound`, `DelegationTokenExpired`,
+        `DelegationTokenOwnerMismatch`, `DelegationTokenAuthDisabled`, `UnsupportedVersion`, `KafkaStorageError`.
         """
         token, now_ms = self._find(secret), self._now_ms()
         if token.has_expired(now_ms):
@@ -117,7 +117,9 @@ class DelegationTokens:
         return self._end(token, now_ms + (min(longest, period_ms) if period_ms > 0 else longest))
 
     def expire(self, secret: bytes, principal: str, period_ms: int) -> int:
-        """When it expires now; a period below 0 removes it at once. Raises the errors of `renew`."""
+        """Lets a token expire `period_ms` from now, and returns its expiry; a negative period removes it at once.
+        Raises the errors of `renew`.
+        """
         token, now_ms = self._find(secret), self._now_ms()
         if not token.may_be_renewed_by(principal):
             raise DelegationTokenOwnerMismatch

@@ -1,5 +1,5 @@
-"""Settings by Kafka's names: tables, files, changes while the broker runs, how clients see them.
+"""The broker's settings by Kafka's names: their tables, their changes at run time, their descriptions for clients.
 
-Settings that coordinators decide by are declared in `groupkeeper.coordinator.kernel.settings`, and taken into the
-tables here. What a setting does is where it is used.
+Settings that coordinators use are declared in `groupkeeper.coordinator.kernel.settings`, and added to the tables here.
+The effect of a setting is implemented where it is used.
 """

@@ -1,4 +1,4 @@
-"""How far settings may change at once while a broker runs, as Kafka checks it; threads, too, though we have one."""
+"""Limits of dynamic updates, as in Kafka. Numbers of threads are checked, too, although this broker has one thread."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _BYTES_PER_CLEANER = 1 << 20
 
 
 def check_change(before: Mapping[str, str], after: Mapping[str, str], cleaner_bytes: int) -> None:
-    """`before` and `after` are all texts that hold for a broker, `cleaner_bytes` is the new
-    `log.cleaner.dedupe.buffer.size`. Raises `InvalidSetting`.
+    """Checks a dynamic update. `before` and `after` are all texts in force for a broker, by name; `cleaner_bytes` is
+    the new `log.cleaner.dedupe.buffer.size`. Raises `InvalidSetting`.
     """
     if cleaner_bytes // _number(after, _CLEANERS) <= _BYTES_PER_CLEANER:
         raise InvalidSetting(
@@ -42,7 +42,7 @@ def check_change(before: Mapping[str, str], after: Mapping[str, str], cleaner_by
 
 
 def _listeners(texts: Mapping[str, str]) -> set[str]:
-    """Names in lower case; without those of a controller."""
+    """The names of the listeners in lower case, without those of the controller."""
     names, controllers = ({one.strip().lower() for one in texts.get(name, "").split(",")} for name in _LISTENERS)
     return {name.partition("://")[0] for name in names} - controllers
 

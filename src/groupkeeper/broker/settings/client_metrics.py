@@ -1,6 +1,7 @@
 """Subscriptions to metrics that clients push (KIP-714): their settings are stored and described.
 
-No client gets a subscription. Apache Kafka, too, needs a metrics reporter that receives the metrics; here is none.
+Clients get no subscriptions: Apache Kafka gives them out only if a metrics reporter receives the metrics, and this
+broker has none.
 """
 
 from __future__ import annotations
@@ -68,22 +69,24 @@ def _is_pattern(text: str) -> bool:
 
 
 class ClientMetrics:
-    """The subscriptions by name, durable."""
+    """The subscriptions by name, kept in the data directory."""
 
     def __init__(self, directory: StorageDirectory) -> None:
         self._subscription_by_name: dict[str, Subscription] = {}
         self._journal = Journal(directory.file(JOURNAL), "client metrics")
 
     def of(self, name: str) -> Subscription:
-        """A subscription; one that doesn't exist has every default."""
+        """The subscription of this name; if it doesn't exist, all its settings have their defaults."""
         return self._subscription_by_name.get(name) or Subscription({})
 
     def names(self) -> Sequence[str]:
-        """The subscriptions that there are, sorted."""
+        """The names of the subscriptions, sorted."""
         return sorted(self._subscription_by_name)
 
     def configure(self, name: str, overrides: Mapping[str, str]) -> None:
-        """Replaces a subscription's settings; without any it is gone. Raises `InvalidSetting`, `KafkaError`."""
+        """Replaces a subscription's settings; empty `overrides` delete it. Raises `InvalidSetting`, `InvalidRequest`,
+        `KafkaStorageError`.
+        """
         subscription = Subscription(overrides)
         self._journal.write({"name": name, "configs": dict(overrides)})
         self._set(name, subscription)
@@ -94,7 +97,7 @@ class ClientMetrics:
             self._subscription_by_name[name] = subscription
 
     def load(self) -> None:
-        """Reads what the directory holds. Raises `InvalidSetting` when it is damaged."""
+        """Reads the stored subscriptions. Raises `InvalidSetting` when their file is damaged."""
         for entry in self._journal.read():
             self._set(entry["name"], Subscription(entry["configs"]))
         self._journal.begin(

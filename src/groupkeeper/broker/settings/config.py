@@ -1,7 +1,7 @@
 """The broker's settings: Kafka's names, types, defaults and bounds (4.3.1); the documentation is made from this table.
 
-Three kinds of keys come in: settings of this table, names that Kafka has but that don't apply to a single process
-without disks of its own to balance (ignored silently), and unknown ones (kept in `Config.unknown`, for a warning).
+There are three kinds of keys: settings of this table; settings of Kafka that have no effect in a single process
+(accepted without a warning); and unknown ones (kept in `Config.unknown`, for a warning).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Config(GroupSettings):
     """The broker's settings as typed attributes.
 
     Attributes:
-        given: the texts as they came, of known and unknown keys.
+        given: the given texts of known and unknown keys, unchanged.
         unknown: keys that neither this broker nor Kafka 4.3.1 has.
         features: levels of `feature.<name>` keys, by feature name.
-        changed: texts that were given while the broker ran (`DynamicConfig`), by broker (its id, "" is all) and name.
+        changed: texts of dynamic updates (`DynamicConfig`), by broker (its id as text; "" is all brokers) and by name.
     """
 
     # --- identity and listeners
@@ -279,7 +279,9 @@ class Config(GroupSettings):
 
     @classmethod
     def from_texts(cls, given: Mapping[str, str]) -> Self:
-        """A checked configuration. Raises `InvalidSetting` for a bad value or relation."""
+        """A checked configuration from texts by name. Raises `InvalidSetting` for a bad value, and for values that
+        contradict each other.
+        """
         config = cls()
         config.given = dict(given)
         config.assign({name: value for name, value in given.items() if cls.setting(name) is not None})
@@ -331,7 +333,7 @@ def _check_relations(config: Config) -> None:
 
 
 def parse_counts_by_host(text: str) -> dict[str, int]:
-    """`max.connections.per.ip.overrides`. Raises `InvalidSetting`."""
+    """The limits in `max.connections.per.ip.overrides`, by host. Raises `InvalidSetting`."""
     found: dict[str, int] = {}
     for entry in filter(None, (one.strip() for one in text.split(","))):
         host, _, number = entry.rpartition(":")
@@ -343,7 +345,7 @@ def parse_counts_by_host(text: str) -> dict[str, int]:
 
 
 def _features(given: Mapping[str, str]) -> dict[str, int]:
-    named = METADATA_LEVELS.get(given.get("conformance.metadata.version", ""))  # as a test harness gives it
+    named = METADATA_LEVELS.get(given.get("conformance.metadata.version", ""))  # given by a test harness
     levels = {} if named is None else {"metadata.version": named}
     for name, value in given.items():
         if name.startswith("feature."):

@@ -1,4 +1,4 @@
-"""Settings as DescribeConfigs answers them: value, where it comes from, and what else could have given it (KIP-226).
+"""Settings as DescribeConfigs returns them: the value, its source, and its synonyms (KIP-226).
 
 Order, sources and synonyms are those of Apache Kafka 4.3.1.
 """
@@ -35,7 +35,7 @@ _FAMILIES = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
 )
-"""Settings of the broker of which the first that is given decides."""
+"""Families of broker settings: the first given setting of a family decides."""
 _FAMILY_BY_NAME = {name: names for names in _FAMILIES for name in names} | {
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 }
@@ -49,8 +49,9 @@ Synonym = tuple[str, str | None, int]
 
 
 class DescribedSetting(NamedTuple):
-    """One setting of a resource. `synonyms` are the settings that can give its value, in order of precedence. The value
-    of a secret is hidden, and that of an unknown setting (`UNKNOWN_TYPE`), which may be one.
+    """One setting of a resource. `synonyms` are the settings that can give its value, in order of precedence. `value`
+    is None if the setting is unset or a secret. Unknown settings (`UNKNOWN_TYPE`) count as secrets, as they may be
+    secret.
     """
 
     name: str
@@ -80,7 +81,9 @@ def describe_topic(config: TopicConfig, broker: Config) -> Iterator[DescribedSet
 
 
 def describe_broker(config: Config) -> Iterator[DescribedSetting]:
-    """Every setting of the broker: first what Kafka doesn't tell by itself, as it was given all the same."""
+    """Every setting of the broker. Given settings that Kafka describes only by request come first, Groupkeeper's own
+    settings that are not given come last.
+    """
     given = {name: None for _, layer in _layers(config) for name in layer}
     listed = listed_names()
     for name in in_java_order(given.keys() - set(listed), len(given)):
@@ -93,7 +96,7 @@ def describe_broker(config: Config) -> Iterator[DescribedSetting]:
 
 
 def describe_all_brokers(config: Config) -> Iterator[DescribedSetting]:
-    """The settings that were given to all brokers while they ran."""
+    """The settings that dynamic updates gave to all brokers."""
     names = config.changed.get(ALL_BROKERS, {})
     for name in in_java_order(names, len(names)):
         described = _of_broker(name, config)
@@ -116,7 +119,7 @@ def _of_broker(name: str, config: Config) -> DescribedSetting:
 
 
 def _is_hidden(name: str, config: Config) -> bool:
-    """Whether another setting of its family was given while the broker ran: then the file's counts no more."""
+    """Whether a dynamic update gave another setting of its family: then the value in the file no longer counts."""
     changed = [config.changed.get(broker, {}) for broker in (ALL_BROKERS, str(config.node_id))]
     return any(one in layer for one in _FAMILY_BY_NAME.get(name, ()) if one != name for layer in changed)
 
@@ -127,7 +130,9 @@ def _type_of(name: str) -> str:
 
 
 def describe_group(config: GroupConfig, broker: Config) -> Iterator[DescribedSetting]:
-    """Every setting of a group; where the group's own breaks a bound that was narrowed later, what was given."""
+    """Every setting of a group. If the group's own value violates a bound that was narrowed later, this is the given
+    value, not the clamped one in force.
+    """
     for setting in GroupConfig.settings():
         name = f"group.{setting.name}"
         synonyms = _synonyms(name, broker)
@@ -152,7 +157,9 @@ def describe_subscription(subscription: Subscription) -> Iterator[DescribedSetti
 
 
 def _layers(config: Config) -> tuple[tuple[int, Mapping[str, str]], ...]:
-    """What was given to the broker, by source, that in force first. A broker always has its id."""
+    """The given texts of the broker with their source, in order of precedence. The broker's id counts as given in the
+    file.
+    """
     identity = {name: str(config.node_id) for name in ("node.id", "broker.id")}
     return (
         (DYNAMIC_BROKER_SOURCE, config.changed.get(str(config.node_id), {})),
@@ -162,7 +169,9 @@ def _layers(config: Config) -> tuple[tuple[int, Mapping[str, str]], ...]:
 
 
 def _synonyms(name: str | None, config: Config) -> list[Synonym]:
-    """What gives or could give a setting of the broker, beginning with where it is given itself; empty for None."""
+    """The synonyms of a broker setting in order of precedence, beginning with the first one of its own name; empty for
+    None.
+    """
     names = _names_for(name)
     found = [
         (one, _text(one, layer[one]), source) for source, layer in _layers(config) for one in names if one in layer
@@ -177,19 +186,19 @@ def _text(name: str, given: str) -> str | None:
     setting = broker_setting(name)
     try:
         return given if setting is None else setting.format(setting.parse(given))
-    except InvalidSetting:  # of the file, and without a meaning here
+    except InvalidSetting:  # a bad text in the file, for a setting without effect here
         return given
 
 
 def _names_for(name: str | None) -> Sequence[str]:
-    """The broker settings of which one gives another its value; empty for None."""
+    """The broker settings that can give a setting its value, in order of precedence; empty for None."""
     if name is None:
         return ()
     return _FAMILY_BY_NAME.get(name) or tuple(dict.fromkeys((name, base_name(name))))
 
 
 def source_of(name: str, config: TopicConfig, broker: Config) -> int:
-    """Code of where a topic setting's value comes from: the topic, the broker's configuration, or the default."""
+    """The code of the source of a topic setting's value: the topic, the broker's settings, or the default."""
     if name in config.overrides:
         return TOPIC_SOURCE
     names = _names_for(SYNONYM_BY_SETTING.get(name))

@@ -1,4 +1,4 @@
-"""Settings of the broker that clients change while it runs (KIP-226): for this broker, and defaults for all of them."""
+"""Broker settings that clients change while the broker runs (KIP-226): for this broker, or as defaults of all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIN_INSYNC = "min.insync.replicas"
 
 
 def _is_refused(name: str, change: str, broker: str) -> bool:
-    # Here listeners are opened at the start only.
+    # This broker opens listeners only at its start.
     return change_of(name) == change or (change == FIXED and broker != ALL_BROKERS and name in _LISTENERS)
 
 
@@ -51,11 +51,15 @@ class DynamicConfig:
         self._on_changed.append(callback)
 
     def on_check(self, callback: Callable[[Config], None]) -> None:
-        """`callback` raises `InvalidSetting` for settings that must not come out of a change."""
+        """`callback` is called with the settings that would result from a change; it raises `InvalidSetting` to refuse
+        them.
+        """
         self._checks.append(callback)
 
     def check(self, broker: str, overrides: Mapping[str, str]) -> None:
-        """Raises `InvalidSetting` unless a broker may be given these."""
+        """Checks whether a broker, or all of them (`ALL_BROKERS`), may be given these overrides. Raises
+        `InvalidSetting`, `InvalidConfig`.
+        """
         for change, why in _REFUSALS if broker == ALL_BROKERS else _REFUSALS[:2]:
             refused = [name for name in overrides if _is_refused(name, change, broker)]
             if refused:
@@ -74,8 +78,8 @@ class DynamicConfig:
             callback(fresh)
 
     def require_insync_kept(self, broker: str, name: str) -> None:
-        """Raises `InvalidConfig` where a broker's own `min.insync.replicas` is to be changed in a cluster with eligible
-        leader replicas (KIP-966): there all brokers have the same.
+        """Raises `InvalidConfig` if `name` is `min.insync.replicas` of a single broker and the cluster has eligible
+        leader replicas (KIP-966): then the value is the same for all brokers.
         """
         if self._has_eligible_replicas() and broker != ALL_BROKERS and name == MIN_INSYNC:
             raise InvalidConfig(f"Broker-level {MIN_INSYNC} cannot be altered while ELR is enabled.")
@@ -90,7 +94,9 @@ class DynamicConfig:
         return feature_level(self._config, "eligible.leader.replicas.version") > 0
 
     def configure(self, broker: str, overrides: Mapping[str, str]) -> None:
-        """Replaces what was given to a broker, or to all. Raises `InvalidSetting`, `KafkaStorageError`."""
+        """Replaces the overrides of a broker, or of all (`ALL_BROKERS`). Raises `InvalidSetting`, `InvalidConfig`,
+        `KafkaStorageError`.
+        """
         self.check(broker, overrides)
         self._journal.write({"broker": broker, "configs": dict(overrides)})
         self._take(broker, overrides)
@@ -98,7 +104,7 @@ class DynamicConfig:
             callback()
 
     def load(self) -> None:
-        """Reads what the directory holds. Raises `InvalidSetting` when it is damaged."""
+        """Reads the stored overrides. Raises `InvalidSetting` when their file is damaged."""
         for entry in self._journal.read():
             try:
                 self._take(entry["broker"], entry["configs"])
@@ -111,14 +117,18 @@ class DynamicConfig:
         )
 
     def take_features(self) -> None:
-        """Levels of features changed: eligible leader replicas may be kept from now on. Raises `KafkaStorageError`."""
+        """To be called when feature levels changed: with eligible leader replicas, `min.insync.replicas` becomes a
+        setting of all brokers. Raises `KafkaStorageError`.
+        """
         if self._has_eligible_replicas() and MIN_INSYNC not in self._config.changed.get(ALL_BROKERS, {}):
             self._give_insync_to_all()
             for broker, given in self._config.changed.items():
                 self._journal.write({"broker": broker, "configs": dict(given)})
 
     def _give_insync_to_all(self) -> None:
-        """All brokers have what the first one had in its file, from when on eligible leader replicas are kept."""
+        """Gives all brokers the `min.insync.replicas` in force at this one, unless they have one, and removes this
+        broker's own.
+        """
         node_id, changed = str(self._config.node_id), self._config.changed
         own = {name: text for name, text in changed.get(node_id, {}).items() if name != MIN_INSYNC}
         self._take(ALL_BROKERS, {MIN_INSYNC: str(self._config.min_insync_replicas), **changed.get(ALL_BROKERS, {})})
@@ -129,7 +139,7 @@ class DynamicConfig:
         self._journal.close()
 
     def _with(self, broker: str, overrides: Mapping[str, str]) -> tuple[Mapping[str, Mapping[str, str]], Config]:
-        """What was given to all with that of a broker, and the settings that come out. Raises `InvalidSetting`."""
+        """All overrides, with these for a broker, and the resulting settings. Raises `InvalidSetting`."""
         changed = {**self._config.changed, broker: dict(overrides)}
         return changed, type(self._config).from_texts(self._texts(changed))
 

@@ -1,8 +1,10 @@
-"""The settings a group can have of its own (Kafka 4.3.1 GroupConfig): their table, and the registry of them.
+"""The settings that a group can have of its own (Kafka 4.3.1 GroupConfig): their table, and the registry of the groups'
+values.
 
-Most stand for a setting of the broker, and are declared with it (`groupkeeper.coordinator.kernel.settings`); their
-values are in `broker.group_configs.of(group_id).effective`, under the broker's name, which is also what a handler of
-the coordinator gets. Those that the broker has none of are declared here, and attributes of `GroupConfig`.
+Most of them override a broker setting, and are declared with it (`groupkeeper.coordinator.kernel.settings`). Their
+values for a group are in `broker.group_configs.of(group_id).effective`, by the name of the broker setting; handlers of
+the coordinator get the same object. Settings without a broker setting are declared here, as attributes of
+`GroupConfig`.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _DURATION = re.compile(
 
 
 class OffsetReset(NamedTuple):
-    """Where a share partition begins: `latest`, `earliest`, or `by_duration` with how long ago in milliseconds."""
+    """Where a share partition starts: at `latest`, at `earliest`, or (`by_duration`) `duration_ms` ago."""
 
     strategy: str
     duration_ms: int = 0
@@ -67,8 +69,8 @@ class _OffsetResetSetting(Setting[str]):
 class GroupConfig(SettingsTable):
     """A group's settings: its own where given, else the broker's `group.` setting.
 
-    The group's own values are within the broker's bounds; bounds that were narrowed later clamp them (`overrides` has
-    the given values).
+    The group's own values are clamped to the broker's bounds, which may have been narrowed since; `overrides` has the
+    given values.
 
     Attributes:
         overrides: the group's own settings, as texts by name.
@@ -92,8 +94,8 @@ class GroupConfig(SettingsTable):
     effective: Settings
 
     def __init__(self, overrides: Mapping[str, str], broker: Config, *, is_new: bool = False) -> None:
-        """Raises `InvalidSetting` for unknown names and bad values; those that break a bound of the broker only if they
-        `is_new`.
+        """Raises `InvalidSetting` for unknown names and bad values; with `is_new`, also for values beyond the broker's
+        bounds.
         """
         self.overrides = dict(overrides)
         for name in overrides:
@@ -119,7 +121,7 @@ class GroupConfig(SettingsTable):
 
     @property
     def offset_reset(self) -> OffsetReset:
-        """`share.auto.offset.reset`, read."""
+        """`share.auto.offset.reset`, parsed."""
         return parse_offset_reset(self.share_auto_offset_reset)
 
     def _narrow(self, given: Mapping[str, int], broker: Config) -> None:
@@ -185,7 +187,7 @@ def _attribute(name: str) -> str:
 
 
 class GroupConfigs:
-    """The settings that single groups have of their own. A group that doesn't exist may have some; they wait for it."""
+    """The settings that single groups have of their own. A group may have settings before it exists."""
 
     def __init__(self, directory: StorageDirectory, broker: Config) -> None:
         self._broker = broker
@@ -200,7 +202,7 @@ class GroupConfigs:
 
     @property
     def effective_by_group(self) -> Mapping[str, Settings]:
-        """What coordinators decide by for the groups that have settings of their own."""
+        """The settings that coordinators use, by group id, for the groups that have settings of their own."""
         return {group_id: config.effective for group_id, config in self._config_by_group.items()}
 
     def group_ids(self) -> Sequence[str]:
@@ -212,11 +214,13 @@ class GroupConfigs:
         self._on_changed.append(callback)
 
     def check(self, overrides: Mapping[str, str]) -> GroupConfig:
-        """The settings of a group that is given these. Raises `InvalidSetting`."""
+        """The settings that a group would have with these overrides. Raises `InvalidSetting`."""
         return GroupConfig(overrides, self._broker, is_new=True)
 
     def configure(self, group_id: str, overrides: Mapping[str, str]) -> None:
-        """Replaces the settings given to a group. Raises `InvalidSetting`, `KafkaStorageError`."""
+        """Replaces a group's overrides; without any, the broker's settings apply. Raises `InvalidSetting`,
+        `KafkaStorageError`.
+        """
         config = self.check(overrides)
         self._journal.write(_entry(group_id, config))
         self._set(group_id, config)
@@ -224,7 +228,7 @@ class GroupConfigs:
             callback(group_id)
 
     def take_defaults(self) -> None:
-        """The broker's settings changed, and with them the groups' defaults and bounds."""
+        """To be called when the broker's settings changed: applies the new defaults and bounds to the groups."""
         self._plain = GroupConfig({}, self._broker)
         for group_id, config in self._config_by_group.items():
             self._config_by_group[group_id] = GroupConfig(config.overrides, self._broker)
@@ -235,7 +239,7 @@ class GroupConfigs:
             self._config_by_group[group_id] = config
 
     def load(self) -> None:
-        """Reads what the directory holds. Raises `InvalidSetting` when it is damaged."""
+        """Reads the stored overrides. Raises `InvalidSetting` when their file is damaged."""
         for entry in self._journal.read():
             try:
                 self._set(entry["group"], GroupConfig(entry["configs"], self._broker))

@@ -1,6 +1,6 @@
 """The settings of the group, share and offsets coordinators, with their relations (Kafka GroupCoordinatorConfig).
 
-What coordinators decide by is declared where they find it, in `groupkeeper.coordinator.kernel.settings`.
+Settings that coordinators use are declared in `groupkeeper.coordinator.kernel.settings`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     class Declared(SettingsTable, Settings):
-        """The values of those settings are attributes of the table, too."""
+        """For type checkers: the fields of `Settings` are attributes of the table, too."""
 else:
     Declared = SettingsTable
 
@@ -132,7 +132,7 @@ class GroupSettings(Declared):
 
 
 def declarations() -> Iterator[tuple[str, Declaration, Setting[object]]]:
-    """What `Settings` declares: the name of its field, and the setting."""
+    """The settings that `Settings` declares: the field's name, its declaration, and the setting made of it."""
     for one in fields(Settings):
         declaration: Declaration | None = one.metadata.get("declaration")
         if declaration is not None:
@@ -158,7 +158,9 @@ for _field, _declaration, _declared in declarations():
 
 
 def coordinator_settings(config: GroupSettings) -> Settings:
-    """The broker's configuration as coordinators take it. They tell texts apart without case."""
+    """The broker's configuration in the form that coordinators use. Texts are in lower case, as their case does not
+    matter.
+    """
     values: dict[str, Any] = {}
     for field, declaration, _ in declarations():
         value = getattr(config, declaration.given_as or field)
@@ -179,7 +181,9 @@ _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 
 
 def check_relations(config: GroupSettings) -> None:
-    """Checks beyond single bounds. Raises `InvalidSetting` naming both keys (Kafka 4.3.1 GroupCoordinatorConfig)."""
+    """Checks what the bounds of single settings don't cover (Kafka 4.3.1 GroupCoordinatorConfig). Raises
+    `InvalidSetting`, which names the keys.
+    """
     for family, suffix in BOUNDED:
         low, high, value = (f"group.{family}.{bound}{suffix}" for bound in ("min.", "max.", ""))
         _require(config, high, ">=", low)

@@ -1,4 +1,4 @@
-"""Settings of Kafka 4.3.1's brokers that mean nothing to a single process: accepted, checked and described.
+"""Settings of Kafka 4.3.1's brokers that have no effect in a single process: accepted, checked and described.
 
 Settings that this broker uses are declared in `groupkeeper.broker.settings.config`, and nowhere else.
 """
@@ -14,10 +14,10 @@ class KafkaSetting(NamedTuple):
     """A setting of Kafka's brokers that has no effect here.
 
     Attributes:
-        change: what may change it: FIXED, ANY, ONE or LISTENER.
+        change: how it may change while the broker runs: FIXED, ANY, ONE or LISTENER.
         type: Kafka's name of the type in lower case.
         default: as text; None is unset.
-        low: the least value, where it is known.
+        low: the least value; None: no check.
     """
 
     name: str
@@ -31,7 +31,7 @@ QUOTAS = frozenset(
     ["leader.replication.throttled.rate", "follower.replication.throttled.rate",
      "replica.alter.log.dirs.io.max.bytes.per.second"]
 )  # fmt: skip
-"""Numbers that only change while a broker runs, and are described only where they are given."""
+"""Numbers that only dynamic updates can give; they are described only if they are given."""
 
 _SETTINGS = (
     KafkaSetting("add.partitions.to.txn.retry.backoff.max.ms", FIXED, "int", "100"),

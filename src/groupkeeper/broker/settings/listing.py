@@ -1,7 +1,7 @@
-"""All settings of a broker, with an effect here or without: what they are, and what may change them.
+"""All settings of a broker, with or without an effect here: their types and defaults, and how they may change.
 
 Those with an effect are declared in `Config`, the others in `WITHOUT_EFFECT`. A setting of a listener,
-`listener.name.<listener>.<setting>`, is what the setting is.
+`listener.name.<listener>.<setting>`, has the type and bounds of `<setting>`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from groupkeeper.broker.settings.table import ANY, ONE, Setting, plain
 
 _PREFIX = "listener.name."
 _OF_ALL_LISTENERS = ("max.connections", "max.connection.creation.rate", "num.network.threads")
-"""What a listener may have of its own and all brokers can be given at once."""
+"""Settings of a listener that can be changed for all brokers at once."""
 
 _ALWAYS_GIVEN = ("node.id", "controller.listener.names")
-"""Kafka has no default of these."""
+"""Kafka has no defaults for these."""
 
 
 @cache
 def listed_names() -> tuple[str, ...]:
-    """The settings that Kafka describes without a request by name, in its order."""
+    """The settings that Kafka describes when none is requested by name, in its order."""
     own = (one.name for one in Config.settings() if one.is_listed and not one.is_ours)
     return tuple(in_kafkas_order([*own, *WITHOUT_EFFECT]))
 
 
 def base_name(name: str) -> str:
-    """The setting that one of a listener stands for, or the name itself."""
+    """The name of a setting without the prefix of a listener, if it has one."""
     return name.removeprefix(_PREFIX).partition(".")[2] if name.startswith(_PREFIX) else name
 
 
@@ -47,7 +47,7 @@ def broker_setting(name: str) -> Setting[Any] | None:
 
 
 def change_of(name: str) -> str:
-    """What may change a setting: FIXED, ANY, ONE or LISTENER. Names that are unknown may be given to any (KIP-226)."""
+    """How a setting may change while the broker runs: FIXED, ANY, ONE or LISTENER. Unknown names are ANY (KIP-226)."""
     if name.startswith(_PREFIX):
         return ANY if base_name(name) in _OF_ALL_LISTENERS else ONE
     own, other = Config.setting(name), WITHOUT_EFFECT.get(name)
@@ -55,7 +55,7 @@ def change_of(name: str) -> str:
 
 
 def default_text(name: str) -> str | None:
-    """The default as Kafka tells it; None is unset, or unknown."""
+    """The default as Kafka describes it; None: it is unset, or the name is unknown."""
     own, other = Config.setting(name), WITHOUT_EFFECT.get(name)
     if own is None:
         return None if other is None else other.default

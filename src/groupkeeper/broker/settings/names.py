@@ -1,9 +1,9 @@
-"""Names that Kafka 4.3.1 has for settings of brokers, also for those that it doesn't describe."""
+"""The names of broker settings in Kafka 4.3.1, including those that Kafka doesn't describe."""
 
 from groupkeeper.broker.settings.kafka import WITHOUT_EFFECT
 
 JAAS_FILE = "java.security.auth.login.config"
-"""A property of Java's, which Kafka is given on its command line, and this broker among its settings."""
+"""A property of Java. Kafka takes it from the command line, this broker from its settings."""
 
 METADATA_LEVELS = {
     name: level
@@ -46,7 +46,7 @@ def is_known(name: str) -> bool:
 
 
 def is_plug_in(name: str, text: str) -> bool:
-    """Whether a setting names Java code of one's own that Kafka would run: authentication or authorization could depend
-    on it.
+    """Whether a setting names custom Java code that Kafka would run. Authentication or authorization could depend on
+    that code.
     """
     return name.endswith(_PLUG_INS) and bool(text) and not text.startswith("org.apache.kafka.")

@@ -14,14 +14,14 @@ _DECLARED = """
     group.share.min.record transaction principal.builder.class share.coordinator group.share.min.partition
     controller.quorum ssl. sasl. security group.share.max.record sasl.oauthbearer.scope sasl.oauthbearer delegation
 """.split()
-"""Beginnings of names in the order in which Kafka's classes declare them, as far as it decides between names that fall
-into one place of the map. The longest one counts; names without any come first.
+"""Prefixes of names in the order in which Kafka's classes declare the settings. They decide between names in one bucket
+of the hash map. The longest prefix counts; names without one come first.
 """
 _BY_LENGTH = sorted(_DECLARED, key=len, reverse=True)
 
 
 def in_java_order(names: Collection[str], entries: int) -> list[str]:
-    """Names in the order of a hash map with so many entries: that is how Kafka tells what it was given."""
+    """Names in the order of a Java hash map with `entries` entries, which is Kafka's order of given settings."""
     size = 16
     while size * 3 < entries * 4:
         size *= 2

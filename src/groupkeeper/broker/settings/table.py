@@ -1,4 +1,4 @@
-"""How a table of settings is written down: one typed attribute per setting, named as Kafka names it with `_` for `.`.
+"""Tables of settings: one typed attribute per setting, with Kafka's name and `_` in place of `.`.
 
     class Config(SettingsTable):
         num_partitions = whole(1, low=1, doc="...")      # num.partitions
@@ -22,13 +22,13 @@ LONG_MAX = 2**63 - 1
 
 
 FIXED = "fixed"
-"""Only the file can give it."""
+"""It cannot change while the broker runs."""
 ANY = "any"
-"""Changes while the broker runs, of one broker or of all."""
+"""It may change while the broker runs, for one broker or for all."""
 ONE = "one"
-"""Changes while the broker runs, of one broker at a time."""
+"""It may change while the broker runs, for one broker at a time."""
 LISTENER = "listener"
-"""Changes while the broker runs, of one listener of one broker."""
+"""It may change while the broker runs, for one listener of one broker."""
 
 
 class InvalidSetting(ValueError):
@@ -45,10 +45,10 @@ class Setting(Generic[T]):
         low, high: inclusive bounds of a number; None means unbounded.
         choices: allowed texts; empty means any.
         doc: one sentence for people.
-        change: of a broker's: what may change it (FIXED, ANY, ONE or LISTENER).
-        is_listed: of a broker's: whether Kafka describes it without a request by name.
-        has_empty_default: whether Kafka has an empty text as the default, where the empty default here is else unset.
-        broker_name: of a topic's: the broker's setting that gives its default; None is that there is none.
+        change: of a broker setting: how it may change while the broker runs (FIXED, ANY, ONE or LISTENER).
+        is_listed: of a broker setting: whether Kafka describes it when no setting is requested by name.
+        has_empty_default: whether Kafka describes an empty default as an empty text; otherwise it is unset.
+        broker_name: of a topic setting: the broker setting that gives its default; None: there is none.
     """
 
     def __init__(
@@ -83,7 +83,9 @@ class Setting(Generic[T]):
         is_listed: bool = True,
         has_empty_default: bool = False,
     ) -> Self:
-        """The same, with Kafka's documentation of it. `type_name` is Kafka's where it isn't that of the values here."""
+        """This setting, with what Kafka says of it. `type_name` is Kafka's type, if it isn't the type of the values
+        here.
+        """
         self.change = change
         self.type = type_name or self.type
         self.is_listed = is_listed
@@ -91,7 +93,7 @@ class Setting(Generic[T]):
         return self
 
     def default_of(self, broker_name: str) -> Self:
-        """The same, as a setting of topics whose default a setting of the broker gives."""
+        """This setting, as a topic setting whose default is the value of a broker setting."""
         self.broker_name = broker_name
         return self
 
@@ -111,7 +113,7 @@ class Setting(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> Self | T:
         if instance is None:
             return self
-        # No __set__: a value stored on the instance under the same name hides this function, so it is called once.
+        # There is no __set__: the stored value hides this descriptor, so it is called once for each instance.
         found: T = instance.__dict__.setdefault(self.attribute, self.default)
         return found
 
@@ -189,7 +191,7 @@ class SettingsTable:
         setting.__set_name__(cls, attribute)
 
     def assign(self, values: Mapping[str, str]) -> None:
-        """Takes over texts by name. Raises `InvalidSetting`, also for a name that isn't in the table."""
+        """Sets values from texts by name. Raises `InvalidSetting`, also for a name that isn't in the table."""
         for name, text in values.items():
             setting = self.setting(name)
             if setting is None:
@@ -274,7 +276,7 @@ _READERS: dict[str, Callable[[str], object]] = {
 
 
 def plain(name: str, type_name: str, default: str | None = None, low: int | None = None) -> Setting[str]:
-    """A setting without a meaning here: its value is the text that was given, if that is one of the type."""
+    """A setting without an effect here: its value is the given text, which must be valid for the type."""
 
     def read(text: str) -> str:
         if type_name == "list":

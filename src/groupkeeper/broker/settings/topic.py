@@ -1,4 +1,4 @@
-"""The settings a topic can have of its own (Kafka 4.3.1 LogConfig), and where their defaults come from."""
+"""The settings that a topic can have of its own (Kafka 4.3.1 LogConfig), and where their defaults come from."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TopicConfig(SettingsTable):
         overrides: the topic's own settings, as texts by name.
     """
 
-    # In the order in which Kafka tells them.
+    # In the order in which Kafka describes them.
     internal_segment_bytes = Setting[int | None](
         "int", None, int, "Instead of `segment.bytes`, and without its lower bound; for tests.", low=1
     )
@@ -137,19 +137,25 @@ class TopicConfig(SettingsTable):
 
     @cached_property
     def longest_segment_ms(self) -> int:
-        """Age at which a new segment file is begun, whether for its size or for compaction."""
+        """Age at which a new segment file is begun, in milliseconds: `segment.ms`, or `max.compaction.lag.ms` if the
+        topic is compacted and this is less.
+        """
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
 
 
 def segment_size(size: int) -> dict[str, str]:
-    """The setting that gives a topic segments of a size, be it smaller than topics may have otherwise."""
+    """The setting that gives a topic segments of `size` bytes; below the bound of `segment.bytes` it is the internal
+    one.
+    """
     least = TopicConfig.segment_bytes.low
     name = "segment.bytes" if least is None or size >= least else "internal.segment.bytes"
     return {name: str(size)}
 
 
 SYNONYM_BY_SETTING = {one.name: one.broker_name for one in TopicConfig.settings() if one.broker_name is not None}
-"""The broker setting of a topic setting's default (Kafka 4.3.1 ServerTopicConfigSynonyms; the first of several)."""
+"""Topic setting → the broker setting that gives its default (Kafka 4.3.1 ServerTopicConfigSynonyms; the first of
+several).
+"""
 
 
 def _defaults_of(broker: Config) -> dict[str, object]:

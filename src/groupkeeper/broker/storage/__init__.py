@@ -1,4 +1,4 @@
 """The data directory: its lock and ids, registries of JSON lines, open files.
 
-What lies in partitions is in `log`.
+The logs of partitions are in `log`.
 """

@@ -1,4 +1,4 @@
-"""The broker's directory: one owner at a time, the cluster's identity, and small files replaced in one step."""
+"""The broker's data directory: its lock, the cluster's identity, and the atomic replacement of small files."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def random_uuid() -> bytes:
 
 
 def replace_file(path: str, text: str, *, survives_power_failure: bool = True, mode: int = 0o666) -> None:
-    """Writes a file so that it has either its old or its new content, whenever this program, or the machine, ends.
+    """Replaces a file atomically: after a crash of this program or the machine it has its old or its new content.
 
-    Without `survives_power_failure` the machine may lose both: for what the next start can do without. `mode` is cut by
-    the umask, as always. Raises OSError.
+    Without `survives_power_failure`, a crash of the machine may lose both: this is for files that the next start does
+    not need. `mode` is subject to the umask. Raises OSError.
     """
     temporary = path + ".tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
@@ -50,7 +50,7 @@ def replace_file(path: str, text: str, *, survives_power_failure: bool = True, m
 
 
 def sync_file(path: str) -> None:
-    """Brings a file to the disk; of a directory which files it has. Raises OSError."""
+    """Flushes a file to disk; for a directory, its list of files. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -67,7 +67,7 @@ class StorageDirectory:
     """
 
     def __init__(self, path: str, node_id: int) -> None:
-        """Makes the directory if it is absent and locks it. Raises `DirectoryInUse`, `InvalidSetting`, OSError."""
+        """Creates the directory if it is absent, and locks it. Raises `DirectoryInUse`, `InvalidSetting`, OSError."""
         self.path = path
         try:
             os.makedirs(path, exist_ok=True)
@@ -114,7 +114,7 @@ class StorageDirectory:
     def new_producer_id(self) -> int:
         """A producer id that was never given out in this directory; blocks of them are reserved on disk.
 
-        Raises `CoordinatorLoadInProgress`, as Kafka does, while no block can be reserved: clients try again.
+        Raises `CoordinatorLoadInProgress`, as Kafka does, while no block can be reserved: clients retry.
         """
         if self._next_producer_id == self._producer_ids_end:
             path = self.file("producer-ids")
@@ -137,7 +137,7 @@ class StorageDirectory:
             return 0
 
     def close(self) -> None:
-        """Gives the directory free."""
+        """Releases the lock."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

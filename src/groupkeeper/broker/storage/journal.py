@@ -1,4 +1,6 @@
-"""A small registry on disk: JSON lines, appended before a change is answered, rewritten compactly at each start."""
+"""A small registry on disk: a file of JSON lines. A change is appended before it is acknowledged; each start compacts
+the file.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,12 @@ class Journal:
     """`read`, then `begin`, then `write` any number of times.
 
     Attributes:
-        path: of the file.
-        subject: what it is, for people: `topic registry`.
+        path: the file's path.
+        subject: what the file holds, for messages to people: `topic registry`.
     """
 
     def __init__(self, path: str, subject: str, *, is_private: bool = False) -> None:
-        """A private one is readable for the broker's own user only."""
+        """With `is_private`, only the broker's own user can read the file."""
         self.path = path
         self._is_private = is_private
         self.subject = subject
@@ -38,7 +40,7 @@ class Journal:
         self._is_torn = False
 
     def read(self) -> list[dict[str, Any]]:
-        """The entries, oldest first; a last line that is cut short is left out. Raises `InvalidSetting`."""
+        """The entries, oldest first; an incomplete last line is ignored. Raises `InvalidSetting` for other damage."""
         try:
             with open(self.path, encoding="utf-8") as file:
                 lines = file.read().split("\n")
@@ -52,7 +54,7 @@ class Journal:
             try:
                 entries.append(json.loads(line))
             except ValueError:
-                # Zeros stand where the power failed before a page was on the disk.
+                # After a power failure, a page that was not yet on disk is full of zeros.
                 if rest or number < len(lines) or "\0" not in line:
                     raise InvalidSetting(f"{self.path}: line {number} is damaged") from None
                 rest = line
@@ -61,7 +63,7 @@ class Journal:
         return entries
 
     def begin(self, entries: Iterable[Mapping[str, Any]]) -> None:
-        """Replaces the whole file by these entries, and opens it for more."""
+        """Replaces the whole file by these entries, and opens it for `write`. Raises OSError."""
         replace_file(
             self.path, "".join(json.dumps(entry) + "\n" for entry in entries), mode=0o600 if self._is_private else 0o666
         )
@@ -69,17 +71,17 @@ class Journal:
         self._size, self._is_torn = os.fstat(self._file).st_size, False
 
     def write(self, entry: Mapping[str, Any]) -> None:
-        """Adds an entry, all of it or nothing; it survives a power failure. Raises `KafkaStorageError`."""
+        """Appends an entry, completely or not at all; it survives a power failure. Raises `KafkaStorageError`."""
         line = (json.dumps(entry) + "\n").encode()
         try:
-            if self._is_torn:  # a write that failed left a part behind: nothing may follow it
+            if self._is_torn:  # a failed write left part of a line: nothing may follow it
                 os.ftruncate(self._file, self._size)
             self._is_torn = True
             if os.write(self._file, line) != len(line):
                 raise OSError(errno.ENOSPC, "the disk is full")
             os.fdatasync(self._file)
         except OSError as error:
-            with suppress(OSError):  # else before the next one
+            with suppress(OSError):  # if this fails, the next write does it
                 os.ftruncate(self._file, self._size)
                 self._is_torn = False
             raise KafkaStorageError(f"cannot write the {self.subject}: {error.strerror}") from error

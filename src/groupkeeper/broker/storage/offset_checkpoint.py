@@ -20,19 +20,19 @@ _VERSION = "0"
 
 
 class OffsetCheckpoint:
-    """Such a file; what is known of it is what it holds.
+    """An offset checkpoint file, with its content in memory.
 
     Attributes:
-        offsets: by topic and partition.
+        offsets: what the file has, by topic and partition.
     """
 
     def __init__(self, path: str) -> None:
-        """A file that is absent holds nothing; so does a damaged one, which is logged. Raises OSError."""
+        """Reads the file. An absent file counts as empty, and so does a damaged one, with a warning. Raises OSError."""
         self._path = path
         self.offsets: Offsets = {}
         self._writing = threading.Lock()
         self._asked = self._written = 0
-        """Numbers of the last content that was asked for, and of the one in the file."""
+        """The numbers of the latest requested write, and of the write that the file has."""
         try:
             self.offsets = _read(path)
         except FileNotFoundError:
@@ -41,12 +41,16 @@ class OffsetCheckpoint:
             _log.warning("%s is damaged and is treated as empty", path)
 
     def replace(self, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Writes the file in one step, unless it holds just these. Raises OSError; then it is as it was."""
+        """Replaces the file atomically, unless it has exactly these offsets. Raises OSError; then the file is
+        unchanged.
+        """
         self._asked += 1
         self._write(self._asked, dict(offsets))
 
     async def replace_aside(self, offsets: Mapping[tuple[str, int], int]) -> None:
-        """The same in a thread: no request has to wait for the disk. Of several the last one that was called stays."""
+        """Like `replace`, but in a thread, so that requests don't wait for the disk. Of concurrent calls, the latest
+        one wins.
+        """
         self._asked += 1
         await asyncio.to_thread(self._write, self._asked, dict(offsets))
 
@@ -60,7 +64,7 @@ class OffsetCheckpoint:
             self.offsets, self._written = offsets, number
 
     def forget(self, topic: str, partitions: Iterable[int] | None = None) -> None:
-        """Drops some partitions of a topic, or all. Raises OSError."""
+        """Removes the offsets of these partitions of a topic; None: of all its partitions. Raises OSError."""
         chosen = None if partitions is None else set(partitions)
         self.replace(
             {
