@@ -1,4 +1,4 @@
 """Bytes of fetched record sets → columns and Arrow batches, many records at a time. No Spark, no I/O.
 
-Fetching is in `kafka`; what rows mean together is in `transforms`.
+Fetching is in `kafka`; tables are computed from the rows in `transforms`.
 """

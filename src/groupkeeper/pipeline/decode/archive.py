@@ -16,7 +16,7 @@ from groupkeeper.pipeline.errors import SourceError
 __all__ = ["ArchivePart", "archive_parts", "read_archive"]
 
 _ROWS = 32_768
-"""Larger batches are decoded in fewer steps, smaller ones stay in memory that the process has already."""
+"""Larger batches are decoded in fewer steps, smaller ones fit into memory that the process already has."""
 
 
 class ArchivePart(NamedTuple):
@@ -46,7 +46,7 @@ def archive_parts(location: str) -> list[ArchivePart]:
 
 
 def read_archive(location: str, part: ArchivePart, cluster: str | None) -> Iterator[pa.RecordBatch]:
-    """The decoded records of a part; `cluster` None: as the column `cluster` says, where there is one."""
+    """The decoded records of a part; `cluster` None: it is in the column `cluster`, or null without that column."""
     files, _ = _file_system(location)
     with files.open_input_file(part.path) as opened:
         file = pq.ParquetFile(opened)

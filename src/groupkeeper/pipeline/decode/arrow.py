@@ -26,11 +26,11 @@ __all__ = ["Origin", "Places", "decode", "latest_of_keys", "places_of"]
 Row = dict[str, Any]
 
 _PLACE = ("cluster", "log_partition", "log_offset", "log_timestamp_ms", "producer_id")
-"""Columns of tables.DECODED that key and value do not decide."""
+"""Columns of tables.DECODED that don't depend on key and value."""
 _CONTENT = pa.schema([field for field in DECODED.arrow if field.name not in _PLACE])
 
 Places = Callable[[Records], dict[str, pa.Array]]
-"""Those columns of records, by name."""
+"""Makes these columns for records, by name."""
 
 
 class Origin(NamedTuple):
@@ -41,7 +41,7 @@ class Origin(NamedTuple):
 
 
 def decode(records: Records, places: Places) -> Iterator[pa.RecordBatch]:
-    """All the records, offset commits first."""
+    """All records as rows of tables.DECODED, offset commits first."""
     types = key_types(records)
     may_be_commit = np.isin(types, COMMIT_TYPES) & ~records.is_control
     rest = ~may_be_commit
@@ -51,7 +51,7 @@ def decode(records: Records, places: Places) -> Iterator[pa.RecordBatch]:
         commits = read_commits(candidates, types[rows])
         try:
             batch = _commits_batch(candidates, commits, types[rows], places)
-        except pa.ArrowInvalid:  # a text that is not UTF-8: only now is it looked for
+        except pa.ArrowInvalid:  # a text is not UTF-8: which one is found out only now
             commits = with_valid_texts(commits, records.data)
             batch = _commits_batch(candidates, commits, types[rows], places)
         rest[rows[~commits.ok]] = True
@@ -64,7 +64,7 @@ def decode(records: Records, places: Places) -> Iterator[pa.RecordBatch]:
 
 
 def latest_of_keys(records: Records) -> Records:
-    """Of each key the last record; markers are left out. The records are those of one cluster."""
+    """The last record of each key; markers are left out. The records are of one cluster."""
     records = records.where(~records.is_control) if records.is_control.any() else records
     if not len(records):
         return records
@@ -76,7 +76,7 @@ def latest_of_keys(records: Records) -> Records:
 
 
 def places_of(origins: Sequence[Origin]) -> Places:
-    """Those of fetched records, whose record sets come from `origins`."""
+    """The places of fetched records; `origins` are those of their record sets."""
     partitions = np.array([origin.partition for origin in origins], np.int64)
 
     def places(records: Records) -> dict[str, pa.Array]:
@@ -100,7 +100,7 @@ def _whole(records: Records, places: Places, content: dict[str, pa.Array]) -> pa
 
 
 def _commits_batch(records: Records, commits: Commits, types: Ints, places: Places) -> pa.RecordBatch:
-    """Of the commits that are `ok`. Raises pa.ArrowInvalid for a text that is not UTF-8."""
+    """The batch of the commits that are `ok`. Raises pa.ArrowInvalid for a text that is not UTF-8."""
     records, types, commits = records.where(commits.ok), types[commits.ok], commits.where(commits.ok)
     gone = commits.is_tombstone
     data = records.data
@@ -158,7 +158,7 @@ def _one(key: bytes | None, value: bytes | None) -> Row:
 
 
 def _rejected(key: bytes | None, value: bytes | None) -> Row:
-    """Columns of a record that cannot be decoded, but for the problem."""
+    """Columns of a record that cannot be decoded, except `problem`."""
     more = rejected_json(key, value)
     return {"is_tombstone": value is None, "raw_key": key, "raw_value": value, "group_record": more}
 

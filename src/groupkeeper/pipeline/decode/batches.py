@@ -44,8 +44,8 @@ class Aborted(NamedTuple):
 
 
 class RecordSet(NamedTuple):
-    """What one Fetch gave of one partition: batches, the last one perhaps cut off. Offsets from `start` to before
-    `end` are wanted.
+    """What one Fetch returned for one partition: batches, of which the last one may be cut off. Offsets from `start` to
+    before `end` are wanted.
     """
 
     data: bytes
@@ -67,7 +67,7 @@ class CorruptBatch(CorruptRecord):
 class Batches:
     """The whole batches of several record sets, one element per batch, in the order of the sets and their offsets.
 
-    `next_offsets` has an element per record set: the offset behind its last whole batch; None where it has none.
+    `next_offsets` has an element per record set: the offset after its last whole batch; None: it has none.
     """
 
     data: bytes
@@ -106,9 +106,9 @@ class Batches:
 
 
 def read_batches(sets: Sequence[RecordSet], *, verify: bool = True) -> Batches:
-    """Headers of all whole batches; message sets of old formats are read as batches of format 2.
+    """Headers of all whole batches; message sets of old formats are converted to batches of format 2.
 
-    Raises CorruptBatch, for a checksum that is wrong too unless `verify` is false.
+    Raises CorruptBatch; with `verify`, also for a wrong checksum.
     """
     parts = [_modern(index, each.data) for index, each in enumerate(sets)]
     data = parts[0] if len(parts) == 1 else b"".join(parts)
@@ -139,7 +139,7 @@ def seen_by_reader(batches: Batches, sets: Sequence[RecordSet]) -> Batches:
 
 
 def _aborted(batches: Batches, rows: npt.NDArray[np.intp], transactions: Sequence[Aborted]) -> list[int]:
-    """Those of `rows` (transactional batches of one partition) that the reader of committed records does not see."""
+    """Those of `rows` (transactional batches of one partition) that readers of committed records do not see."""
     waiting = sorted(transactions, key=lambda each: each.first_offset, reverse=True)
     open_producers: set[int] = set()
     found = []

@@ -14,12 +14,12 @@ from groupkeeper.pipeline.decode.views import Ints
 __all__ = ["PLACE_COLUMNS", "decode_columns"]
 
 PLACE_COLUMNS = ("cluster", "partition", "offset", "timestamp")
-"""What columns beside `key` and `value` are called, where there are any."""
+"""The names of the optional columns beside `key` and `value`."""
 
 
 def decode_columns(batch: pa.RecordBatch, cluster: str | None) -> Iterator[pa.RecordBatch]:
-    """The decoded records of a batch with binary `key` and `value`, offset commits first; of PLACE_COLUMNS, missing
-    ones are null. `cluster` None: as the column `cluster` says.
+    """The decoded records of a batch with binary `key` and `value`, offset commits first; missing PLACE_COLUMNS are
+    null. `cluster` None: it is in the column `cluster`.
     """
     columns = {
         "cluster": pa.repeat(pa.scalar(cluster), len(batch))
@@ -63,7 +63,7 @@ def _records(keys: pa.Array, values: pa.Array) -> Records:
 
 
 def _pieces(column: pa.Array) -> tuple[memoryview, Ints, Ints]:
-    """The bytes of a binary column, and where each value lies; −1 is the size of a null."""
+    """The bytes of a binary column, and the position and size of each value; the size of a null is −1."""
     column = column.cast(pa.binary())
     _, bounds, data = column.buffers()
     if bounds is None or not len(column):

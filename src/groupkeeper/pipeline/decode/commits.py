@@ -1,7 +1,7 @@
 """Offset commits of many records at a time: keys of type 0 and 1, values of version 0 to 4.
 
-The layouts are those of protocol.offsets_topic; a test compares the two on every version. Where a value does not
-look as it usually does (a long varint, an unknown tag) its fields are found one record at a time.
+The layouts are those of protocol.offsets_topic; a test compares the two on every version. Values of an unusual form (a
+long varint, an unknown tag) are read one record at a time.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _NONE = -1
 _TOPIC_ID_SIZE = 16
 _TIME_SIZE = 8
 _FLEXIBLE_TEXT_AT = 14
-"""Where a value of version 4 has the length of its metadata."""
+"""The position of the metadata's length in a value of version 4."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """Fields of offset commits, one element per record given. Fields of a tombstone, and those that are not `ok`,
-    have no meaning.
+    """Fields of offset commits, one element per record. Fields of records that are not `ok` have no meaning, nor do
+    those of a tombstone's value.
     """
 
     ok: Bools
-    """Whether key and value are as a schema says, but for what texts consist of: `with_valid_texts` looks at that.
-    Why not is found out by decoding the record alone.
+    """Whether key and value match a schema, except that texts may not be UTF-8: `with_valid_texts` checks that.
+    Decoding the record alone tells why it is not ok.
     """
     is_tombstone: Bools
     version: Ints
@@ -95,7 +95,7 @@ def read_commits(records: Records, types: Ints) -> Commits:
 
 
 def with_valid_texts(commits: Commits, data: bytes) -> Commits:
-    """The same, but those with a text that is not UTF-8 are not `ok`."""
+    """The same commits, but those with a text that is not UTF-8 are not `ok`."""
     ok = commits.ok.copy()
     for at, size in ((commits.group_at, commits.group_size), (commits.topic_at, commits.topic_size)):
         ok[ok] &= are_valid(data, at[ok], size[ok])
@@ -127,7 +127,7 @@ def _versions(view: View, records: Records, types: Ints) -> tuple[Ints, Bools]:
 
 
 class _Values:
-    """Fields of values; those that `ok` does not mark have no meaning. Indexes that are not ok read position 0."""
+    """Fields of values; those that are not `ok` have no meaning, and position 0 is read for them."""
 
     def __init__(self, view: View, records: Records, version: Ints, ok: Bools) -> None:
         self._end = records.value_at + records.value_size
@@ -169,7 +169,7 @@ class _Values:
         usual = (size >= 0) & (size < 0x7F) & (tags_at < self._end[rows])
         tags = view.int8(np.where(usual, tags_at, 0)) if len(rows) else np.empty(0, np.int64)
         has_id = usual & (tags == 1) & (tags_at + 3 + _TOPIC_ID_SIZE <= self._end[rows])
-        # One tag, 0, of 16 bytes.
+        # A single tag, number 0, of 16 bytes.
         has_id[has_id] = view.int16(tags_at[has_id] + 1) == _TOPIC_ID_SIZE
         usual &= (tags == 0) | has_id
         self.commit_timestamp[rows[usual]] = view.int64(tags_at[usual] - 8)
@@ -178,7 +178,7 @@ class _Values:
             self._read_one(records, row)
 
     def _read_one(self, records: Records, row: int) -> None:
-        """A flexible value that does not look as usual."""
+        """Reads a flexible value of an unusual form."""
         begin = int(records.value_at[row])
         value = records.value(row) or b""
         try:
@@ -197,7 +197,7 @@ class _Values:
 
 
 def _topic_id_at(data: bytes, pos: int) -> int:
-    """Where the tags from `pos` have the topic's id, −1 when they don't. Raises MalformedMessage, IndexError."""
+    """The position of the topic id in the tags from `pos` on; −1: none. Raises MalformedMessage, IndexError."""
     count, pos = read_tag_count(data, pos)
     found = _NONE
     for _ in range(count):

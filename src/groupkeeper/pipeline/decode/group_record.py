@@ -45,7 +45,7 @@ _COLUMNS = {
     "subscribed_topic_names": "subscribed_topics",
     "subscribed_topic_regex": "subscribed_regex",
 }
-"""Columns by the field that they are taken from as it is."""
+"""Columns that copy a field, by the name of the field."""
 
 
 def group_id_of(key: RootMessage) -> str:
@@ -56,8 +56,8 @@ def group_id_of(key: RootMessage) -> str:
 def group_record_json(record: Known) -> str:
     """The columns that the record has, as a JSON object.
 
-    Text, as most records are offset commits: a struct of so many columns, null or not, costs more to carry for each
-    of those than they do themselves.
+    This is text because most records are offset commits: for each of them, a struct of so many columns, even a null
+    one, would cost more than the commit itself.
     """
     return _text(_group_record(record))
 
@@ -79,7 +79,7 @@ def _group_record(record: Known) -> Row:
         if field in value.__slots__:
             row[column] = getattr(value, field)
     if "epoch" in value.__slots__ and not name.endswith("GroupMetadata"):
-        del row["group_epoch"]  # a topology's
+        del row["group_epoch"]  # the epoch of a topology
     if name in _MEMBER_STATES:
         state = value.state  # type: ignore[attr-defined]
         row["member_state"] = _MEMBER_STATES[name].get(state, str(state))
@@ -141,7 +141,7 @@ def _member(member: MemberMetadata, protocol_type: str) -> Row:
 def _subscribed(blob: bytes) -> list[str] | None:
     try:
         return decode_subscribed_topics(blob) if blob else []
-    except MalformedMessage:  # members may send anything: the blob is theirs, and stays in value_json
+    except MalformedMessage:  # members may send any bytes; these stay in value_json
         return None
 
 

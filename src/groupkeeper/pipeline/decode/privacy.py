@@ -33,7 +33,7 @@ PRIVATE_FIELDS: Mapping[str, str] = {
     "group_instance_id": "member_ids",
     "process_id": "member_ids",
 }
-"""By the names of fields and columns, what is private in them."""
+"""Kinds of personal data, by the names of fields and columns that have them."""
 
 PUBLIC_FIELDS = frozenset(
     {
@@ -43,15 +43,15 @@ PUBLIC_FIELDS = frozenset(
         "subtopology_id", "source_topics", "source_topic_regex", "repartition_sink_topics",
     }
 )  # fmt: skip
-"""Texts that stay. Any other, such as what a client has packed into its subscription, is emptied: it may have all
-of the above in it.
+"""Text fields that are kept. Any other text, such as the user data of a subscription, is emptied: it may contain any
+personal data.
 """
 
 _NESTED = ("key_json", "value_json")
 
 
 class Privacy(NamedTuple):
-    """A mode for each kind; the key is for what is salted."""
+    """A mode for each kind; `key` is the key for salting."""
 
     hosts: str = KEEP
     client_ids: str = KEEP
@@ -61,8 +61,8 @@ class Privacy(NamedTuple):
 
     @staticmethod
     def of(modes: Mapping[str, str], key: bytes | None) -> Privacy:
-        """Member ids are salted where client ids are not kept, which they begin with. Raises SourceError when it does
-        not go.
+        """The choice of these modes. Member ids begin with the client id: if client ids are not kept, member ids are
+        salted. Raises SourceError for unknown modes, and for choices that contradict each other.
         """
         for kind, mode in modes.items():
             if kind not in KINDS or mode not in MODES:
@@ -85,12 +85,12 @@ class Privacy(NamedTuple):
 
     @property
     def modes(self) -> dict[str, str]:
-        """By kind."""
+        """The modes by kind."""
         return {kind: getattr(self, kind) for kind in KINDS}
 
     @property
     def choice(self) -> dict[str, str]:
-        """As the ledger has it: with a mark by which the key is known again; {}: all is kept."""
+        """The choice as the ledger stores it, with a mark that identifies the key; {}: everything is kept."""
         if not self.changes_any:
             return {}
         mark = {"key": self._salted("key", "groupkeeper")} if self.key else {}
@@ -101,7 +101,7 @@ class Privacy(NamedTuple):
         return any(mode != KEEP for mode in self.modes.values())
 
     def applied(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of tables.DECODED without what is not kept."""
+        """Rows of tables.DECODED with the modes applied; unless everything is kept, raw keys and values are null."""
         if not self.changes_any:
             return batch
         new = {name: pa.nulls(len(batch), pa.binary()) for name in ("raw_key", "raw_value")}
@@ -138,14 +138,14 @@ class Privacy(NamedTuple):
         return self.text(PRIVATE_FIELDS[field], value) if field in PRIVATE_FIELDS else ""
 
     def text(self, kind: str, text: str) -> str | None:
-        """A text of this kind as it is kept; None: it is not."""
+        """A text of this kind as it is kept; None: it is dropped."""
         mode = getattr(self, kind)
         if mode == KEEP or not text:
             return text
         return None if mode == DROP else self._salted(kind, text)
 
     def _salted(self, kind: str, text: str) -> str:
-        """The same text has the same digest, but not in another kind."""
+        """A digest of the text. Equal texts have equal digests, except in different kinds."""
         whole = f"{kind}\0{text}".encode(errors="surrogatepass")
         return hmac.digest(self.key, whole, hashlib.sha256).hex()[:_DIGEST_CHARACTERS]
 

@@ -56,7 +56,7 @@ def raw_batch(records: Records, topics: Sequence[tuple[str, str, int]], includes
 
 
 def times(milliseconds: Ints) -> pa.Array:
-    """Milliseconds since the epoch as tables.schema.TIME."""
+    """Milliseconds since the epoch as tables.schema.TIME; null if out of range."""
     unknown = (milliseconds < 0) | (milliseconds > LAST_MS)
     return pa.array(np.where(unknown, 0, milliseconds) * 1000, mask=unknown).cast(TIME)
 

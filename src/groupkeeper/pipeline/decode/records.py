@@ -17,7 +17,7 @@ __all__ = ["Records", "read_record_sets", "records_of", "records_seen"]
 
 _MIN_RECORD_SIZE = 7
 _LOCKSTEP = 256
-"""Batches that are stepped through together; fewer are walked one by one, which is then faster."""
+"""The minimum number of batches that are stepped through together; walking fewer one by one is faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Records:
 
 
 def read_record_sets(sets: Sequence[RecordSet], *, verify: bool = True) -> tuple[Records, list[int | None]]:
-    """The records of `records_seen`, and of each set the offset behind its last whole batch, None where none is whole.
+    """The records of `records_seen`, and for each set the offset after its last whole batch; None: none is whole.
 
     Raises CorruptBatch.
     """
@@ -110,7 +110,7 @@ def _records(batches: Batches, data: bytes, begin: Ints, end: Ints) -> Records:
     octets = View(data).octets
     starts, behind = _starts(data, octets, begin, end, counts)
     row = np.repeat(np.arange(len(counts)), counts)
-    pos = behind + 1  # a record's own attributes have no meaning yet
+    pos = behind + 1  # the attributes of a record are not used yet
     delta, pos = read_varints(octets, pos)
     place, pos = read_varints(octets, pos)
     key_size, key_at = read_varints(octets, pos)
@@ -148,9 +148,9 @@ def _check(size: Ints, pos: Ints, end: Ints) -> None:
 
 
 def _starts(data: bytes, octets: Bytes, begin: Ints, end: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """Of each record the position behind it, and the position behind its length.
+    """For each record, the position after it, and the position after its length.
 
-    Where a record begins is known only from the one before it: batches are stepped through side by side.
+    The start of a record is known only from the record before it, so many batches are stepped through at once.
     """
     total = int(counts.sum())
     ends = np.empty(total, np.int64)
@@ -180,7 +180,9 @@ def _starts(data: bytes, octets: Bytes, begin: Ints, end: Ints, counts: Ints) ->
 
 
 def _walk(data: bytes, pos: int, count: int) -> tuple[list[int], int]:
-    """For `count` records from `pos` the position behind the length and behind the record, by turns."""
+    """For `count` records from `pos` on, the positions after the length and after the record, in turn; and the last
+    one.
+    """
     found: list[int] = []
     append = found.append
     for _ in range(count):
@@ -202,7 +204,7 @@ def _walk(data: bytes, pos: int, count: int) -> tuple[list[int], int]:
 
 
 def _blame(batches: Batches, error: Exception) -> CorruptBatch:
-    """Which batch it is."""
+    """The error with the batch that caused it."""
     rows = zip(batches.set_index.tolist(), batches.at.tolist(), batches.base_offset.tolist(), strict=True)
     for index, at, offset in rows:
         try:

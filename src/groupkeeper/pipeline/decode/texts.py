@@ -1,4 +1,4 @@
-"""Columns of texts and bytes that lie somewhere in one buffer."""
+"""Columns of texts and bytes, from positions in one buffer."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class View:
 
 
 def read_varints(octets: Bytes, at: Ints) -> tuple[Ints, Ints]:
-    """Zigzag varints at positions, and the positions behind them.
+    """Zigzag varints at positions, and the positions after them.
 
     Raises IndexError beyond the buffer, ValueError for more bytes than 64 bits need.
     """

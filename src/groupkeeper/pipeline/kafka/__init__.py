@@ -1,4 +1,4 @@
-"""Reading clusters: what to read, fetching it, the source for Spark, log ends and records at an instant.
+"""Reading from clusters: plans of reads, fetches, the source for Spark, log ends and records at an instant.
 
-What records mean is in `decode`.
+Records are decoded in `decode`.
 """

@@ -1,5 +1,5 @@
-"""The fetches of one task: partitions of one cluster read side by side, the next fetch under way while its predecessor
-is decoded.
+"""The fetches of one task, which reads partitions of one cluster concurrently. The next fetch is under way while the
+previous one is decoded.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsRespo
 
 __all__ = ["Fetched", "corrupt", "fetch"]
 
-_MAX_VERSION = 12  # topics by name; ids bring nothing to a reader
+_MAX_VERSION = 12  # the last one with names of topics; ids are of no use here
 _FETCH_BYTES = 16 * 1024 * 1024
 _PARTITION_BYTES = 4 * 1024 * 1024
 _WAIT_MS = 500
 _SHORT_WAIT_MS = 50
-"""For a partition that has given nothing once already."""
+"""While some partition's last answer was empty."""
 
 _PARTITIONS_PER_FETCH = 500
 _EARLIEST = -2
@@ -56,8 +56,8 @@ class Fetched(NamedTuple):
 def fetch(
     ranges: Sequence[Range], options: Options, *, is_done: Callable[[Range], bool] = lambda found: False
 ) -> Iterator[Fetched]:
-    """Everything in the ranges, in order within each; a range is given up once `is_done` returns True. They are of one
-    cluster. Raises SourceError.
+    """All batches of the ranges, in the order of offsets within each range. The ranges are of one cluster; a range is
+    given up once `is_done` returns True for it. Raises SourceError.
     """
     reader = _Reader(ranges, options, is_done)
     loop = asyncio.new_event_loop()
@@ -67,21 +67,21 @@ def fetch(
         while (sets := loop.run_until_complete(under_way)) is not None:
             fetched = reader.take(sets)
             under_way = loop.create_task(reader.round())
-            loop.run_until_complete(asyncio.sleep(0))  # so that the request leaves
+            loop.run_until_complete(asyncio.sleep(0))  # so that the request is sent
             if fetched is not None:
                 yield fetched
     finally:
-        left = asyncio.all_tasks(loop)  # of an interruption, too
+        left = asyncio.all_tasks(loop)  # after an interruption, too
         for task in left:
             task.cancel()
-        if left:  # without any, gather would look for a loop of the thread's
+        if left:  # without tasks, gather would look for a loop of this thread
             loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         loop.run_until_complete(reader.close())
         loop.close()
 
 
 class _Answer(NamedTuple):
-    """Of what partitions have: `failure` is one after which leaders are looked up again, None: there was none."""
+    """What a broker returned, by range. `failure`: an error after which leaders are looked up again; None: no error."""
 
     found: list[tuple[Range, RecordSet]]
     failure: Exception | None
@@ -98,7 +98,7 @@ class _Reader:
             parse_bootstrap_servers(self._cluster_options.bootstrap_servers), settings, security_of(properties)
         )
         self._name = ranges[0].name
-        # A partition that was cut may be here twice: a fetch takes one range of a partition at a time.
+        # A partition that was cut is here more than once: a fetch takes one range of a partition at a time.
         self._waiting = sorted(ranges, key=lambda each: (each.topic, each.partition, each.start), reverse=True)
         self._open: dict[TopicPartition, Range] = {}
         self._limit_by_key: dict[TopicPartition, int] = {}
@@ -117,7 +117,7 @@ class _Reader:
         await self._cluster.close()
 
     async def round(self) -> list[tuple[Range, RecordSet]] | None:
-        """What one broker has of its partitions, not nothing; None when all is read."""
+        """Records that one broker returned, never empty; None when everything is read. Raises SourceError."""
         deadline = self._cluster.deadline("fetch", self._options.poll_timeout_ms)
         backoff = self._cluster.backoff()
         is_again = False
@@ -141,7 +141,9 @@ class _Reader:
         return None
 
     def take(self, sets: list[tuple[Range, RecordSet]]) -> Fetched | None:
-        """The whole batches of what was fetched; reading goes on behind them."""
+        """The whole batches that were fetched, None if there are none; the next fetches begin after them. Raises
+        SourceError.
+        """
         ranges = [found for found, _ in sets]
         record_sets = [each for _, each in sets]
         try:
@@ -154,7 +156,7 @@ class _Reader:
 
     def _advance(self, found: Range, next_offset: int | None) -> None:
         key = TopicPartition(found.topic, found.partition)
-        if next_offset is None:  # a batch larger than what was asked for, of a broker before 0.10.1
+        if next_offset is None:  # a batch larger than the limit, cut off by a broker before 0.10.1
             self._limit_by_key[key] = 2 * self._limit_by_key.get(key, self._partition_bytes)
         elif next_offset >= found.end or self._is_done(found):
             del self._open[key]
@@ -162,7 +164,7 @@ class _Reader:
             self._open[key] = found._replace(start=max(found.start, next_offset))
 
     def _fill(self) -> bool:
-        """Whether anything is left to read; takes further ranges in hand."""
+        """Opens further ranges; returns whether anything is left to read."""
         kept = []
         while self._waiting and len(self._open) < _PARTITIONS_PER_FETCH:
             found = self._waiting.pop()
@@ -175,7 +177,7 @@ class _Reader:
         return bool(self._open)
 
     async def _ask_next(self, is_again: bool, deadline: Deadline) -> _Answer:
-        """The next one of the partitions' leaders, by turns; they are looked up when `is_again`."""
+        """Asks the next one of the partitions' leaders, in turn; `is_again`: leaders are looked up again first."""
         located = await locate_leaders(self._cluster, list(self._open), is_again, deadline)
         for key, failure in located.failed.items():
             raise self._refused(key, failure)
@@ -188,7 +190,7 @@ class _Reader:
 
     async def _ask(self, peer: Peer, keys: list[TopicPartition], deadline: Deadline) -> _Answer:
         shift = self._turn % len(keys)
-        keys = keys[shift:] + keys[:shift]  # so that none waits for ever behind full ones
+        keys = keys[shift:] + keys[:shift]  # so that full partitions don't starve those after them
 
         def build(version: int) -> FetchRequest:
             return self._request(keys)
@@ -215,14 +217,14 @@ class _Reader:
         return _Answer(found, last)
 
     def _note_empty(self, key: TopicPartition) -> None:
-        """One empty answer is no proof; after several, compaction took all that was there."""
+        """One empty answer proves nothing; after several, compaction must have removed all records of the range."""
         self._empty_answers[key] = self._empty_answers.get(key, 0) + 1
         if self._empty_answers[key] >= EMPTY_ANSWERS:
             del self._empty_answers[key]
             self._advance(self._open[key], self._open[key].end)
 
     def _readable_end(self, partition: PartitionData) -> int:
-        """The offset up to which the broker gives what it has."""
+        """The offset up to which the broker returns records."""
         return partition.last_stable_offset if self._cluster_options.reads_committed else partition.high_watermark
 
     def _request(self, keys: list[TopicPartition]) -> FetchRequest:
@@ -244,7 +246,7 @@ class _Reader:
     async def _failed(
         self, peer: Peer, key: TopicPartition, failure: KafkaError, deadline: Deadline
     ) -> KafkaError | None:
-        """A failure that passes; None where the range was mended. Raises SourceError for the others."""
+        """Returns a failure that can be retried; None if the range was adjusted. Raises SourceError for others."""
         if isinstance(failure, OffsetOutOfRange):
             await self._skip_lost(peer, key, deadline)
             return None
@@ -253,7 +255,9 @@ class _Reader:
         raise self._refused(key, failure)
 
     async def _skip_lost(self, peer: Peer, key: TopicPartition, deadline: Deadline) -> None:
-        """The log no longer begins, or ends, where it did when the read was planned."""
+        """Moves a range to the log start, which has risen since the read was planned. Raises SourceError if that counts
+        as data loss, and if the log was truncated.
+        """
         found = self._open[key]
         partition = ListOffsetsPartition(key.partition, timestamp=_EARLIEST)
         answer = await peer.ask(

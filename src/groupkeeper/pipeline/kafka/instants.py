@@ -1,8 +1,8 @@
 """The state of clusters at one instant, however long later work takes.
 
 First the logs and their start offsets are listed. Then, at one moment, the ends of the offsets topic are requested, and
-right after it the ends of all logs: commits below the former belong to the latter, and their difference is the lag at
-that instant.
+right after that the ends of all logs. The lag at that instant is the difference between the log ends and the offsets
+committed before the ends of the offsets topic.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ class Identity(NamedTuple):
 
 
 class Instant(NamedTuple):
-    """A cluster at `measured_ms`. `stable` is, by partition of the offsets topic, what can be read of it by then, None:
-    it could not be queried; `logs` has every partition that could be listed, or why one could not be queried.
+    """A cluster at `measured_ms`. `topic` is its offsets topic. `stable`: by partition of that topic, the offset up to
+    which it can be read; None: it could not be queried. `logs`: every partition that could be listed, or why it could
+    not be queried.
     """
 
     measured_ms: int
@@ -58,13 +59,15 @@ class Instant(NamedTuple):
     logs: Mapping[TopicPartition, LogEnds | Refused]
 
     def end_of(self, partition: int) -> int | None:
-        """Where the log of a partition of the offsets topic ends, open transactions included; None: not known."""
+        """The log end of a partition of the offsets topic, open transactions included; None: unknown."""
         found = self.logs.get(TopicPartition(self.topic, partition))
         return found.log_end_offset if isinstance(found, LogEnds) else None
 
     @property
     def unread(self) -> str | None:
-        """Of which partitions of the offsets topic nothing can be read at the moment, and why; None: of all it can."""
+        """A sentence: which partitions of the offsets topic cannot be read at the moment, and why; None: all can be
+        read.
+        """
         away = [number for number, offset in self.stable.items() if offset is None]
         if not away:
             return None
@@ -84,19 +87,19 @@ def refused(failure: Failure) -> Refused:
 
 
 Instants = Mapping[str, Instant]
-"""By the cluster's name in the rows; one that could not be queried is missing."""
+"""By the cluster's name in rows; clusters that could not be queried are missing."""
 
 
 class Begins(NamedTuple):
-    """Where the logs of a cluster begin, before they are measured; by partition, with the topic's id where known."""
+    """The log starts of a cluster, which are listed before log ends are measured, and the topic ids; None: unknown."""
 
     topic_ids: Mapping[TopicPartition, bytes | None]
     earliest: Batch[TopicPartition, ListedOffset]
 
 
 async def list_logs(admin: Admin) -> Begins:
-    """Every partition that the principal may describe. This takes its time on a large cluster; afterwards all leaders
-    are known and connected, so that the next requests are sent at one moment.
+    """Lists every partition that the principal may describe. This takes a while on a large cluster; afterwards all
+    leaders are known and connected, so that the next requests are sent at one moment.
     """
     described = await admin.describe_topics(None)
     topic_ids = {
@@ -108,11 +111,11 @@ async def list_logs(admin: Admin) -> Begins:
 
 
 async def measure_logs(admin: Admin, begins: Begins) -> tuple[int, dict[TopicPartition, LogEnds | Refused]]:
-    """Both ends and the last stable offset of those partitions, and the time of the request: records acknowledged by
-    then are before the ends.
+    """The time of the request in ms, and start, end and last stable offset of these partitions. Records that were
+    acknowledged by that time are before the ends.
     """
     measured_ms = time.time_ns() // 1_000_000
-    # For what has no leader others would wait once more.
+    # Without the partitions that failed before: one without a leader would delay all others again.
     latest = dict.fromkeys(begins.earliest.done, OffsetSpec.latest())
     last, stable = await asyncio.gather(admin.list_offsets(latest), admin.list_offsets(latest, read_committed=True))
     failed = {**begins.earliest.failed, **last.failed, **stable.failed}

@@ -1,4 +1,4 @@
-"""What Spark 4.1 lacks of pyspark.sql.streaming.datasource."""
+"""Stand-ins for classes of pyspark.sql.streaming.datasource that Spark 4.1 lacks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["ReadAllAvailable", "ReadLimit", "ReadMaxRows", "SupportsTriggerAvail
 
 
 class SupportsTriggerAvailableNow:
-    """Spark 4.1 reads with such a trigger all that is there in one batch."""
+    """Without effect: with this trigger, Spark 4.1 reads everything in one batch."""
 
 
 class ReadLimit:
-    """How much a batch may have."""
+    """How much a batch may read."""
 
 
 class ReadAllAvailable(ReadLimit):
@@ -21,6 +21,6 @@ class ReadAllAvailable(ReadLimit):
 
 @dataclass(frozen=True)
 class ReadMaxRows(ReadLimit):
-    """So many records at most."""
+    """At most `max_rows` records."""
 
     max_rows: int

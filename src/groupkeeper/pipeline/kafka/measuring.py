@@ -1,4 +1,4 @@
-"""Measurements of partitions by the clusters: rows of tables.LOG_OFFSETS, and the records at given offsets."""
+"""Measurements of partitions: rows of tables.LOG_OFFSETS, and the times of the records at given offsets."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Measure(NamedTuple):
 
 
 def cluster_of(options: Options, name: str) -> ClusterOptions | None:
-    """The cluster of that name in rows; None when the options have none of that name."""
+    """The cluster with this name in rows; None: the options have none."""
     return next((each for each in options.clusters if each.name == name), None)
 
 
 def measure(measures: Sequence[Measure]) -> list[dict[TopicPartition, Row]]:
-    """Columns of tables.LOG_OFFSETS without the key, of each cluster; all are queried at the same time. A cluster or
-    partition that can't be queried has its `problem`.
+    """For each cluster, the columns of tables.LOG_OFFSETS without the key, by partition. All clusters are queried at
+    the same time. Partitions that can't be queried have a `problem`.
     """
     return asyncio.run(_measure_all(measures))
 
@@ -88,7 +88,7 @@ async def _absent(admin: Admin, places: Sequence[TopicPartition]) -> dict[TopicP
 
 
 async def _retentions(admin: Admin, wanted: Wanted, logs: Mapping[TopicPartition, LogEnds]) -> dict[str, int | None]:
-    """After how long records may go, of topics that a group has records to read of; unknown ones are missing."""
+    """How long records are kept, in ms, of topics that a group has records to read from; unknown ones are missing."""
     topics = {key.topic for key, log in logs.items() if any(offset < log.log_end_offset for offset in wanted[key])}
     if not topics:
         return {}
@@ -100,8 +100,8 @@ async def _retentions(admin: Admin, wanted: Wanted, logs: Mapping[TopicPartition
 
 
 async def record_times(cluster: ClusterOptions, positions: Sequence[Position]) -> dict[Position, int | None]:
-    """When the first records from there on were written, in ms; None: there is none. What cannot be read is missing,
-    which is all of them when the cluster does not answer.
+    """The time of the first record at or after each position, in ms; None: there is none. Positions that cannot be read
+    are missing: all of them, if the cluster does not reply.
     """
     try:
         async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
@@ -113,8 +113,8 @@ async def record_times(cluster: ClusterOptions, positions: Sequence[Position]) -
 async def _record_times(
     admin: Admin, wanted: Wanted, logs: Mapping[TopicPartition, LogEnds]
 ) -> tuple[dict[TopicPartition, list[Row]], dict[TopicPartition, str]]:
-    """The records, and why some could not be read. An offset before the log is as its first one; one after its end has
-    no record.
+    """The records at the offsets, and why some could not be read. For an offset before the log start, it is the first
+    record of the log; an offset at or after the log end has no record.
     """
     offsets_by_position: dict[Position, list[int]] = {}
     for key, offsets in wanted.items():
@@ -142,7 +142,7 @@ async def _record_times(
 
 
 def _within(record: FirstRecord | None, end: int) -> tuple[bool, int | None]:
-    """Whether there is a record before the end, and its timestamp in µs, None: it has none."""
+    """Whether there is a record before `end`, and its timestamp in µs; None: it has none."""
     if record is None or record.offset >= end:
         return False, None
     return True, record.timestamp * 1000 if 0 <= record.timestamp <= LAST_MS else None

@@ -1,4 +1,4 @@
-"""Options of the source, by the names that Spark's Kafka connector gives them."""
+"""Options of the source, with the names that Spark's Kafka connector uses."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _NONE: OffsetsByPartition = MappingProxyType({})
 
 
 class Start(NamedTuple):
-    """From where, or up to where, to read: offsets or times of single partitions, and what holds for the others.
+    """From where, or up to where, to read: offsets or times of single partitions, and a default for the others.
 
-    `offset` is EARLIEST or LATEST, `timestamp_ms` takes its place when it is not None. Times find the first record
-    at or after them.
+    `offset` is EARLIEST or LATEST; `timestamp_ms`, if not None, is used instead. A time stands for the first record at
+    or after it.
     """
 
     offset: int
@@ -34,7 +34,7 @@ class Start(NamedTuple):
 
 
 class ClusterOptions(NamedTuple):
-    """A cluster to read. `name` None: it is called by its cluster id. One of the three selections is given."""
+    """A cluster to read. `name` None: rows have its cluster id. One of `topics`, `pattern`, `partitions` is given."""
 
     name: str | None
     properties: Mapping[str, str]
@@ -45,7 +45,7 @@ class ClusterOptions(NamedTuple):
     start: Start
     end: Start
     topic_ids: Mapping[str, str] = MappingProxyType({})
-    """Topics of which only those with these ids are meant."""
+    """The expected ids of topics, by name: a topic with another id is refused."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -57,11 +57,11 @@ class ClusterOptions(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What errors call the cluster."""
+        """The cluster's name in errors."""
         return self.name or self.bootstrap_servers
 
     def failing(self, error: Exception) -> str:
-        """The error with the cluster's name, not repeated if the error begins with it."""
+        """The error's text with the cluster's name, which is not repeated if the text begins with it."""
         text = str(error)
         return f"cluster {text}" if text.startswith(f"{self.title}: ") else f"cluster {self.title}: {text}"
 
@@ -76,15 +76,15 @@ class Options(NamedTuple):
     fails_on_data_loss: bool = True
     fails_without_later_record: bool = True
     tasks: int | None = None
-    """Least number of tasks; None: the source chooses."""
+    """The minimum number of tasks; None: the source chooses."""
     max_records_per_task: int | None = None
     max_offsets_per_trigger: int | None = None
     poll_timeout_ms: int = 120_000
     checks_crcs: bool = True
     history_folder: str | None = None
-    """Where tasks write history; their rows are then what they wrote."""
+    """Where tasks write history; the rows of the source then describe the written files."""
     privacy: Privacy | None = None
-    """Of decoded rows; None: nothing is chosen, all is kept."""
+    """How personal data in decoded rows is kept; None: no choice, everything is kept."""
 
 
 _PER_CLUSTER = (
@@ -122,7 +122,7 @@ _PREFIX = "kafka."
 def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = False) -> Options:
     """The parsed options; `is_streaming` None: it is not known yet whether a stream will be read.
 
-    Raises SourceError that names the option which is wrong.
+    Raises SourceError, which names the wrong option.
     """
     given = _named(options)
     rows = given.get("rows", "records")
@@ -155,7 +155,9 @@ def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = Fal
 
 
 def parse_privacy(given: Mapping[str, str]) -> Privacy | None:
-    """What the options choose; None: nothing. A secret without modes is for those that the tables were begun with."""
+    """The privacy that the options choose; None: none. A secret without modes is for the modes that the tables already
+    have. Raises SourceError.
+    """
     secret = given.get("privacySecret")
     try:
         key = None if secret is None else bytes.fromhex(secret)
@@ -167,7 +169,7 @@ def parse_privacy(given: Mapping[str, str]) -> Privacy | None:
 
 
 def _named(options: Mapping[str, Any]) -> dict[str, str]:
-    """The options by their names as they are documented; Spark may hand them over in lower case."""
+    """The options by their documented names; Spark may pass lower-case names. Raises SourceError for unknown ones."""
     given: dict[str, str] = {}
     for name, value in options.items():
         folded = name.lower()
@@ -281,7 +283,7 @@ def _by_partition(name: str, text: str, least: int) -> dict[tuple[str, int], int
 
 
 def _at_least(least: int, name: str, value: int) -> int:
-    """Lower numbers have a meaning of their own in Kafka's requests, or none."""
+    """Refuses lower numbers, which have a special meaning in Kafka's requests, or none."""
     if value < least:
         kind = "an offset, -1 (latest) or -2 (earliest)" if least else "a time in milliseconds"
         raise SourceError(f"{name}: {value}: {kind} is needed")

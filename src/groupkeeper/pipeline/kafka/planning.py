@@ -1,6 +1,4 @@
-"""What a read consists of: partitions and their ranges of offsets, from the clusters, and their distribution over
-tasks.
-"""
+"""The plan of a read: ranges of offsets by partition, from the clusters, and their distribution over tasks."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ __all__ = [
 
 
 class Sized(Protocol):
-    """Something to read of which the number of records is known."""
+    """Something to read, with a known number of records."""
 
     @property
     def size(self) -> int: ...
@@ -49,21 +47,23 @@ RECORDS_WORTH_A_TASK = 100_000
 """A task costs as much as reading this many records."""
 
 RECORDS_WORTH_A_JOB = 4_000_000
-"""One process reads and writes so many in two seconds or three. A job of Spark's with its tasks costs a second of CPU
-less or more besides, and as long again where its workers start with it.
+"""One process reads and writes this many records in two to three seconds. A Spark job with its tasks adds about a
+second of CPU, and one more if its workers have to start.
 """
 
 RECORDS_PER_TASK = 1_000_000
-"""At most about so many: it bounds what a failure costs, and lets a cluster with more cores than this machine work."""
+"""The approximate maximum of a task: it bounds the cost of a failure, and lets a Spark cluster use more cores than this
+machine has.
+"""
 
 _PARTITIONS_PER_TASK = 2000
 _SLACK = 1.2
-"""A partition that is hardly larger than a task's share is not cut."""
+"""A partition that is larger than a task's share by at most this factor is not cut."""
 
 _DEFINITE = (UnknownTopicOrPartition, TopicAuthorizationFailed)
 
 _DEFAULT_NAME = "cluster"
-"""Of a cluster that has no id (brokers before 0.10.1) and was given no name."""
+"""The name of a cluster without an id (brokers before 0.10.1) and without a given name."""
 
 
 class Range(NamedTuple):
@@ -80,7 +80,7 @@ class Range(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Offsets in the range: at most as many records are there."""
+        """The number of offsets, which is an upper bound of the number of records."""
         return self.end - self.start
 
     def __str__(self) -> str:
@@ -88,8 +88,8 @@ class Range(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """All ranges, those without records included, and why clusters cannot be read, by their titles. `instants` are of
-    the clusters that can, when it is the offsets topic that is read.
+    """All ranges, empty ones included, and why clusters cannot be read, by their titles. `instants`: of the other
+    clusters, by name, if decoded rows are read.
     """
 
     ranges: list[Range]
@@ -98,14 +98,14 @@ class Plan(NamedTuple):
 
 
 class _Planned(NamedTuple):
-    """What one cluster has."""
+    """The plan of one cluster."""
 
     ranges: list[Range]
     instant: Instant | None
 
 
 async def plan(options: Options) -> Plan:
-    """Query all clusters at the same time; for decoded rows, also the ends of all their logs."""
+    """Queries all clusters at the same time; for decoded rows, also the ends of all their logs."""
     measures = options.rows == "decoded"
     return await _plan(options, measures=measures)
 
@@ -133,8 +133,8 @@ async def _plan(options: Options, *, measures: bool) -> Plan:
 
 
 def named(options: Options, ranges: Iterable[Range]) -> Options:
-    """The options with names for all clusters that ranges are of: what clusters are called by their ids is then known
-    where rows are matched with clusters.
+    """The options with the names that the clusters of the ranges have in rows. So rows can be matched with clusters
+    that are named by their ids.
     """
     names = {each.cluster: each.name for each in ranges}
     clusters = [each._replace(name=names.get(number, each.name)) for number, each in enumerate(options.clusters)]
@@ -166,7 +166,7 @@ async def _plan_cluster(options: Options, number: int, *, measures: bool) -> _Pl
             latest = await _listed(admin, cluster, dict.fromkeys(there, OffsetSpec.latest()))
             log = {key: (earliest[key].offset, latest[key].offset) for key in there}
             ends = await _offsets(admin, cluster, cluster.end, log, False)
-            # Right after the offsets topic's ends.
+            # Right after the ends of the offsets topic were listed.
             stable = {key: ends.get(key) for key in partitions}
             instant = None if begins is None else await _instant(admin, cluster_id, stable, begins)
             starts = await _offsets(admin, cluster, cluster.start, log, options.fails_without_later_record)
@@ -213,7 +213,7 @@ async def _instant(
 
 
 def _check_named(cluster: ClusterOptions, partitions: Sequence[TopicPartition]) -> None:
-    """Offsets and times are for partitions that are read: a name that is wrong would have no effect."""
+    """Raises SourceError for an offset or time of a partition that is not read: it would have no effect."""
     read = set(partitions)
     for which, start in (("starting", cluster.start), ("ending", cluster.end)):
         for topic, number in (*start.offset_by_partition, *start.timestamp_by_partition):
@@ -225,7 +225,7 @@ def _check_named(cluster: ClusterOptions, partitions: Sequence[TopicPartition]) 
 
 
 def _within_log(found: Range, first: int, last: int, fails_on_data_loss: bool) -> Range:
-    """The part of the range that the log has; raises SourceError for the rest when that counts as loss."""
+    """The part of the range that the log has. Raises SourceError if a part is missing and that counts as data loss."""
     way_out = "set failOnDataLoss=false to read what is there"
     if found.start < first and fails_on_data_loss:
         raise SourceError(
@@ -319,9 +319,11 @@ def _why(failure: Failure) -> str:
 
 
 def pack(ranges: Sequence[Range], options: Options) -> list[list[Range]]:
-    """The ranges by tasks: about equal numbers of offsets, the ranges of small partitions together, large ones cut.
+    """Distributes the ranges over tasks with about equal numbers of offsets: small ranges share a task, large ones are
+    cut.
 
-    There are at least as many tasks as requested, if there are as many offsets, and none has more records than allowed.
+    There are at least as many tasks as requested, if there are as many offsets, and no task has more records than
+    allowed.
     """
     ranges = [each for each in ranges if each.size]
     total = sum(each.size for each in ranges)
@@ -337,7 +339,7 @@ def pack(ranges: Sequence[Range], options: Options) -> list[list[Range]]:
 
 
 def by_cluster(ranges: Iterable[Range]) -> list[list[Range]]:
-    """The ranges of each cluster by themselves: a reader has connections to one."""
+    """The ranges grouped by cluster, as a reader has connections to one cluster."""
     found: dict[int, list[Range]] = {}
     for each in ranges:
         found.setdefault(each.cluster, []).append(each)
@@ -345,19 +347,19 @@ def by_cluster(ranges: Iterable[Range]) -> list[list[Range]]:
 
 
 def share(parts: Sequence[S], tasks: int | None) -> list[list[S]]:
-    """Parts that cannot be cut, by tasks of about equal size; `tasks` None: as many as are worth it."""
+    """Distributes parts that cannot be cut over tasks of about equal size; `tasks` None: as many as are worth it."""
     total = sum(part.size for part in parts)
     return _packed(parts, tasks or _tasks_for(total))
 
 
 def _tasks_for(records: int) -> int:
-    """One for each core of this machine where they are worth it, more where there is much to read."""
+    """One task for each core of this machine, fewer if there is little to read, more if there is much."""
     return max(min(os.cpu_count() or 1, 1 + records // RECORDS_WORTH_A_TASK), records // RECORDS_PER_TASK)
 
 
 def _packed(parts: Sequence[S], tasks: int, most: int | None = None) -> list[list[S]]:
-    """The largest part first, each to the task that has least. Where `most` is the size of a task at most, there are
-    more tasks when they are needed.
+    """Assigns parts, the largest first, each to the task with the least. `most`: the maximum size of a task; tasks are
+    added if this needs more.
     """
     packed: list[list[S]] = [[] for _ in range(min(tasks, len(parts)))]
     least = [(0, number) for number in range(len(packed))]  # a heap

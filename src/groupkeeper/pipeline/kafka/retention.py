@@ -19,8 +19,8 @@ _CHECK_INTERVAL = "offsets.retention.check.interval.ms"
 
 
 class Retention(NamedTuple):
-    """offsets.retention.minutes and offsets.retention.check.interval.ms of brokers, in milliseconds; Kafka's defaults
-    otherwise.
+    """offsets.retention.minutes and offsets.retention.check.interval.ms of brokers, in milliseconds, with Kafka's
+    defaults.
     """
 
     retention_ms: int = 7 * 24 * 3600 * 1000
@@ -41,7 +41,7 @@ class Replies(NamedTuple):
 
 
 def ask_retentions(options: Options, ranges: Iterable[Range]) -> Replies:
-    """The settings of the clusters that the ranges are of."""
+    """Asks the clusters of the ranges for their settings."""
     number_by_name = {each.name: each.cluster for each in ranges}
     return asyncio.run(_ask_all({name: options.clusters[number] for name, number in number_by_name.items()}))
 

@@ -26,8 +26,8 @@ class Found(NamedTuple):
 
 
 def scan(ranges: Sequence[Range], options: Options, time_ms: int) -> list[Found]:
-    """Of each partition the first record with a timestamp at or after `time_ms`, markers and aborted records included,
-    as ListOffsets has it; partitions without one are left out. The ranges are of one cluster. A partition is read no
+    """The first record of each partition with a timestamp at or after `time_ms`. As in ListOffsets, markers and aborted
+    records count. Partitions without such a record are left out. The ranges are of one cluster. A partition is read no
     further than that record. Raises SourceError.
     """
     found: dict[tuple[str, int], Found] = {}

@@ -1,4 +1,4 @@
-"""The progress of share groups: the topic of their state, replayed as its coordinators do."""
+"""The progress of share groups: replays the topic of their state as the share coordinators do."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _NOTHING: Mapping[SharePartitionKey, ShareState] = MappingProxyType({})
 
 
 def read_share_states(cluster: ClusterOptions, instant: Instant) -> Mapping[SharePartitionKey, ShareState]:
-    """Of all share groups of a cluster, at the instant. Records that cannot be decoded are passed over. Raises
-    SourceError.
+    """The states of all share groups of a cluster at the instant; empty if there is no such topic. Records that cannot
+    be decoded are skipped. Raises SourceError.
     """
     ends = {
         (place.topic, place.partition): log.log_end_offset

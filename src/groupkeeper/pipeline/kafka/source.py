@@ -35,7 +35,7 @@ except ImportError:  # Spark 4.1 only supports the latest offset
 __all__ = ["GroupkeeperSource", "StreamOffsets", "StreamReader", "read_ranges"]
 
 _WRITTEN = "written"
-"""The only column where tasks write history."""
+"""The only column of rows when tasks write history."""
 
 StreamOffsets = dict[str, dict[str, dict[str, int]]]
 """Offsets by cluster, topic and partition: what a checkpoint holds."""
@@ -84,7 +84,7 @@ class BatchReader(DataSourceReader):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The partitions from the starting offsets on; partitions that come later are read from their beginning."""
+    """The partitions from the starting offsets on; new partitions are read from their log start."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -137,7 +137,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._plan(Start(LATEST))
 
     def _with_new_partitions(self, start: StreamOffsets, end: StreamOffsets) -> StreamOffsets:
-        """The start of what has an end; partitions that came later start where their logs do."""
+        """The start offsets of all partitions in `end`; new partitions start at their log start."""
         known = {name: {topic: dict(own) for topic, own in topics.items()} for name, topics in start.items()}
         places = {(name, topic, number) for name in end for topic in end[name] for number in end[name][topic]}
         new = [place for place in places if place[2] not in known.get(place[0], {}).get(place[1], {})]
@@ -148,7 +148,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return known
 
     def _from_the_begin(self, ranges: Sequence[Range]) -> list[Range]:
-        """Where a log ends before the stream had come, it is another one, or was cut: what is there is read."""
+        """If a log ends before the stream's offset, it was recreated or truncated: it is read from its log start."""
         first = _stream_offsets(self._plan(Start(EARLIEST)), starts=True)
         return [
             each._replace(start=min(first[each.name][each.topic][str(each.partition)], each.end))
@@ -219,7 +219,7 @@ def _stream_offsets(ranges: Sequence[Range], *, starts: bool) -> StreamOffsets:
 
 
 def _limited(start: StreamOffsets, latest: StreamOffsets, limit: int) -> StreamOffsets:
-    """Offsets on the way to the latest ones, at most `limit` records ahead, each partition by its share."""
+    """Offsets between `start` and `latest`, at most `limit` records after `start`, each partition by its share."""
     ahead = {
         (name, topic, partition): max(0, last - start[name][topic][partition])
         for name, topics in latest.items()
@@ -232,7 +232,7 @@ def _limited(start: StreamOffsets, latest: StreamOffsets, limit: int) -> StreamO
     found: StreamOffsets = {}
     passed = 0
     for (name, topic, partition), size in ahead.items():
-        share = (passed + size) * limit // total - passed * limit // total  # what is lost by rounding the next one gets
+        share = (passed + size) * limit // total - passed * limit // total  # the remainder goes to the next one
         passed += size
         found.setdefault(name, {}).setdefault(topic, {})[partition] = start[name][topic][partition] + share
     return found

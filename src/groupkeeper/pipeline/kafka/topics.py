@@ -1,4 +1,4 @@
-"""Facts about topics beside the ends of logs, from the clusters: replicas, settings and sizes."""
+"""Facts about topics other than log ends, from the clusters: replicas, settings and sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _SETTINGS = ("cleanup.policy", "retention.ms", "retention.bytes")
 
 
 class TopicFacts(NamedTuple):
-    """Of a topic; None: not known. `problem`: why."""
+    """Facts about a topic; None: unknown. `log_bytes` counts the largest replica of each partition, `disk_bytes` all
+    replicas. `problem`: why something is unknown.
+    """
 
     is_internal: bool | None = None
     replication_factor: int | None = None
@@ -31,14 +33,16 @@ class TopicFacts(NamedTuple):
 
 
 class _Sizes(NamedTuple):
-    """Of each partition the sizes of its replicas, and why some are not known."""
+    """The sizes of each partition's replicas in bytes. `problem`: why sizes are unknown; None: they are known."""
 
     by_partition: Mapping[TopicPartition, Sequence[int]]
     problem: str | None
 
 
 def ask_topics(clusters: Sequence[ClusterOptions]) -> list[dict[str, TopicFacts]]:
-    """By topic, of each cluster; all are queried at the same time. A topic with a failed request has its problem."""
+    """For each cluster, the facts by topic; empty if the cluster does not reply. All clusters are queried at the same
+    time. A topic with a failed request has its `problem`.
+    """
 
     async def ask() -> list[dict[str, TopicFacts]]:
         return await asyncio.gather(*map(_ask, clusters))

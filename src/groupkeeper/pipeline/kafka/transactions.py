@@ -1,4 +1,4 @@
-"""Open transactions: what holds back readers of committed records."""
+"""Open transactions, which hold back readers of committed records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OpenTransaction(NamedTuple):
 
 
 def held_partitions(instant: Instant) -> list[TopicPartition]:
-    """Where the last stable offset is before the end: a transaction was open at the instant."""
+    """Partitions with the last stable offset before the log end: a transaction was open there at the instant."""
     return [
         place
         for place, log in instant.logs.items()

@@ -1,6 +1,6 @@
-"""History that is written where it is decoded: a task leaves files in a directory, and tells what they hold.
+"""Tasks that write the history that they decode: each writes files to a directory, and returns what they hold.
 
-Rows would otherwise pass through Spark, be written aside, read and written again.
+Otherwise rows would pass through Spark, be staged, read and written again.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["Counts", "Written", "write"]
 
 _ROWS_PER_GROUP = 131_072
 _ENCODINGS = {"log_offset": "DELTA_BINARY_PACKED"}
-"""Each is hardly more than the one before: as differences they are small before anything is compressed. Committed
-offsets of many groups take turns, and of idle groups stay: zstd makes less of them.
+"""Log offsets rise by small steps, so that their differences are small even before compression. Committed offsets are
+better left to zstd: those of many groups alternate, and those of idle groups repeat.
 """
 _TYPES = pa.array(COMMIT_TYPES, pa.int16())
 _TIMES = {
@@ -50,7 +50,7 @@ class Counts(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What one or more tasks have written to a directory, which is the same for all of them."""
+    """What one or more tasks have written to one directory."""
 
     commits: tuple[str, ...] = ()
     """Files with rows of tables.COMMITS, without tombstones: those need the group's history."""
@@ -58,16 +58,16 @@ class Written(NamedTuple):
     """Files with rows of tables.DECODED: tombstones, and records that are no offset commits."""
     counts: Counts = Counts()
     spans: tuple[tuple[str, int, int, int], ...] = ()
-    """Of clusters and log partitions the first and the last offset."""
+    """Cluster, log partition, and the first and last offset there."""
 
     @property
     def text(self) -> str:
-        """As `together` takes it."""
+        """JSON for `together`."""
         return json.dumps(self._asdict())
 
     @staticmethod
     def together(texts: Iterable[str]) -> Written:
-        """What all of these tasks have written."""
+        """What all tasks with these `text`s have written."""
         commits: list[str] = []
         rest: list[str] = []
         counts, spans = Counts(), _Spans()
@@ -88,7 +88,9 @@ class Written(NamedTuple):
         return found
 
     def repeats(self, known: Mapping[str, Mapping[int, int]]) -> bool:
-        """Whether there may be rows from before these offsets, by cluster and log partition."""
+        """Whether there may be rows from before these offsets (by cluster and log partition), which tables have
+        already.
+        """
         return any(first < known.get(cluster, {}).get(partition, 0) for cluster, partition, first, _ in self.spans)
 
 
@@ -110,11 +112,11 @@ def write(batches: Iterable[pa.RecordBatch], directory: Path) -> Written:
     return Written(commits.names, rest.names, counts, spans.all)
 
 
-# What follows says of Arrow what transforms.history says of Spark's DataFrames; a test compares both.
+# The functions below do with Arrow what transforms.history does with Spark's DataFrames; a test compares both.
 
 
 def _is_commit(batch: pa.RecordBatch) -> pa.BooleanArray:
-    """Never null."""
+    """Which rows are offset commits; never null."""
     return pc.and_(pc.is_in(batch["record_type"], _TYPES), pc.is_null(batch["problem"]))
 
 
@@ -124,8 +126,8 @@ def _counts(batch: pa.RecordBatch, is_commit: pa.BooleanArray, is_kept: pa.Boole
 
 
 def _spans(batch: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
-    """Of rows of one place that follow one another. A fetch has all of a log partition so: that is found in a fifth of
-    the time that grouping takes.
+    """The spans of consecutive rows of one log partition. In a fetch, all rows of a log partition are consecutive, and
+    this takes a fifth of the time of grouping.
     """
     if not len(batch):
         return
@@ -141,7 +143,7 @@ def _spans(batch: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
 
 
 class _Spans:
-    """Firsts and lasts, joined."""
+    """First and last offsets, merged by cluster and log partition."""
 
     def __init__(self) -> None:
         self._ends: dict[tuple[str, int], tuple[int, int]] = {}
@@ -167,8 +169,8 @@ def _commits(decoded: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _times(milliseconds: pa.Array) -> pa.Array:
-    """Milliseconds since the epoch as tables.schema.TIME."""
-    bounds = pc.min_max(milliseconds).as_py()  # hardly ever is there one to take out
+    """Milliseconds since the epoch as tables.schema.TIME; null if out of range."""
+    bounds = pc.min_max(milliseconds).as_py()  # times out of range are rare
     if bounds["min"] is not None and not 0 <= bounds["min"] <= bounds["max"] <= LAST_MS:
         is_time = pc.and_(pc.greater_equal(milliseconds, 0), pc.less_equal(milliseconds, LAST_MS))
         milliseconds = pc.if_else(is_time, milliseconds, None)
@@ -176,7 +178,9 @@ def _times(milliseconds: pa.Array) -> pa.Array:
 
 
 class _File:
-    """A parquet file with a new unique name, by which the ledger distinguishes it from others; none without rows."""
+    """A parquet file with a new unique name, by which the ledger distinguishes it from others; without rows there is no
+    file.
+    """
 
     def __init__(self, directory: Path, schema: pa.Schema) -> None:
         self._path = directory / f"{uuid.uuid4().hex}.parquet"

@@ -1,4 +1,5 @@
-"""The report: one page of HTML. `reading` sums up the tables with Arrow, `page` writes them; neither needs Spark.
+"""The report: one page of HTML. `reading` sums up the tables with Arrow, `page` renders the result; neither needs
+Spark.
 
 Tables are made in `jobs`. The pages of `groupkeeper serve` are in `groupkeeper.web.pages`.
 """

@@ -22,7 +22,7 @@ _MOST_PARTITIONS = 200
 _MOST_MEMBERS = 100
 _MOST_EVENTS = 100
 _MOST_EVENTS_READ = 3_000
-"""Of a group, the latest: what happens again and again is folded."""
+"""The latest events of a group; repeated events are folded."""
 _MOST_IN_ALL = 200_000
 """Partitions in the sections of all groups."""
 
@@ -45,7 +45,7 @@ def read_details(
     lines: Mapping[Key, LagLine],
     window: Window | None,
 ) -> dict[Key, Details]:
-    """Of all groups."""
+    """The details of all groups."""
     places_of = _partitions(opened) | {key: partitions(own) for key, own in shares.items()}
     members = _members(opened)
     events = _events(opened, window)
@@ -70,7 +70,7 @@ def read_details(
 
 
 def _partitions(opened: Opened) -> dict[Key, list[Partition]]:
-    """The worst first."""
+    """The partitions of each group, the worst first."""
     columns = ["cluster", "group_id", "topic", "partition", "status"]
     judged = opened.table(STATUS, columns, pc.field("topic").is_valid()).to_pylist()
     statuses = {(row["cluster"], row["group_id"], row["topic"], row["partition"]): row["status"] for row in judged}
@@ -111,7 +111,7 @@ def _members(opened: Opened) -> dict[Key, list[Member]]:
 
 
 def _events(opened: Opened, window: Window | None) -> dict[Key, list[Event]]:
-    """The latest first."""
+    """The events of each group, the latest first."""
     if window is None:
         return {}
     found: dict[Key, list[Event]] = defaultdict(list)
@@ -146,7 +146,7 @@ def _events(opened: Opened, window: Window | None) -> dict[Key, list[Event]]:
 
 
 def _folded(events: Iterable[Event]) -> list[Event]:
-    """What happens again and again within ten minutes is one entry."""
+    """The same event, repeated within ten minutes, becomes one entry."""
     found: list[Event] = []
     for each in events:
         last = found[-1] if found else None
@@ -159,7 +159,7 @@ def _folded(events: Iterable[Event]) -> list[Event]:
 
 
 def _commits(opened: Opened, window: Window | None) -> tuple[datetime | None, int, dict[Key, list[int]]]:
-    """Offsets committed by bins: when the first begins, the minutes of a bin, and how many of each group."""
+    """Offsets committed, in bins: the start of the first bin, the minutes of a bin, and the counts of each group."""
     if window is None:
         return None, 1, {}
     first = int(window.since.timestamp()) // 60

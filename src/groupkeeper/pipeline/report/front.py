@@ -28,7 +28,7 @@ _TITLES = {
 
 
 def verdict(report: Report) -> tuple[str, str]:
-    """How it looks in all: good, bad or none (it is not known), and in a sentence."""
+    """The overall state: good, bad or none (unknown), and a sentence about it."""
     total = len(report.groups)
     if not total:
         return "none", "There are no consumer groups."
@@ -52,7 +52,7 @@ def unmeasured(report: Report) -> list[str]:
 
 
 def findings(report: Report, link: Callable[[str, str], str]) -> str:
-    """All lists that are not empty. `link`: a group's name, leading to more about it."""
+    """All lists that are not empty. `link`: makes the link to a group from its cluster and its id."""
     lists = []
     for kind, (title, why, tone) in _TITLES.items():
         own = [each for each in report.findings if each.kind == kind]
@@ -92,7 +92,7 @@ def _item(report: Report, each: Finding, link: Callable[[str, str], str]) -> str
 
 
 def _has_begun(each: Finding, report: Report) -> bool:
-    """Whether its time is another one than that of the measurement, of which time that is left is."""
+    """Whether its time is when it began. Otherwise it is the time of the measurement, as for time that is left."""
     is_of_now = each.time is None or each.time == report.measured_time or each.unit == "ms left"
     return not is_of_now and each.kind in ("waiting", "storm", "held", "losing")
 

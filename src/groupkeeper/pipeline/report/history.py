@@ -1,8 +1,8 @@
-"""How far a group was behind at times that have passed.
+"""How far a group was behind at past times.
 
-A committed offset's history is exact. The end of a partition's log is known when it was measured, and at the times of
-the records that were read then; between those it is taken to grow evenly. Whatever any group committed was there
-already, so before all of them the end is at least that.
+The history of a committed offset is exact. A log end is known at the times when it was measured, and at the times of
+the records that were read then; between these times it is interpolated. Before them, it is at least the highest offset
+that any group had committed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ __all__ = ["Log", "Steps", "lag_at", "log_of"]
 
 
 class Steps:
-    """A value that holds from its time on until the next one; None before the first, and where it was taken away."""
+    """A value that changes over time: each one holds until the next. None before the first one, and where it was
+    removed.
+    """
 
     def __init__(self, changes: Sequence[tuple[float, int | None]]) -> None:
         """`changes` in the order of their times, in seconds."""
@@ -28,18 +30,20 @@ class Steps:
 
 
 class Log(NamedTuple):
-    """A partition: the known ends of its log, in the order of their times, and the furthest that any group had read."""
+    """A partition: the known ends of its log, in the order of their times, and the highest offset that any group had
+    committed.
+    """
 
     ends: tuple[tuple[float, int], ...]
     furthest: Steps
 
     @property
     def known_from(self) -> float | None:
-        """None: its end was never known."""
+        """The first time at which its end is known, in seconds; None: it was never known."""
         return self.ends[0][0] if self.ends else None
 
     def end_at(self, time: float) -> int:
-        """Its end then, or the least that it can have been."""
+        """Its end at a time, or the lower bound of it."""
         least = self.furthest.at(time) or 0
         position = bisect_right(self.ends, time, key=lambda each: each[0])
         if not position:
@@ -65,7 +69,7 @@ def log_of(ends: Sequence[tuple[float, int]], furthest: Sequence[tuple[float, in
 
 
 def lag_at(time: float, parts: Sequence[tuple[Steps, Log]]) -> int:
-    """Records that a group had to read then: each part is its committed offset of a partition, and the partition."""
+    """The lag of a group at a time, in records. `parts`: for each partition, its committed offsets and its log."""
     total = 0
     for committed, log in parts:
         offset = committed.at(time)

@@ -1,6 +1,6 @@
-"""What to act on: what will be lost, what grows, what waits, what rebalances again and again, what is held up, what is
-unused. Each finding has one figure, by which its list is ranked, and the command to go on with; `ways` are those to the
-clusters.
+"""What to act on: records that will be lost, growing lag, groups that wait, rebalance storms, open transactions, and
+unused groups. Each finding has one figure, by which its list is ranked, and a command for the next step. `ways`: how
+commands reach the clusters.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Row = Mapping[str, Any]
 
 
 def impact(*lists: Iterable[Finding]) -> tuple[Finding, ...]:
-    """All of them, each list from its worst on."""
+    """All findings, list by list, each from its worst on."""
     return tuple(each for found in lists for each in found)
 
 
@@ -44,10 +44,10 @@ def losing(
     judged: Iterable[Row],
     ways: Ways = NO_WAYS,
 ) -> list[Finding]:
-    """Groups whose records go unread: now, and within a week if all goes on as it does. `lags`: rows of tables.LAG with
-    something to read; `gone`: what tables.STALE has of below_log_start; `topics`: rows with their retention; `judged`:
-    rows of tables.STATUS about partitions. What is to come is of one partition, by its own status and rates: another
-    one of the group may be stopped while this one gets on.
+    """Groups that lose unread records: now, or within a week at the present rates. `lags`: rows of tables.LAG with
+    records to read; `gone`: entries of tables.STALE with below_log_start; `topics`: rows with their retention;
+    `judged`: rows of tables.STATUS about partitions. Future loss is predicted for each partition by its own status and
+    rates: one partition of a group may be stopped while others are read.
     """
     known = {(each.cluster, each.group_id): each for each in groups}
     lost = {(each.cluster, each.group_id): each for each in gone}
@@ -82,13 +82,13 @@ def _place(row: Row) -> tuple[str, str, str, int]:
 
 
 def _is_unread(row: Row, is_still: bool) -> bool:
-    """Whether the group does not read the partition; `is_still` (stopped or stalled) tells where rates do not."""
+    """Whether the group does not read the partition; `is_still` (stopped or stalled) decides if there are no rates."""
     return is_still if row["consumed_per_s"] is None else not row["consumed_per_s"]
 
 
 def _left_ms(row: Row, is_still: bool, retention_ms: int | None) -> float | None:
-    """When retention removes records that the group has not read, if all goes on as it does; None: it does not. Of a
-    partition that is not read that is to be told when half of the time is over that its oldest record is kept.
+    """In how many milliseconds retention removes unread records at the present rates; 0 or less: now; None: never, or
+    unknown. A partition that is not read is reported only once at most half of its retention time is left.
     """
     margin: int | None = row["retention_margin_ms"]
     reads, comes = row["consumed_per_s"], row["produced_per_s"]
@@ -99,12 +99,12 @@ def _left_ms(row: Row, is_still: bool, retention_ms: int | None) -> float | None
     if reads is None or row["trend"] is None:
         return None
     if margin < _until_read_ms(row):
-        return margin  # all of it may be as old as the oldest
+        return margin  # all unread records may be as old as the oldest
     return float(margin / (1 - reads / comes)) if row["trend"] == "growing" and comes > reads else None
 
 
 def _until_read_ms(row: Row) -> float:
-    """Until the group has read what there is to read now."""
+    """In how many milliseconds the group has read what there is to read now."""
     return float(1000 * row["lag"] / row["consumed_per_s"])
 
 
@@ -140,7 +140,7 @@ def behind(groups: Sequence[Group], lags: Sequence[Row], ways: Ways = NO_WAYS) -
         rows[row["cluster"], row["group_id"]].append(row)
     growing, slow = [], []
     for group in groups:
-        if group.status in ("stopped", "stalled"):  # they stand among those that wait
+        if group.status in ("stopped", "stalled"):  # these are in the list of groups that wait
             continue
         own = [row for row in rows[group.cluster, group.group_id] if row["trend"] is not None]
         growth = sum(row["produced_per_s"] - row["consumed_per_s"] for row in own)
@@ -188,8 +188,8 @@ def _growing(group: Group, rows: Sequence[Row], growth: float, ways: Ways) -> Fi
 
 
 def waiting(groups: Sequence[Group], judged: Iterable[Row], ways: Ways = NO_WAYS) -> list[Finding]:
-    """Groups that do not get on, the longest wait first. `judged`: rows of tables.STATUS about partitions. A finding is
-    of one partition, which has the group's status: of these the one whose oldest record waits longest.
+    """Stopped and stalled groups, the longest wait first. `judged`: rows of tables.STATUS about partitions. A finding
+    names one partition with the group's status: the one whose oldest record has waited longest.
     """
     of_partitions: dict[tuple[str, str, str], Row] = {}
     for one in judged:
@@ -220,12 +220,12 @@ def waiting(groups: Sequence[Group], judged: Iterable[Row], ways: Ways = NO_WAYS
 
 
 def _wait(row: Row) -> tuple[int, str, int]:
-    """As a group's `rule` is that of one of its partitions (present.status)."""
+    """The order by which present.status, too, chooses the partition whose `rule` a group has."""
     return row["lag_ms"] or 0, row["topic"], row["partition"]
 
 
 def fullest(rates: Any) -> dict[Key, tuple[int, datetime]]:
-    """Of each group the most rebalances within any 10 minutes, and when these began. `rates`: an Arrow table of
+    """For each group, the most rebalances within any 10 minutes, and when these began. `rates`: an Arrow table of
     cluster, group_id, minute and completed_rebalances, in any order.
     """
     if not len(rates):
@@ -308,7 +308,7 @@ _REASONS = {
 
 
 def unused(stale: Sequence[Stale], ways: Ways = NO_WAYS) -> list[Finding]:
-    """What could be cleared up, or would go."""
+    """Groups and offsets that could be removed, that will expire, or that have lost records."""
     options = {"idle": ("--idle", "30d"), "topic_deleted": ("--missing-topics",), "expiring": ("--expiring", "1d")}
     found = []
     for each in stale:

@@ -1,5 +1,5 @@
-"""How far groups were behind over time: as it was measured, and before that, of some groups, as commits and the times
-of records show it.
+"""The lag of groups over time: as it was measured, and before that, for some groups, computed from commits and the
+times of records.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _Numbers = npt.NDArray[np.float64]
 
 
 class Window(NamedTuple):
-    """What the report is about."""
+    """The time that a report covers."""
 
     since: datetime
     until: datetime
 
 
 def measured_lines(opened: Opened, groups: Sequence[Group], window: Window) -> dict[Key, LagLine]:
-    """Of each group that was measured, as lag_history has it. A line ends when its cluster was measured last; where
-    nothing was measured for an hour it has a gap. Of what lies closer together than can be seen, the highest is shown.
+    """The line of each measured group, from lag_history. A line ends at the last measurement of its cluster, and has a
+    gap where nothing was measured for an hour. Of points too close to be told apart, the highest is kept.
     """
     since = window.since.replace(minute=0, second=0, microsecond=0) - timedelta(hours=1)
     ends = {each.cluster: each.measured_time for each in groups if each.measured_time is not None}
@@ -66,8 +66,8 @@ def measured_lines(opened: Opened, groups: Sequence[Group], window: Window) -> d
 def _changes(
     opened: Opened, since: datetime, ends: Mapping[str, datetime]
 ) -> dict[Key, list[tuple[float, int | None]]]:
-    """Of each group the sum of what is known of its partitions, from each time on at which it changed; None where
-    nothing is known, or nothing was measured.
+    """For each group, the sum of the known lags of its partitions, at each time at which it changed; None where no lag
+    is known, or nothing was measured.
     """
     columns = [*_KEYS, "measured_time", "lag"]
     wanted = pc.field("measured_time") >= pa.scalar(since, LAG_HISTORY.arrow.field("measured_time").type)
@@ -85,7 +85,7 @@ def _changes(
     following = np.append(began[1:], np.inf)
     is_last = np.append(is_place[1:], True)
     following[is_last] = np.inf
-    # A row holds until the next one. There is one in each hour that has a measurement: without it there was none.
+    # A row holds until the next one. An hour without a row had no measurement.
     hour_end = (np.floor(began / _HOUR_S) + 1) * _HOUR_S
     ended = np.where(following < hour_end + _HOUR_S, following, hour_end)
     ended = np.where(is_last & (limits < hour_end + _HOUR_S), np.maximum(limits, began), ended)
@@ -110,7 +110,7 @@ def _begins(rows: Any, names: Sequence[str]) -> npt.NDArray[np.bool_]:
 def _summed(
     names: Sequence[Key], group: npt.NDArray[np.int64], began: _Numbers, ended: _Numbers, lag: _Numbers, known: _Numbers
 ) -> dict[Key, list[tuple[float, int | None]]]:
-    """Each row adds to its group's sum when it begins, and takes it away when it ends."""
+    """Each row adds its lag to its group's sum when it begins, and subtracts it when it ends."""
     groups = np.concatenate([group, group])
     times = np.concatenate([began, ended])
     order = np.lexsort((times, groups))
@@ -147,8 +147,8 @@ def _within(
 def lag_lines(
     opened: Opened, groups: Sequence[Group], window: Window, measured: Mapping[Key, LagLine]
 ) -> tuple[LagLine, ...]:
-    """Of some groups; before they were measured, as it can be told from the commits. What a query of Spark's had read
-    is known from when it was measured.
+    """The lines of some groups, with the time before their first measurement computed from commits. Lines of Spark
+    queries begin with their first measurement.
     """
     lines = {key: measured[key] for group in groups if (key := (group.cluster, group.group_id)) in measured}
     computed = [
@@ -163,7 +163,7 @@ def lag_lines(
 
 
 class _Computed:
-    """What commits and the times of records tell of some groups."""
+    """The lag of some groups, computed from commits and the times of records."""
 
     def __init__(self, opened: Opened, groups: Sequence[Group], window: Window) -> None:
         self._opened, self._groups, self._window = opened, groups, window

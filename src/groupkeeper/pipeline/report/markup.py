@@ -1,5 +1,5 @@
-"""What pages are made of: text, numbers and tables. Names are what strangers chose: they come onto pages through here
-alone.
+"""The building blocks of pages: text, numbers and tables. Names are untrusted: they come onto pages only through this
+module.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Cell(NamedTuple):
 
 
 def text(name: str | None) -> str:
-    """A name as it is shown."""
+    """A name, safe for HTML."""
     return escape(words.name(name))
 
 
 def sentence(text: str) -> str:
-    """Words with names that others chose."""
+    """A sentence with untrusted names, safe for HTML."""
     return escape(words.reason(text))
 
 
@@ -54,7 +54,7 @@ def status(of: str) -> str:
 
 
 def numbers(pairs: Iterable[tuple[str, str]]) -> str:
-    """Labels with values, which are safe."""
+    """Labels with values; both must be safe HTML."""
     return (
         '<dl class="numbers">'
         + "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in pairs)
@@ -63,7 +63,7 @@ def numbers(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def nothing(text: str) -> str:
-    """In the place of what there is not."""
+    """A paragraph in place of missing content; the text must be safe HTML."""
     return f'<p class="soft">{text}</p>'
 
 
@@ -72,7 +72,7 @@ def named(html: str) -> Cell:
 
 
 def number(value: int | None) -> Cell:
-    """In full."""
+    """A number in full."""
     return Cell(words.number(value), "n", -1 if value is None else value)
 
 
@@ -81,7 +81,7 @@ def time(of: datetime | None) -> Cell:
 
 
 def ago(of: datetime | None, now: datetime | None) -> str:
-    """How long ago that was; the time itself is shown to a pointer."""
+    """How long ago a time was; the time itself is shown as a tooltip."""
     if of is None or now is None:
         return words.moment(of)
     return f'<span title="{words.moment(of)} UTC">{words.ago(of, now)} ago</span>'
@@ -90,8 +90,8 @@ def ago(of: datetime | None, now: datetime | None) -> str:
 def table(
     heads: Sequence[tuple[str, str]], rows: Sequence[Sequence[Cell]], most: int, what: str, *, name: str = ""
 ) -> str:
-    """A table that the page's script sorts; of very many rows the first. `name`: of the table on the page, if it has
-    one.
+    """A table of the first `most` rows, which the page's script can sort. `what`: its label for screen readers. `name`:
+    its name on the page; empty: none.
     """
     head = "".join(f'<th scope="col"{class_of(kind)}>{title}</th>' for title, kind in heads)
     is_searched = name == "groups"
@@ -109,7 +109,7 @@ def table(
 
 
 def packed(html: str, what: str, ids: str = "") -> str:
-    """HTML for the page's script, at about a tenth of its size; for the browser it is data. `ids`: of its elements."""
+    """HTML, compressed for the page's script to about a tenth of its size. `ids`: the ids of its elements."""
     data = base64.b64encode(gzip.compress(html.encode(), 6, mtime=0)).decode()
     own = f' data-ids="{ids}"' if ids else ""
     return f'<script type="text/plain" data-pack="{what}"{own}>{data}</script>'

@@ -1,6 +1,5 @@
-"""The content of a report. Times are aware and in UTC; counts are of the window from `since` to `until` where they are
-of
-what happened, and of the last measurement where they are of what is.
+"""The content of a report. Times are aware and in UTC; counts of events are of the window from `since` to `until`,
+other counts are of the last measurement.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ STATUSES = ("losing", "stopped", "stalled", "rewound", "lagging", "unstable", "u
 
 
 class Refresh(NamedTuple):
-    """The refresh that all of a report is of: its number in the ledger, and when it was published."""
+    """The refresh that a report shows: its number in the ledger, and when it was published (None: unknown)."""
 
     number: int
     time: datetime | None
 
 
 class Finding(NamedTuple):
-    """Something to act on. `kind`: one of impact.KINDS. `group_id` "": of no group. `place`: a topic's partition.
-    `value` in `unit`, which begins with ms where it is a time; None: not known. `time`: since when, or when. `command`
-    helps with it; HOST:PORT is for the reader to fill in.
+    """Something to act on. `kind`: one of impact.KINDS. `group_id` "": it is not about a group. `place`: a partition as
+    TOPIC-PARTITION; None: none. `value` is in `unit`, which begins with ms if it is a time; None: unknown. `time`: when
+    it began, or will happen. `command` helps with it; the reader fills in HOST:PORT.
     """
 
     kind: str
@@ -56,10 +55,10 @@ class Finding(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A group as it is. `lag` in records and `lag_ms`, the age of the oldest record to read, are None where no
-    partition is known; `unknown` partitions are left out of them. `since`: when the earliest of its partitions of that
-    status got it; `rule` is of the one that waits longest. `since` and `last_commit_time` None: not known, or never.
-    `measured_time`: the instant of its lag, None: it was not measured.
+    """A group at present. `lag` in records and `lag_ms`, the age of the oldest record to read, are None if no
+    partition's lag is known; `unknown` is the number of partitions without one. `since`: when the first of its
+    partitions with the group's status got it; `rule`: of the partition that has waited longest. `since` and
+    `last_commit_time` None: unknown, or never. `measured_time`: the instant of its lag, None: it was not measured.
     """
 
     cluster: str
@@ -84,7 +83,9 @@ class Group(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """The headline numbers of a cluster; `lag` and `lag_ms` as for a group, the sum and the worst of all."""
+    """The headline numbers of a cluster; `lag` is the sum of its groups, `lag_ms` the highest; None: no group's is
+    known.
+    """
 
     cluster: str
     groups: int
@@ -102,8 +103,8 @@ class Cluster(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """What happened in a cluster, by bins of `minutes` from `begin` on: offset commits and completed rebalances.
-    `covered` is how many minutes of each bin the report is about: fewer of the first and the last one.
+    """Offset commits and completed rebalances in a cluster, in bins of `minutes` from `begin` on. `covered`: how many
+    minutes of each bin the report covers, fewer for the first and the last one.
     """
 
     cluster: str
@@ -115,8 +116,8 @@ class Activity(NamedTuple):
 
 
 class LagLine(NamedTuple):
-    """The lag in records of a group over time, None where it is not known or nothing was measured; before `known_from`
-    it was at least that much. `measured_from`: from then on it was measured, and a point holds until the next one.
+    """The lag of a group in records over time; None: unknown, or not measured. Before `known_from` the values are lower
+    bounds. From `measured_from` on they were measured, and a point holds until the next one; None: never.
     """
 
     cluster: str
@@ -127,12 +128,12 @@ class LagLine(NamedTuple):
 
     @property
     def known(self) -> list[tuple[datetime, int]]:
-        """The points at which it is known."""
+        """The points with a known lag."""
         return [(time, lag) for time, lag in self.points if lag is not None]
 
 
 class Rewind(NamedTuple):
-    """A row of tables.REWINDS; `records` below 0 are those that were skipped. `change_id` None: no journal has it."""
+    """A row of tables.REWINDS; `records` below 0 were skipped. `change_id` None: no journal has the change."""
 
     cluster: str
     group_id: str
@@ -152,8 +153,8 @@ class Rewind(NamedTuple):
 
 
 class Stale(NamedTuple):
-    """The rows of tables.STALE of a group for a reason: how many offsets (0: the group as a whole), of which topics,
-    the longest idle time, the first to expire, records lost in all.
+    """The rows of tables.STALE of a group with the same reason: the number of offsets (0: the group as a whole), their
+    topics, the longest idle time, the first time of expiry, and the records lost in all.
     """
 
     cluster: str
@@ -167,7 +168,7 @@ class Stale(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A partition that a group has committed an offset of, as tables.LAG and tables.STATUS have it."""
+    """A partition with a committed offset of a group, as tables.LAG and tables.STATUS have it."""
 
     topic: str
     partition: int
@@ -205,9 +206,9 @@ class Event(NamedTuple):
 
 
 class Details(NamedTuple):
-    """More about a group: partitions with the worst first, events with the latest first. `left_out`: how many
-    partitions, members and events there are beside them. `commits`: offsets committed in each bin of `minutes` from
-    `begin` on; empty: none.
+    """More about a group: partitions with the worst first, events with the latest first. `left_out`: how many more
+    partitions, members and events there are. `commits`: offsets committed in each bin of `minutes` from `begin` on;
+    empty: none.
     """
 
     line: LagLine | None = None
@@ -228,8 +229,9 @@ class Unmeasured(NamedTuple):
 
 
 class Report(NamedTuple):
-    """`measured_time` None: no lag was measured. `missing` are tables that are not there. `groups` are sorted from
-    worst to best; `top` is how many of them the plots show. `refresh` None: no run has listed the tables.
+    """A report. `measured_time` None: no lag was measured. `missing`: needed tables that the directory lacks. `groups`
+    are sorted from worst to best; `top` is how many of them the plots show. `refresh` None: no run has listed the
+    tables.
     """
 
     directory: str

@@ -1,5 +1,5 @@
-"""Rewinds and jumps, folded: what one change has done, or a group within a minute, is one entry; an undo stands with
-what it undid.
+"""Rewinds and jumps, folded: all that one change moved, or a group within a minute, is one entry. An undo is shown with
+the change that it undid.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _HOW = {
 
 
 class Move(NamedTuple):
-    """Rewinds that belong together, the latest first. `undone` are the undos of it, and those of these."""
+    """Rewinds that belong together, the latest first. `undone`: the undos of them, and undos of those undos."""
 
     places: tuple[Rewind, ...]
     undone: tuple[Move, ...] = ()
 
     @property
     def change(self) -> Rewind:
-        """Any of them: they have the change in common."""
+        """One of the rewinds, as they all have the same change."""
         return self.places[0]
 
     @property
@@ -47,7 +47,7 @@ class Move(NamedTuple):
 
 
 def moves_of(rewinds: Sequence[Rewind]) -> list[Move]:
-    """Those of rewinds of which the latest comes first, in the same order."""
+    """The moves of rewinds, which must be sorted with the latest first; moves are in the same order."""
     folded: list[list[Rewind]] = []
     last: dict[tuple[object, ...], list[Rewind]] = {}
     for each in rewinds:
@@ -85,7 +85,7 @@ def _apart(one: Rewind, two: Rewind) -> float:
 
 
 def _undone(moves: Sequence[Move]) -> list[Move]:
-    """With each undo in the entry of the change that it undid, directly or by way of another undo."""
+    """The moves, with each undo in the entry of the change that it undid, directly or through another undo."""
     by_id: dict[tuple[str, str | None], Move] = {
         (each.change.cluster, each.change.change_id): each for each in moves if each.change.change_id
     }

@@ -20,8 +20,8 @@ _ROWS_AT_A_TIME = 1 << 17
 
 
 class Opened:
-    """`missing`: which of the `needed` tables are not there. `refresh`: the one that all rows are of, None: tables that
-    no run has listed.
+    """`missing`: the `needed` tables that do not exist. `refresh`: the refresh that all rows are of; None: no run has
+    listed the tables.
 
     Raises SourceError when there are no tables.
     """
@@ -39,16 +39,20 @@ class Opened:
 
     @property
     def cluster_ids(self) -> dict[str, str | None]:
-        """By the clusters' names in the tables, as far as runs have noted them; None: the brokers do not tell."""
+        """Cluster ids by the clusters' names in the tables, as far as runs have noted them; None: the brokers have
+        none.
+        """
         return {name: each.cluster_id for name, each in self._stored.identities.items()}
 
     @property
     def privacy(self) -> Privacy:
-        """What may be added of people: what is salted in the tables is dropped here, where the key is not known."""
+        """How personal data from journals is kept: what the tables salt is dropped, as the key is unknown here."""
         return Privacy(hosts=KEEP if self._stored.privacy.get("hosts", KEEP) == KEEP else DROP)
 
     def table(self, table: Table, columns: Sequence[str] | None = None, wanted: Any = None) -> Any:
-        """Rows as an Arrow table; none of a table that is not there. `wanted`: an expression of Arrow; None: all."""
+        """Rows as an Arrow table; a missing table has none. `columns` None: all. `wanted`: a filter of Arrow; None: all
+        rows.
+        """
         found = self._stored.dataset(table)
         return found.to_table(columns=None if columns is None else list(columns), filter=wanted)
 

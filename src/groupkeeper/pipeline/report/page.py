@@ -1,5 +1,5 @@
-"""The report as one page of HTML that needs nothing else. Every name is text that strangers chose: it is escaped here,
-and the page's policy lets no script run but the page's own.
+"""The report as one page of HTML that needs nothing else. Names are untrusted: they are escaped, and the page's policy
+allows no script but the page's own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_ROWS = 500
 _MOST_EVENTS = 300
 _MOST_MOVED_GROUPS = 3
 _MOST_PLACES = 100
-"""Of an entry about rewinds."""
+"""Partitions that an entry about rewinds shows."""
 
 _WITH_DATE_S = 10 * 86400
 _RULES = {
@@ -62,7 +62,7 @@ class _Section(NamedTuple):
 
 
 def page(report: Report) -> str:
-    """The whole page."""
+    """The whole page, as HTML."""
     parts = [
         _Section("clusters", "Clusters", _clusters, ("groups",)),
         _Section("worst", "Furthest behind", _worst, ("lag",)),
@@ -264,7 +264,7 @@ def _moved_groups(report: Report, move: Move) -> str:
 
 
 def _moved_by(move: Move) -> str:
-    """Who and how; then the undos."""
+    """Who moved the offsets, and how; then the undos."""
     html = sentence(made_by(move))
     if move.change.command:
         html += f"<code>{sentence(move.change.command)}</code>"
@@ -274,7 +274,7 @@ def _moved_by(move: Move) -> str:
 
 
 def _places(move: Move) -> str:
-    """The offsets of each partition, folded if there are some."""
+    """The offsets of each partition, folded if there are several."""
     several = len(move.groups) > 1
     rows = "".join(
         f"<li>{f'{text(each.group_id)}: ' if several else ''}{text(each.topic)}-{each.partition}: "
@@ -354,7 +354,7 @@ def _partly(text: str, group: Group) -> str:
 
 
 def _group(report: Report, cluster: str, group_id: str) -> str:
-    """A group's name, with its cluster's where there are several."""
+    """A link with a group's name, and its cluster's name if the report has several clusters."""
     where = f' <span class="soft where">{text(cluster)}</span>' if len(report.clusters) > 1 else ""
     return f'<a href="#{anchor(cluster, group_id)}">{text(group_id)}</a>{where}'
 

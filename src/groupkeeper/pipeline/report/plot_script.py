@@ -1,5 +1,5 @@
-"""The script of plots, for the report and the pages of `groupkeeper serve`: values to a pointer, to the keyboard and as
-a table, and a part of the time. Without it the plots are as they were drawn.
+"""The script of plots, for the report and the pages of `groupkeeper serve`: it shows values by pointer, by keyboard and
+as a table, and shorter ranges of time. Without it, the plots stay as they were drawn.
 """
 
 from __future__ import annotations

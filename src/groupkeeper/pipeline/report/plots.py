@@ -1,4 +1,4 @@
-"""Plots as inline SVG: drawn on 1000 by 100, stretched by the page; what is to be read is beside them as text."""
+"""Plots as inline SVG: drawn on 1000 by 100 units, stretched by the page, with text beside them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _Points = Sequence[tuple[datetime, float | None]]
 
 
 def lag_plot(line: LagLine) -> str:
-    """Records over time, from 0 on, on a scale of its own; dashed, on a shade, where it is only the least it was. Where
-    it is not known there is a gap.
+    """The lag over time, from 0 on, on its own scale; dashed and shaded where the values are lower bounds, with gaps
+    where the lag is unknown.
     """
     begin, end = line.points[0][0], line.points[-1][0]
     span_s = max(1e-6, (end - begin).total_seconds())
@@ -56,7 +56,7 @@ def lag_plot(line: LagLine) -> str:
 
 
 def _pieces(line: LagLine) -> list[list[tuple[datetime, int]]]:
-    """What belongs together: a gap is between two of them. What was measured holds until it is measured again."""
+    """The pieces of a line between its gaps. A measured value holds until the next measurement."""
     found: list[list[tuple[datetime, int]]] = [[]]
     for time, lag in line.points:
         held = found[-1][-1:]
@@ -70,7 +70,7 @@ def _pieces(line: LagLine) -> list[list[tuple[datetime, int]]]:
 
 
 def bars_over_time(activity: Activity, counts: Sequence[int], unit: str, *, is_rate: bool) -> str:
-    """A bar for each bin: per minute where it is a rate, else how many."""
+    """A bar for each bin: with `is_rate` the count per minute, otherwise the count."""
     spans = activity.covered if is_rate else (1,) * len(counts)
     values = [count / span for count, span in zip(counts, spans, strict=True)]
     top = max([1 / activity.minutes if is_rate else 1, *values])
@@ -94,8 +94,8 @@ def bars_over_time(activity: Activity, counts: Sequence[int], unit: str, *, is_r
 def _chart(
     kind: str, label: str, unit: str, top: float, span: tuple[datetime, datetime], points: _Points, drawn: str
 ) -> str:
-    """A plot with its axes. Its values are in the element, too: the script shows them to a pointer, to the keyboard and
-    as a table, and draws a part of the time.
+    """A plot with its axes. Its values are in the element, too: the script shows them by pointer, by keyboard and as a
+    table, and draws shorter ranges of time.
     """
     begin, end = span
     view = f"0 {-_EDGE} {_WIDTH} {_HEIGHT + 2 * _EDGE}"
@@ -115,7 +115,7 @@ def _chart(
 
 
 def share_bar(value: int, most: int, status: str) -> str:
-    """A bar from the left, as long as `value` is among values up to `most`."""
+    """A bar from the left, with the share of `value` in `most` as its length."""
     width = max(0.6, value / max(1, most) * 100)
     return (
         '<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'

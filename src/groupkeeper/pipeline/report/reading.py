@@ -1,4 +1,4 @@
-"""A report of the tables in a directory, read with Arrow: what is large is summed up there, not in Python."""
+"""A report of the tables in a directory. Large tables are summed up with Arrow, not in Python."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ def read_report(
     note: Callable[[str], None] = lambda text: None,
     ways: Ways = NO_WAYS,
 ) -> Report:
-    """The report of the tables in `directory` (a path or URI), for the `hours` before the latest time in them.
-    `journals`: files of groupkeeper's journal, and folders of such, for what the tables do not know of rewinds;
-    `note` is called with what cannot be read of them. `ways` are those to the clusters, for commands; a cluster without
-    one has HOST:PORT there.
+    """The report of the tables in `directory` (a path or URI), for the `hours` before the latest time in them. `top`:
+    how many groups the plots show. `journals`: files of groupkeeper's journal, or folders of them, which tell who made
+    the rewinds; `note` is called with a message for what cannot be read of them. `ways`: how commands reach the
+    clusters; a cluster without one gets HOST:PORT.
 
     Raises SourceError when there are no tables, or they cannot be read.
     """
     for left in reversed(range(_TRIES)):
         try:
             return _Reader(directory, journals, note, ways).report(hours, top)
-        except FileNotFoundError:  # tables were replaced since they were listed: these files are no set any more
+        except FileNotFoundError:  # replaced since they were listed: the listed files no longer belong together
             if not left:
                 raise SourceError(
                     f"{directory}: its tables are of different times, as after a run that was killed while it replaced "
@@ -139,7 +139,7 @@ class _Reader:
         )
 
     def _unmeasured(self) -> tuple[Unmeasured, ...]:
-        """Clusters that the last refresh was given, and could not measure."""
+        """The clusters that the last refresh could not measure."""
         rows = self._opened.table(FRESHNESS, ["cluster", "measured_time", "problem"])
         found = rows.group_by(["cluster"]).aggregate([("measured_time", "max"), ("problem", "min")]).to_pylist()
         away = [(row["cluster"], row["problem_min"]) for row in found if row["measured_time_max"] is None]
@@ -170,7 +170,7 @@ class _Reader:
         return Window(since, until)
 
     def _rates(self, window: Window | None) -> list[dict[str, Any]]:
-        """The clusters', by minute."""
+        """The rates of clusters, by minute."""
         if window is None:
             return []
         wanted = _since(window) & pc.field("group_id").is_null()
@@ -178,7 +178,7 @@ class _Reader:
         return rows
 
     def _rebalances(self, window: Window | None) -> Any:
-        """Of groups, by minute."""
+        """The rebalances of groups, by minute."""
         columns = ["cluster", "group_id", "minute", "completed_rebalances"]
         if window is None:
             return RATES.arrow.empty_table().select(columns)
@@ -255,7 +255,7 @@ def _shown(stale: Sequence[Stale], losing: set[Key]) -> tuple[Stale, ...]:
 
 
 def _since(window: Window) -> Any:
-    """Minutes of the window."""
+    """A filter for the minutes of the window."""
     return pc.field("minute") >= pa.scalar(
         window.since.replace(second=0, microsecond=0), RATES.arrow.field("minute").type
     )
@@ -266,7 +266,7 @@ def _latest(times: Iterable[datetime]) -> datetime | None:
 
 
 def _verdict(row: Mapping[str, Any], group_type: str | None, partitions: int) -> tuple[str, str]:
-    """Status and rule of a group, of its row in the table of them; {}: it is not judged there."""
+    """Status and rule of a group, from its row in tables.STATUS; {}: it has none."""
     if row.get("status"):
         return row["status"], row["rule"] or ""
     if partitions:
@@ -306,7 +306,7 @@ def _clusters(
 
 
 def _activity(rates: Iterable[Mapping[str, Any]], window: Window | None) -> tuple[Activity, ...]:
-    """In bins of a round length that begin at round times, so that hours stay distinct."""
+    """The activity in bins of a round length, which begin at round times."""
     if window is None:
         return ()
     first = int(window.since.timestamp() // 60)

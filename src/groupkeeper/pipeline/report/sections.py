@@ -1,5 +1,5 @@
-"""A section for each group. The first ones are in the page as they are; of a large fleet the others are packed, and
-unpacked by the page's script when they are asked for.
+"""A section for each group. The first ones are in the page as they are. Further ones are packed, and the page's script
+unpacks them on demand.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _NOTHING = Details()
 
 
 def anchor(cluster: str, group_id: str) -> str:
-    """What the section of a group is called: the same in each report, whatever is in the names."""
+    """The id of a group's section: the same in each report, and valid for any names."""
     name = f"{cluster}\0{group_id}".encode("utf-8", "surrogatepass")
     return f"g-{hashlib.sha256(name).hexdigest()[:12]}"
 
 
 def sections(report: Report) -> str:
-    """All of them."""
+    """The sections of all groups."""
     plain = "".join(_section(report, each) for each in report.groups[:_PLAIN])
     packs = ""
     for begin in range(_PLAIN, min(_MOST, len(report.groups)), _IN_A_PACK):

@@ -1,4 +1,4 @@
-"""Share groups in the report: how far they are is in tables.SHARE_OFFSETS, not in tables.LAG."""
+"""Share groups in the report: their progress is in tables.SHARE_OFFSETS, not in tables.LAG."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLUMNS = (
 
 
 def read_shares(opened: Opened) -> dict[Key, Share]:
-    """By the group."""
+    """The rows of share groups, by cluster and group."""
     found: dict[Key, list[Mapping[str, Any]]] = defaultdict(list)
     for row in opened.table(SHARE_OFFSETS, _COLUMNS).to_pylist():
         found[row["cluster"], row["group_id"]].append(row)
@@ -31,7 +31,7 @@ def read_shares(opened: Opened) -> dict[Key, Share]:
 
 
 def sums(share: Share) -> dict[str, Any]:
-    """As tables.LAG is summed up for other groups; how long records wait is not measured."""
+    """The sums that other groups have from tables.LAG, without the time lag, which is not measured."""
     known = [row["lag"] for row in share if row["lag"] is not None]
     return {"lag_sum": sum(known) if known else None, "lag_count": len(known), "cluster_count": len(share)}
 
@@ -55,7 +55,7 @@ def _parts(share: Share) -> Iterator[str]:
 
 
 def partitions(share: Share) -> list[Partition]:
-    """For its section, those with the most to read first."""
+    """The partitions for its section, those with the most to read first."""
     found = [
         Partition(
             row["topic"] or "", row["partition"] or 0, "ok" if row["lag"] == 0 else "unknown", row["start_offset"],

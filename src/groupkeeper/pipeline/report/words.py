@@ -65,7 +65,7 @@ def moment(time: datetime | None) -> str:
 
 
 def clock(time: datetime, span_s: float) -> str:
-    """A mark on an axis that is so long."""
+    """The label of a time on an axis of `span_s` seconds."""
     if span_s < 1200:
         return f"{time.astimezone(UTC):%H:%M:%S}"
     return f"{time.astimezone(UTC):%H:%M}" if span_s < 86400 * 1.05 else f"{time.astimezone(UTC):%m-%d %H:%M}"
@@ -79,13 +79,13 @@ def ago(time: datetime | None, now: datetime | None) -> str:
 
 
 def reason(text: str) -> str:
-    """A sentence with names that others chose; unlike a name it is not cut where it has the usual length of one."""
+    """A sentence with untrusted names; it may be longer than a name before it is shortened."""
     return name(text, _LONGEST_REASON)
 
 
 def name(text: str | None, longest: int = _LONGEST) -> str:
-    """A name that others chose, on one line, without what would command a terminal or turn the text around; a very long
-    one has its middle left out.
+    """An untrusted name on one line, without control characters for terminals or for text direction; very long ones are
+    shortened in the middle.
     """
     if text is None:
         return "—"

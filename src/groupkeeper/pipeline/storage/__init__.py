@@ -1,4 +1,4 @@
-"""Where tables are: the output directory with its ledger, and tables of a lake that follow.
+"""Where tables are stored: the output directory with its ledger, and a lake that mirrors it.
 
-What is in them is decided in `tables`, and computed in `transforms` and `present`.
+Their columns are declared in `tables`, their rows computed in `transforms` and `present`.
 """

@@ -26,20 +26,20 @@ from groupkeeper.pipeline.tables import Table
 __all__ = ["DeltaLake"]
 
 _LOOKED_AT = 100
-"""Commits among which one of ours is expected: others are those of `tidy` and of people."""
+"""The number of latest commits that are searched for one of a run; `tidy` and people make others."""
 
 
 _VACUUM = {
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
 }
-"""The versions that are kept are the caller's choice. Directories are listed by so many tasks; Spark's default would be
-10,000 for each table, which took 40 s where there were four directories.
+"""The caller chooses which versions are kept. Directories are listed by this many tasks: with Spark's default, 10,000
+for each table, four directories took 40 s.
 """
 
 
 class DeltaLake:
-    """Each commit is a transaction of Delta's own: with the same number twice it is done once."""
+    """Each commit is a Delta transaction with a number; repeating it with the same number has no effect."""
 
     def __init__(self, spark: SparkSession, place: Place, directory: str) -> None:
         self._spark = spark
@@ -55,7 +55,7 @@ class DeltaLake:
         if not self._is_there(table):
             return None
         commits = self._spark.sql(f"DESCRIBE HISTORY {self._name(table)} LIMIT {_LOOKED_AT}")
-        for row in commits.select("userMetadata").collect():  # the last one is the first
+        for row in commits.select("userMetadata").collect():  # the latest one comes first
             if (found := Mark.of(row.userMetadata)) is not None:
                 return found
         return kept_mark(self._spark, self._name(table))

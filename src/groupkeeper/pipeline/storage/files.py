@@ -1,4 +1,4 @@
-"""The files of an output directory: moves that readers see as one change, on this machine and where Hadoop reaches."""
+"""The files of an output directory: changes that readers see at once, on this machine and on file systems of Hadoop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Files", "LocalFiles", "files_of", "local_path"]
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _STALE_S = 2 * 86400
-"""What was written aside so long ago is of a run that was killed."""
+"""Staged files older than this are of a run that was killed."""
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
 
@@ -39,31 +39,31 @@ class Files(Protocol):
     """Paths are below the output directory, with "/" between their parts; "" is the directory itself."""
 
     def lock(self) -> contextlib.AbstractContextManager[None]:
-        """Keeps other runs out. Raises Busy."""
+        """Keeps other runs out until the block ends. Raises Busy."""
 
     def check_lock(self) -> None:
-        """Raises Busy when other runs may write by now."""
+        """Raises Busy when the lock was lost, so that other runs may write."""
 
     def names(self, path: str) -> list[str]:
-        """What is in a directory; nothing when it is not there."""
+        """The names in a directory; none if it doesn't exist."""
 
     def read(self, path: str) -> str:
         """A file's text."""
 
     def write_new(self, path: str, text: str) -> bool:
-        """A file that is there whole or not at all; False when it is there already."""
+        """Creates a file atomically; False if it exists already."""
 
     def move(self, source: str, target: str) -> None:
-        """Move a file; the target's directory is made. Nothing happens when the file is not there (any more)."""
+        """Move a file; the target's directory is made. Does nothing if the file doesn't exist (any more)."""
 
     def replace(self, source: str, target: str) -> None:
-        """A directory takes the place of another, which is removed."""
+        """Replace the directory `target` by `source`; the old directory is removed."""
 
     def remove(self, path: str) -> None:
         """Remove a file or directory, if it is there."""
 
     def clean(self, path: str, own: str) -> None:
-        """Remove the directory `own` below `path`, and what runs left there that were killed."""
+        """Remove the directory `own` below `path`, and what killed runs left there."""
 
 
 def local_path(directory: str) -> Path | None:
@@ -75,7 +75,7 @@ def local_path(directory: str) -> Path | None:
 
 
 def files_of(spark: SparkSession, directory: str, *, is_remote: bool) -> Files:
-    """Raises SourceError when the directory is not within reach."""
+    """The files of an output directory. Raises SourceError when it cannot be accessed."""
     local = local_path(directory)
     if local is not None:
         return LocalFiles(local)
@@ -85,8 +85,8 @@ def files_of(spark: SparkSession, directory: str, *, is_remote: bool) -> Files:
 
 
 class LocalFiles:
-    """Directories are exchanged in one step where the platform has that (Linux), else by two renames, between which
-    the table is not there for a moment.
+    """Files on this machine. Directories are exchanged atomically if the platform can (Linux), else by two renames,
+    between which the table is missing for a moment.
     """
 
     def __init__(self, root: Path) -> None:
@@ -109,7 +109,7 @@ class LocalFiles:
             yield
 
     def check_lock(self) -> None:
-        """The system keeps it until this process ends."""
+        """Does nothing: the system keeps the lock until this process ends."""
 
     def names(self, path: str) -> list[str]:
         try:
@@ -148,7 +148,7 @@ class LocalFiles:
     def replace(self, source: str, target: str) -> None:
         new, old = self._root / source, self._root / target
         for name in os.listdir(new):
-            if not name.endswith(".parquet"):  # checksums and marks: other readers take them for data
+            if not name.endswith(".parquet"):  # checksums and markers, which other readers take for data
                 (new / name).unlink()
         if not old.exists():
             os.rename(new, old)
@@ -164,7 +164,7 @@ class LocalFiles:
         return (self._root / path).stat().st_size
 
     def link(self, source: str, target: str) -> None:
-        """The same file in a second place; a copy of it where the file system has no links."""
+        """Links a file to a second path; copies it if the file system has no links."""
         try:
             os.link(self._root / source, self._root / target)
         except OSError as error:
@@ -180,11 +180,11 @@ class LocalFiles:
             target.unlink(missing_ok=True)
 
     def clean(self, path: str, own: str) -> None:
-        self.remove(path)  # by the lock no other run is there
+        self.remove(path)  # the lock keeps other runs out
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Whether two directories have taken each other's place; no when the platform cannot do that in one step."""
+    """Exchanges two directories atomically; False if the platform cannot do that. Raises OSError."""
     if sys.platform != "linux":
         return False
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
@@ -199,9 +199,9 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 class HadoopFiles:
-    """What Spark reaches and this machine does not: a directory is replaced by two renames. A lease keeps other runs
-    out, and an entry of the ledger is written by one run only: where the store creates a file for one writer alone
-    (S3), or does not rename onto a file (HDFS).
+    """Files that only Spark can access. A directory is replaced by two renames. A lease keeps other runs out. Only one
+    run can write an entry of the ledger, if the store creates a file for one writer only (S3), or does not rename onto
+    an existing file (HDFS).
     """
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
@@ -290,7 +290,7 @@ class HadoopFiles:
         self._files.delete(self._at(path), True)
 
     def clean(self, path: str, own: str) -> None:
-        """Another run may be writing below `path`: what it wrote lately is not touched."""
+        """Another run may be writing below `path`: recent files are left alone."""
         self.remove(own)
         at = self._at(path)
         for status in self._files.listStatus(at) if self._files.exists(at) else ():

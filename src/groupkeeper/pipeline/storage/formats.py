@@ -1,4 +1,4 @@
-"""Which formats of a lake there are."""
+"""The formats of a lake."""
 
 from __future__ import annotations
 

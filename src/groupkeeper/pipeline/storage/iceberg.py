@@ -25,14 +25,14 @@ from groupkeeper.pipeline.tables import Table
 __all__ = ["CATALOG", "IcebergLake"]
 
 CATALOG = "groupkeeper"
-"""What the tables below an output directory are called in Spark: groupkeeper.lag."""
+"""The catalog of the tables below an output directory, as in groupkeeper.lag."""
 
 _PROPERTY = "groupkeeper"
 
 
 def _catalog_at(spark: SparkSession, warehouse: str) -> str:
-    """The name of the catalog of the tables below a directory. What a session has used stays as it is: another
-    directory's has a name of its own.
+    """Configures a catalog for the tables below a directory, and returns its name. A catalog that this Spark session
+    uses is not changed: another directory gets another name.
     """
     name = CATALOG
     if spark.conf.get(f"spark.sql.catalog.{name}.warehouse", warehouse) != warehouse:
@@ -97,7 +97,7 @@ class IcebergLake:
         before = f"current_timestamp() - INTERVAL {round(keep_hours * 3600)} SECONDS"
         until = self._spark.sql(f"SELECT CAST({before} AS STRING)").collect()[0][0]
         call = f"CALL `{self._catalog}`.system"
-        if table.day_of is not None:  # first, as what it replaces may have rows that were removed
+        if table.day_of is not None:  # first, as the files that it replaces may have removed rows
             options = "map('delete-file-threshold', '1')"
             self._spark.sql(f"{call}.rewrite_data_files(table => '{name}', options => {options})")
         self._spark.sql(f"{call}.expire_snapshots(table => '{name}', older_than => TIMESTAMP '{until}')")

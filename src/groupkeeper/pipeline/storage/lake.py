@@ -1,8 +1,8 @@
-"""Tables of Delta Lake or Apache Iceberg that follow those of a directory.
+"""Tables of Delta Lake or Apache Iceberg that mirror those of a directory.
 
-The directory with its ledger stays what jobs work on. After a refresh each table of the lake is brought up to the
-ledger's last entry in one commit of its format, which keeps the entry's number: what was killed in between is made up
-for by the next run, and nothing is written twice.
+Jobs work on the directory with its ledger. After a refresh, each table of the lake is brought up to the ledger's last
+entry in one commit, which records the number of the entry. If a run is killed in between, the next run catches up, and
+nothing is written twice.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ __all__ = [
 
 FORMATS = ("parquet", "delta", "iceberg")
 DAY = "day"
-"""A column that tables of a lake have where they grow: the day (UTC) of Table.day_of."""
+"""A column of those tables of a lake that grow: the day (UTC) of Table.day_of."""
 
 OPEN = "is_open"
-"""Of tables that rows are added to: rows that the next refresh replaces have it true."""
+"""A column of tables that rows are added to: true for open rows, which the next refresh replaces."""
 
 
 class Place(NamedTuple):
@@ -55,7 +55,7 @@ class Place(NamedTuple):
         return self.format if self.catalog is None else f"{self.format} tables {self.catalog}.{self.namespace}"
 
     def name_of(self, table: Table) -> str:
-        """What a person calls a table there."""
+        """The name of a table in messages."""
         return (
             f"{self.format}/{table.name}" if self.catalog is None else f"{self.catalog}.{self.namespace}.{table.name}"
         )
@@ -84,7 +84,7 @@ class Mark(NamedTuple):
 
     @staticmethod
     def of(text: str | None) -> Mark | None:
-        """None: not written by groupkeeper."""
+        """The mark in a text; None: groupkeeper has not written it."""
         try:
             found = json.loads(text or "")["groupkeeper"]
             return Mark(str(found["history"]), int(found["entry"]), str(found["files"]))
@@ -93,48 +93,50 @@ class Mark(NamedTuple):
 
 
 class Lake(Protocol):
-    """Tables of one format at one place. What Spark raises passes."""
+    """Tables of one format at one place. Exceptions of Spark are not caught."""
 
     def mark(self, table: Table) -> Mark | None:
-        """Of the table's last commit by a run, or the one that `tidy` was given; None: there is no such table. Raises
-        SourceError when there is one that no run has written.
+        """The mark of the table's last commit by a run, or the one that `tidy` has kept; None: there is no such table.
+        Raises SourceError if no run has written the table.
         """
 
     def write(self, frame: DataFrame, table: Table, mark: Mark, replaced: Replaced) -> None:
-        """One commit of rows with the columns of `shaped`; doing it again with the same mark is the caller's to avoid.
-        Columns that the table lacks come to it.
+        """Write rows with the columns of `shaped` in one commit. The caller must not write again with the same mark.
+        Columns that the table lacks are added.
         """
 
     def read(self, table: Table, condition: str | None = None) -> DataFrame:
-        """All rows, with the table's own columns. `condition` (SQL): only those of which it is true, with DAY."""
+        """All rows, with the table's own columns. `condition` (SQL): only rows for which it is true, with the column
+        DAY.
+        """
 
     def tidy(self, table: Table, mark: Mark, keep_hours: float) -> None:
-        """Make few files of small ones, and remove those of versions that are older than that. The table's `mark` is
-        kept, as the version that has it may be removed, too.
+        """Merge small files, and remove files of versions older than `keep_hours`. The table keeps its mark, although
+        the version that has it may be removed.
         """
 
     def remove(self, table: Table, condition: str) -> None:
-        """Remove the rows of which the condition (SQL) is true, in one commit. Earlier versions keep them."""
+        """Remove the rows for which the condition (SQL) is true, in one commit. Earlier versions keep them."""
 
     def replace_days(self, table: Table, days: Sequence[date], frame: DataFrame) -> None:
-        """Rows with the columns of `shaped` take the place of all rows of these days, in one commit."""
+        """Replace all rows of these days by rows with the columns of `shaped`, in one commit."""
 
 
 def own_rows(whole: DataFrame, table: Table, condition: str | None) -> DataFrame:
-    """`Lake.read` of the whole table."""
+    """The result of `Lake.read`, from the whole table."""
     return whole.select(*table.names) if condition is None else whole.where(condition).select(*table.names, DAY)
 
 
 def partitions(table: Table, *, has_open: bool) -> list[str]:
-    """The columns that the files of a table are parted by."""
+    """The columns by which a table is partitioned."""
     if table.day_of is None:
         return []
     return ["cluster", DAY, *([OPEN] if has_open else [])]
 
 
 def shaped(frame: DataFrame, table: Table, *, has_open: bool) -> DataFrame:
-    """Rows as a lake has them. Those of `has_open` have OPEN already. Each of a table's files is of one group of rows
-    that are read together.
+    """Rows in the form of a lake's table. With `has_open` they have the column OPEN already. Each file has the rows of
+    one partition of the table.
     """
     if table.day_of is None:
         return frame.select(*table.names)
@@ -147,16 +149,16 @@ def shaped(frame: DataFrame, table: Table, *, has_open: bool) -> DataFrame:
 
 
 _MARK = "groupkeeper.mark"
-"""A property of tables: the mark of a commit that may go with the version that has it."""
+"""A table property: the mark of the last commit of a run, whose version may be removed."""
 
 
 def keep_mark(spark: SparkSession, name: str, mark: Mark) -> None:
-    """As a property of the table called `name`."""
+    """Store the mark as a property of the table `name`."""
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{_MARK}' = '{mark.text}')")
 
 
 def kept_mark(spark: SparkSession, name: str) -> Mark:
-    """That of `keep_mark`. Raises SourceError: no run has written the table."""
+    """The mark that `keep_mark` has stored. Raises SourceError if no run has written the table."""
     kept = spark.sql(f"SHOW TBLPROPERTIES {name} ('{_MARK}')").collect()
     if (found := Mark.of(kept[0].value)) is None:
         raise SourceError(

@@ -1,7 +1,7 @@
-"""Keeps other runs out of a directory on a file system without locks: its holder renews it regularly.
+"""A lease that keeps other runs out of a directory on a file system without locks: its holder renews it regularly.
 
-Each renewal is a file of the next number, of which only one writer can be the first. So no run takes over while the
-holder is alive, two never take over at once, and a holder that was suspended for too long finds that it has lost it.
+Each renewal creates the file with the next number, which only one writer can do. So no run takes over while the holder
+is alive, two never take over at once, and a holder that was suspended for too long notices that it has lost the lease.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["LEASES", "Busy", "Lease"]
 
 LEASES = "_groupkeeper/leases"
 HOLDS_S = 120.0
-"""Clocks of the machines that write to a directory may differ by a part of it."""
+"""The clocks of the machines that write to a directory may differ by a fraction of it."""
 
 _NAME = re.compile(r"(\d{10})\.json")
 _KEPT = 2
@@ -88,7 +88,7 @@ class Lease:
             raise Busy(f"{self._place}: another run has begun to write to it at the same moment: wait for its end")
 
     def check(self) -> None:
-        """Raises Busy when this run had the lease and it has run out."""
+        """Raises Busy when this run had the lease and it has expired."""
         if self._number and self._clock() >= self._until:
             raise Busy(f"{self._place}: this run was suspended for so long that another one may write there: run again")
 
@@ -99,7 +99,7 @@ class Lease:
             self.check()
 
     def release(self) -> None:
-        """Others may take it at once. Nothing happens when it is not held any more."""
+        """Releases the lease, so that others may take it at once. Does nothing if it is no longer held."""
         if self._until:
             self._say(0.0)
             self._until = 0.0

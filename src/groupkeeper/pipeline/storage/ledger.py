@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 NextOffsets = Mapping[str, Mapping[int, int]]
-"""By cluster and partition of the offsets topic, the offset from which records are not in the tables."""
+"""By cluster and partition of the offsets topic, the first offset that is not in the tables yet."""
 
 ROOT = "_groupkeeper"
 ENTRIES = f"{ROOT}/ledger"
@@ -64,19 +64,21 @@ _HOUR_MS = 3_600_000
 _HOURS_KNOWN = 1000
 
 CARRIED_VERSION = 2
-"""Of what is carried from one refresh to the next: with another one all tables are made of the whole history."""
+"""The version of what refreshes carry over to the next one: if it changes, all tables are rebuilt from the whole
+history.
+"""
 
 SCHEMA = 2
-"""Of the tables, as each entry has it (1: none is written there). It rises with tables that older directories lack, and
-with columns that are renamed, removed, or mean something else: the next run makes all tables of an older one anew. New
-columns at the end of a table need no other number.
+"""The version of the tables' schemas, which each entry has (1: the entry has none). It rises when tables are added, and
+when columns are renamed, removed or change their meaning: the next run then rebuilds all tables. New columns at the end
+of a table do not change it.
 """
 
 
 class Tables(NamedTuple):
-    """What a refresh has written aside: `replaced` tables by their directories, and files that come to tables that are
-    `added` to; those of `open` are replaced by the next refresh that has the table. They replace all files of the
-    tables named in `rebuilt`. `aged` files leave their tables: a lake has their rows.
+    """What a refresh has staged. `replaced`: directories of tables that are replaced. `added`: files that are added to
+    tables. `open`: further files for these tables, which their next refresh replaces. Tables named in `rebuilt` lose
+    all their other files. `aged`: files that are removed from tables, as a lake has their rows.
     """
 
     replaced: Mapping[str, str]
@@ -87,22 +89,22 @@ class Tables(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A file that was written aside, and its place in a table."""
+    """A staged file, and its path in a table."""
 
     source: str
     target: str
 
 
 class Ledger:
-    """An entry is the moment from which rows are in the tables: a run that was killed before it wrote nothing, and what
-    was left to move behind it is moved by the next run. One writer at a time.
+    """Rows are in the tables once their entry is written: a run that is killed earlier has changed nothing, and files
+    that a killed run has not moved after its entry are moved by the next run. There is one writer at a time.
     """
 
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
         self._directory = directory
         self.is_settled = True
-        """Whether every file of the last entry is in its place, so that what was written aside is of no use."""
+        """Whether every file of the last entry is in its place, so that staged files are no longer needed."""
         self._last: dict[str, Any] = {
             "id": uuid.uuid4().hex, "schema": SCHEMA, "next_offsets": {}, "files": {}, "moves": []
         }  # fmt: skip
@@ -118,47 +120,47 @@ class Ledger:
 
     @property
     def id(self) -> str:
-        """Of the whole history: it starts again when the directory is emptied."""
+        """The id of the history: an emptied directory gets another one."""
         return str(self._last["id"])
 
     @property
     def number(self) -> int:
-        """Of the last entry; 0: there is none."""
+        """The number of the last entry; 0: there is none."""
         return self._number
 
     @property
     def lake(self) -> dict[str, Any] | None:
-        """Where tables of a lake follow these, as given to `follow_to`; None: nowhere."""
+        """The lake that mirrors these tables, as given to `follow_to`; None: there is none."""
         found: dict[str, Any] | None = self._last.get("lake")
         return found
 
     @property
     def rebuilt(self) -> int:
-        """The last entry that replaced all rows of the tables that are added to, but for those that were measured."""
+        """The last entry that replaced all rows of the tables that grow, except measured tables; 0: none."""
         return int(self._last.get("rebuilt", 0))
 
     @property
     def place(self) -> str:
-        """What errors call the directory."""
+        """The directory's name in errors."""
         return self._directory
 
     @property
     def privacy(self) -> dict[str, str] | None:
-        """What of people the tables keep, as given to `choose_privacy`; None: there are no tables yet."""
+        """How the tables keep personal data, as given to `choose_privacy`; None: there are no tables yet."""
         return dict(self._last.get("privacy", {})) if self._last["next_offsets"] else None
 
     def choose_privacy(self, choice: Mapping[str, str]) -> None:
-        """Before the first row is written."""
+        """Sets how personal data is kept; to be called before the first row is written."""
         if self._last.get("privacy", {}) != choice:
             self._note(privacy=dict(choice))
 
     def check_lock(self) -> None:
-        """Raises Busy when another run may write by now."""
+        """Raises Busy when the lock was lost, so that another run may write."""
         self._files.check_lock()
 
     @property
     def tidied_ms(self) -> int:
-        """When the lake was last tidied, or old rows were last removed; 0: never."""
+        """When the lake was last tidied, or old rows were last removed, in ms; 0: never."""
         return int(self._last.get("tidied", 0))
 
     def note_tidied(self, time_ms: int) -> None:
@@ -167,19 +169,19 @@ class Ledger:
 
     @property
     def keep_days(self) -> int:
-        """For so many days rows of tables that grow stay; 0: for ever."""
+        """For how many days growing tables keep rows; 0: for ever."""
         of_earlier_versions = (self.lake or {}).get("row_days") or 0
         return int(self._last.get("keep_days", of_earlier_versions))
 
     def keep_for(self, days: int) -> None:
-        """From now on rows of tables that grow stay for so many days; 0: for ever."""
+        """Sets for how many days growing tables keep rows from now on; 0: for ever."""
         if days != self.keep_days:
             self._note(keep_days=days)
 
     @property
     def kept_from_ms(self) -> int:
-        """Of tables that grow, rows of times before are gone, but for the state that the history begins with; 0: all
-        are there.
+        """The time in ms before which growing tables have no rows, except the state that the history begins with; 0:
+        all rows are there.
         """
         return int(self._last.get("kept_from", 0))
 
@@ -197,15 +199,15 @@ class Ledger:
         return table in self._last["files"]
 
     def has_open(self, table: str) -> bool:
-        """Whether it is one that has rows which a refresh replaces."""
+        """Whether the table has open rows, which its next refresh replaces."""
         return table in self._last.get("open", {})
 
     def aged_to(self, table: str) -> int:
-        """Rows of entries up to this one are in a lake only."""
+        """The last entry whose files were removed here, as a lake has their rows; 0: there is none."""
         return int(self._last.get("aged", {}).get(table, 0))
 
     def number_at(self, time_ms: int) -> int:
-        """An entry that was written by then, at most an hour earlier; 0: none is known."""
+        """The last known entry that was written by then (one for each hour is known); 0: none is known."""
         return max((number for number, written_ms in self._last.get("clock", ()) if written_ms <= time_ms), default=0)
 
     @property
@@ -215,12 +217,12 @@ class Ledger:
 
     @property
     def identities(self) -> dict[str, Identity]:
-        """Of which clusters, by name, the history is; those of earlier versions' runs are missing."""
+        """The clusters of the history, by name; clusters that only earlier versions have read are missing."""
         return {name: Identity(*found) for name, found in self._last.get("identities", {}).items()}
 
     @property
     def made_to(self) -> NextOffsets | None:
-        """Up to where the tables are made of the history; None: they are to be made of all of it."""
+        """The next offsets of the history that the tables were made of; None: all of them have to be rebuilt."""
         found: dict[str, dict[str, int]] | None = self._last.get("made_to")
         if found is None or self._last.get("carried") != CARRIED_VERSION or schema_of(self._last) != SCHEMA:
             return None
@@ -232,15 +234,15 @@ class Ledger:
         return {name: {int(number): offset for number, offset in own.items()} for name, own in found.items()}
 
     def files(self, table: str) -> list[str]:
-        """Names of a table's files."""
+        """The names of a table's files."""
         return list(self._last["files"].get(table, ()))
 
     def open_files(self, table: str) -> list[str]:
-        """The ones among them that the next refresh replaces."""
+        """The names of a table's files with open rows, which the next refresh replaces."""
         return list(self._last.get("open", {}).get(table, ()))
 
     def fresh_files(self, table: str) -> list[str]:
-        """Of a history table the files that have rows which no refresh has seen."""
+        """The names of a history table's files with rows that no refresh has processed."""
         fresh = self._last.get("fresh")
         return self.files(table) if fresh is None else list(fresh.get(table, ()))
 
@@ -250,8 +252,7 @@ class Ledger:
         read_to: NextOffsets,
         identities: Mapping[str, Identity] = MappingProxyType({}),
     ) -> None:
-        """Files written aside, by table, take their places, and the partitions of these clusters have been read that
-        far.
+        """Adds staged files to tables, by table, and records that the clusters' partitions were read up to `read_to`.
 
         Raises SourceError when another run has done so meanwhile.
         """
@@ -269,12 +270,12 @@ class Ledger:
             table, _, name = each.target.partition("/")
             files.setdefault(table, []).append(name)
             fresh.setdefault(table, {})[name] = reach
-        is_known = "fresh" in self._last or self._number == 0  # else all files are, of an earlier version
+        is_known = "fresh" in self._last or self._number == 0  # else an earlier version wrote it: all are fresh
         changes: dict[str, Any] = {"fresh": fresh} if is_known else {}
         self._write(files, self._raised(read_to), moves=moves, identities=identities, changes=changes)
 
     def refresh(self, tables: Tables, made_to: NextOffsets) -> None:
-        """All that was made of the history up to these offsets takes its place.
+        """Publishes what was made of the history up to `made_to`.
 
         Raises SourceError when another run has written to the tables meanwhile.
         """
@@ -326,16 +327,16 @@ class Ledger:
         return fresh.get(table, {})
 
     def parquet(self, directory: str) -> list[str]:
-        """Names of the files with rows in a directory that was written aside."""
+        """The names of the files with rows in a staged directory."""
         return [name for name in self._files.names(directory) if name.endswith(".parquet")]
 
     def thinned_to(self, table: str) -> int:
-        """Files of entries up to this one have been thinned."""
+        """The last entry whose files have been thinned; 0: none."""
         return int(self._last.get("thinned", {}).get(table, 0))
 
     def replace(self, directories: Mapping[str, str], thinned: Mapping[str, int] = MappingProxyType({})) -> None:
-        """The files in directories that were written aside take the places of these tables' files. `thinned`: those of
-        entries up to there are.
+        """Replaces the files of tables by those in staged directories. `thinned`: by table, the last entry whose files
+        are thinned.
 
         Raises SourceError when another run has written to the tables meanwhile.
         """
@@ -351,8 +352,9 @@ class Ledger:
         rows: Mapping[str, Mapping[int, int]],
         **noted: int,
     ) -> None:  # fmt: skip
-        """As `replace`, of directories in which some files are `renamed`, because rows were taken out of them: of the
-        history so many `rows`, by cluster and partition. `noted`: what the entry has of its own (`tidied`, …).
+        """Like `replace`, after rows were removed. `renamed`: by table, new names of files by their old names. `rows`:
+        the number of rows removed from the history, by cluster and partition. `noted`: more fields of the entry
+        (`tidied`, …).
         """
         self._settle()
         files = dict(self._last["files"])
@@ -371,7 +373,7 @@ class Ledger:
         self._write(files, self._last["next_offsets"], directories=directories, changes=changes)
 
     def _forgotten(self, rows: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, tuple[int, int]]]:
-        """How many rows of the history were taken out, and up to which offset, by cluster and partition."""
+        """How many rows of the history were removed, and up to which offset, by cluster and partition."""
         found = {name: dict(own) for name, own in self._last.get("forgotten", {}).items()}
         for name, own in rows.items():
             for number, count in own.items():
@@ -380,11 +382,11 @@ class Ledger:
         return found
 
     def follow_to(self, lake: Mapping[str, Any]) -> None:
-        """From now on tables of a lake follow these; JSON."""
+        """Lets a lake, described by JSON, mirror these tables from now on."""
         self._note(keep_days=self.keep_days, lake=dict(lake))
 
     def _settle(self) -> None:
-        if not self.is_settled:  # the entry before failed between its writing and its last file
+        if not self.is_settled:  # the last entry was written, but not all its files were moved
             self._move()
 
     def _raised(self, read_to: NextOffsets) -> dict[str, dict[str, int]]:
@@ -440,7 +442,7 @@ class Ledger:
         return sorted(set(self.files(table)) - set(self._files.names(table)))
 
     def _check(self) -> None:
-        for table in (COMMITS.name, GROUP_RECORDS.name):  # every other table can be made again
+        for table in (COMMITS.name, GROUP_RECORDS.name):  # others can be rebuilt, or are measured
             if missing := self._missing(table):
                 raise SourceError(
                     f"{self._directory}/{table} lacks {missing[0]}, which was written before: bring it back, or remove "
@@ -448,7 +450,7 @@ class Ledger:
                 )
 
     def _forget(self) -> None:
-        """What was measured and has been removed since cannot be made again."""
+        """Forgets files of measured tables that were removed since: they cannot be rebuilt."""
         for table in _MEASURED:
             gone = self._missing(table)
             for names in (self._last["files"], self._last.get("open", {})):
@@ -457,13 +459,15 @@ class Ledger:
 
 
 def number_of(name: str) -> int:
-    """The entry that a file of a table came with, or the last one of those that were merged; 0: of an older version."""
+    """The entry that added a file to a table, for a merged file the last such entry; 0: an older version wrote the
+    file.
+    """
     match = _NUMBER.match(name)
     return int(match[1]) if match else 0
 
 
 def _with(clock: Sequence[Sequence[int]], number: int) -> list[Sequence[int]]:
-    """Numbers of entries and when they were written, one for each hour."""
+    """Numbers of entries and when they were written in ms, one for each hour."""
     now_ms = time.time_ns() // 1_000_000
     if clock and now_ms - clock[-1][1] < _HOUR_MS:
         return list(clock)
@@ -471,7 +475,7 @@ def _with(clock: Sequence[Sequence[int]], number: int) -> list[Sequence[int]]:
 
 
 def _texts(offsets: NextOffsets) -> dict[str, dict[str, int]]:
-    """As JSON has them."""
+    """The offsets with partitions as texts, for JSON."""
     return {name: {str(partition): offset for partition, offset in own.items()} for name, own in offsets.items()}
 
 
@@ -484,12 +488,12 @@ def _is_beyond(reach: Mapping[str, Mapping[str, int]], made_to: NextOffsets) -> 
 
 
 def last_entry(names: Iterable[str]) -> int:
-    """The number of the last entry, of the names of files in the ledger; 0: there is none."""
+    """The number of the last entry, from the names of the ledger's files; 0: there is none."""
     return max((int(match[1]) for name in names if (match := _NAME.fullmatch(name))), default=0)
 
 
 def schema_of(entry: Mapping[str, Any]) -> int:
-    """The version of the schemas that an entry's tables have."""
+    """The version of the schemas of an entry's tables."""
     return int(entry.get("schema", 1))
 
 
@@ -503,7 +507,7 @@ def check_schema(entry: Mapping[str, Any], directory: str) -> None:
 
 
 def check_foreign(names: Iterable[str], directory: str) -> None:
-    """Raises SourceError where names in a directory without a ledger are those of tables, which a run would replace."""
+    """Raises SourceError if a directory without a ledger has names of tables, which a run would replace."""
     if foreign := sorted(_NAMES.intersection(names)):
         raise SourceError(
             f"{directory} has {', '.join(foreign)}, which no run has listed, and which tables would replace: choose "
@@ -512,7 +516,7 @@ def check_foreign(names: Iterable[str], directory: str) -> None:
 
 
 def stored_lake(directory: str) -> dict[str, Any] | None:
-    """Ledger.lake of a directory of this machine, of which nothing is touched; None also of what is elsewhere."""
+    """Ledger.lake of a directory, which is only read; None also if it is not on this machine."""
     root = local_path(directory)
     if root is None:
         return None
@@ -523,5 +527,5 @@ def stored_lake(directory: str) -> dict[str, Any] | None:
 
 
 def entry_path(number: int) -> str:
-    """Where an entry is, below the output directory."""
+    """The path of an entry below the output directory."""
     return f"{ENTRIES}/{number:010}.json"

@@ -1,4 +1,4 @@
-"""Brings a lake's tables to where those of the directory are."""
+"""Brings a lake's tables up to date with those of the directory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from groupkeeper.pipeline.transforms.query import of_frames
 __all__ = ["Keeping", "Mirror", "cut_of"]
 
 _HERE_HOURS = 48
-"""For so long rows that the lake has stay in the directory too: the report reads them there."""
+"""How long rows that the lake has stay in the directory, too: the report reads them there."""
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
@@ -32,14 +32,14 @@ _TIDY_MS = _DAY_MS
 
 
 class Keeping(NamedTuple):
-    """How long versions of a lake's tables can be gone back to."""
+    """How long old versions of a lake's tables are kept."""
 
     version_hours: float = 168
 
 
 class _Here(NamedTuple):
-    """The files of a table as of an entry of the ledger; `opened` are those with rows for only now, None: it has none
-    by its kind.
+    """The files of a table as of an entry of the ledger; `opened`: the files with open rows; None: the table has no
+    open rows.
     """
 
     table: Table
@@ -49,8 +49,8 @@ class _Here(NamedTuple):
 
 
 class Mirror:
-    """What the lake lacks follows from its tables' marks and the names of the directory's files, whose numbers are
-    those of the ledger's entries. So it does not matter when a run is killed.
+    """Finds what the lake lacks by the marks of its tables and the names of the directory's files, which have the
+    numbers of the ledger's entries. So a run may be killed at any time.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class Mirror:
         self._marks: dict[str, Mark | None] = {}
 
     def update(self) -> None:
-        """Every table that a run has made. Raises SourceError; what Spark raises passes."""
-        with self._lock:  # an entry and its files
+        """Updates every table that a run has made. Raises SourceError; exceptions of Spark are not caught."""
+        with self._lock:  # so that all files are of one entry
             here = self._all_here()
         with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
             list(pool.map(self._update, here))
@@ -78,7 +78,7 @@ class Mirror:
         return [here.table for here in self._all_here() if self._due(here) is not None]
 
     def rows(self, table: Table) -> DataFrame:
-        """All rows of a history table: what the lake has, and what it has not yet."""
+        """All rows of a history table: those in the lake, and those that it lacks so far."""
         reached = self.reached(table)
         if reached is None:
             return self._read_files(table, self._ledger.files(table.name))
@@ -88,7 +88,7 @@ class Mirror:
     def reached(self, table: Table) -> int | None:
         """The ledger's entry up to which the lake has a table; None: it has none.
 
-        Raises SourceError when the lake's table is of another directory, or lacks what is no longer here.
+        Raises SourceError when the lake's table is of another directory, or lacks rows that are no longer here.
         """
         mark = self._mark(table)
         aged_to = self._ledger.aged_to(table.name)
@@ -105,18 +105,18 @@ class Mirror:
         return None if mark is None else mark.entry
 
     def has_to(self, table: Table) -> int:
-        """As `reached`; 0: nothing that could be relied on. `update` tells why."""
+        """Like `reached`; 0: nothing, or nothing reliable. `update` raises the reason."""
         try:
             return self.reached(table) or 0
         except SourceError:
             return 0
 
     def tables(self) -> list[Table]:
-        """Those that the lake has. Raises SourceError as `reached`."""
+        """The tables that the lake has. Raises SourceError as `reached`."""
         return [table for table in TABLES if self.reached(table) is not None]
 
     def name_of(self, table: Table) -> str:
-        """What a person calls the lake's table."""
+        """The name of the lake's table in messages."""
         return self._place.name_of(table)
 
     def read(self, table: Table) -> DataFrame:
@@ -124,12 +124,12 @@ class Mirror:
         return self._lake.read(table)
 
     def remove(self, table: Table, condition: str) -> None:
-        """Take out of the lake's table the rows of which the condition (SQL) is true."""
+        """Removes from the lake's table the rows for which the condition (SQL) is true."""
         self._ledger.check_lock()
         self._lake.remove(table, condition)
 
     def tidy(self, table: Table, keep_hours: float) -> None:
-        """Make few files of the lake's table, and remove its versions that are older than that."""
+        """Merges small files of the lake's table, and removes its versions older than `keep_hours`."""
         mark = self._mark(table)
         assert mark is not None
         self._ledger.check_lock()
@@ -137,11 +137,11 @@ class Mirror:
 
     @property
     def version_hours(self) -> float:
-        """How long versions of the lake's tables can be gone back to."""
+        """How long old versions of the lake's tables are kept, in hours."""
         return self._keeping.version_hours
 
     def aged(self) -> dict[str, list[str]]:
-        """By table the files whose rows the lake has, and which are of no use here any more."""
+        """By table, the files that are no longer needed here, as the lake has their rows."""
         cut = self._ledger.number_at(time.time_ns() // 1_000_000 - _HERE_HOURS * _HOUR_MS)
         found: dict[str, list[str]] = {}
         for table in TABLES if cut else ():
@@ -200,7 +200,7 @@ class Mirror:
         self._marks[table.name] = mark
 
     def _tidy(self) -> None:
-        """Once a day."""
+        """Tidies the lake's tables once a day."""
         now_ms = time.time_ns() // 1_000_000
         if now_ms - self._ledger.tidied_ms < _TIDY_MS:
             return
@@ -216,7 +216,7 @@ class Mirror:
             self._ledger.note_tidied(now_ms)
 
     def _remove_old(self, table: Table, cut_ms: int) -> None:
-        """Of days before the cut."""
+        """Removes rows of days before the cut, except what the history must keep."""
         is_old = f"{DAY} < DATE '{datetime.fromtimestamp(cut_ms / 1000, UTC):%Y-%m-%d}'"
         self._ledger.check_lock()
         if table not in (COMMITS, GROUP_RECORDS):
@@ -232,7 +232,9 @@ class Mirror:
 
 
 def cut_of(now_ms: int, days: int) -> int:
-    """From when on rows stay that are kept for so many days: the beginning of a day (UTC). 0: all stay, of 0 days."""
+    """The time in ms from which on rows are kept, if they are kept for `days` days: the start of a day (UTC). 0, for 0
+    days: all rows are kept.
+    """
     return (now_ms // _DAY_MS - days) * _DAY_MS if days else 0
 
 

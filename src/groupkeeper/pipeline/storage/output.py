@@ -1,4 +1,4 @@
-"""The directory of tables. History is appended to, every other table is replaced; both while others read."""
+"""The output directory of tables. Rows are added to tables, and tables replaced, while others read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from groupkeeper.pipeline.transforms.latest import what_stays
 __all__ = ["THIN_DAYS", "LakeChoice", "Output", "Staged", "open_output"]
 
 THIN_DAYS = 7
-"""For so long rows of measured tables stay as they were measured."""
+"""How long measured tables keep all their rows."""
 
 _DAY_MS = 24 * 3600 * 1000
 
@@ -58,11 +58,11 @@ def open_output(
     lake: LakeChoice | None = None,
     keep_days: int | None = None,
 ) -> Iterator[Output]:
-    """The directory, for one run at a time; what this run and killed ones wrote aside is removed at the end. `lake`:
-    the lake to write to from now on; None: the one used before, if any. `keep_days`: for so many days rows of tables
-    that grow stay from now on; 0: for ever, None: as before.
+    """The directory, for one run at a time; staged files of this run and of killed ones are removed at the end. `lake`:
+    the lake to write to from now on; None: the one used before, if any. `keep_days`: for how many days growing tables
+    keep rows from now on; 0: for ever, None: as before.
 
-    Raises SourceError when it can't be written, or another run writes to it; what Spark raises passes.
+    Raises SourceError when it can't be written, or another run writes to it; exceptions of Spark are not caught.
     """
     try:
         files = files_of(spark, directory, is_remote=is_remote)
@@ -82,7 +82,7 @@ def open_output(
 
 
 class LakeChoice(NamedTuple):
-    """Where tables of a lake are, and how long they keep versions."""
+    """Where a lake's tables are, and how long they keep old versions."""
 
     place: Place
     keeping: Keeping = Keeping()
@@ -92,7 +92,7 @@ class LakeChoice(NamedTuple):
 
     @staticmethod
     def of(found: Mapping[str, Any] | None) -> LakeChoice | None:
-        """As `as_json` gave it."""
+        """The choice that `as_json` has returned; None: there is none."""
         if found is None:
             return None
         return LakeChoice(
@@ -101,8 +101,8 @@ class LakeChoice(NamedTuple):
 
 
 class Staged(NamedTuple):
-    """Rows that were written aside: their files below the output directory, in one of their own. `open_files` are those
-    of rows that are only for now.
+    """Staged rows: their files, below the output directory, in a directory of their own. `open_files` are the files of
+    open rows.
     """
 
     table: Table
@@ -112,8 +112,8 @@ class Staged(NamedTuple):
 
 
 class Output:
-    """Tables at `directory`/<table>/. What a run writes aside lies in `directory`/_groupkeeper/staging, which readers
-    of the tables do not see.
+    """Tables at `directory`/<table>/. A run stages files in `directory`/_groupkeeper/staging, which readers of the
+    tables do not see.
     """
 
     def __init__(self, spark: SparkSession, directory: str, files: Files) -> None:
@@ -124,13 +124,15 @@ class Output:
         self.lock = threading.Lock()
         """Held while rows are appended."""
         self.mirror: Mirror | None = None
-        """Tables of a lake that follow."""
+        """The lake that mirrors the tables; None: there is none."""
         self._local = local_path(directory)
-        # Hadoop takes what is behind the scheme as it is: nothing in it is escaped.
+        # Hadoop takes the path after the scheme literally: nothing in it is escaped.
         self._url = (f"file://{self._local.absolute()}" if self._local is not None else directory).rstrip("/")
 
     def follow_to(self, chosen: LakeChoice | None) -> None:
-        """Let tables of a lake follow. Raises SourceError when others do already."""
+        """Let a lake mirror the tables; None: the one used before, if any. Raises SourceError if another one does
+        already.
+        """
         known = LakeChoice.of(self.ledger.lake)
         if chosen is not None and known is not None and chosen.place != known.place:
             raise SourceError(f"{self._url}: its tables are followed by {known.place}, not by {chosen.place}")
@@ -143,7 +145,9 @@ class Output:
             self.ledger.follow_to(found.as_json())
 
     def keep_for(self, days: int) -> None:
-        """Rows of tables that grow stay for so many days; 0: for ever. Raises SourceError where none can be removed."""
+        """Set for how many days growing tables keep rows; 0: for ever. Raises SourceError if rows cannot be removed
+        here.
+        """
         if days and self.mirror is None and not isinstance(self.files, LocalFiles):
             raise SourceError(
                 f"{self._url}: rows are removed in a directory of this machine, or in a lake (--table-format): leave "
@@ -157,11 +161,13 @@ class Output:
         return self._local is not None
 
     def url(self, path: str) -> str:
-        """What Spark calls a path in the directory."""
+        """The URL of a path in the directory, for Spark."""
         return f"{self._url}/{path}"
 
     def read(self, table: Table) -> DataFrame:
-        """A table as it is now; a table that is not there has no rows. Of a history table all rows."""
+        """A table as it is now; a missing table has no rows. A history table has all rows, also those that only a lake
+        has.
+        """
         is_unknown = table in _HISTORY and not self.ledger.has(table.name)  # files there are not ours
         if self.mirror is not None and table in _HISTORY and not is_unknown:
             return self.mirror.rows(table)
@@ -170,13 +176,13 @@ class Output:
         return self.spark.read.schema(table.ddl).parquet(self.url(table.name))
 
     def fresh(self, table: Table) -> DataFrame:
-        """Of a history table the rows that no refresh has seen."""
+        """The rows of a history table that no refresh has processed."""
         names = self.ledger.fresh_files(table.name)
         return self._of_files(table, names).where(is_from(self.ledger.made_to or {}))
 
     def few_rows(self, table: Table, most: int, *, is_all: bool) -> Rows | None:
-        """Of a history table the files that have rows that no refresh has seen, or all; None: there are more rows than
-        so many, or they are not on this machine.
+        """The rows of a history table, in this process: of files with rows that no refresh has processed, or with
+        `is_all` of all files. None: there are more than `most` rows, or they are not all on this machine.
         """
         if self._local is None or (is_all and self.mirror is not None):
             return None
@@ -195,20 +201,22 @@ class Output:
         return self.read(carried).unionByName(self.fresh(table))
 
     def few_with_carried(self, table: Table, carried: Table, most: int) -> Rows | None:
-        """The same in this process, perhaps with some rows that the carried ones are of; None as of `few_rows`."""
+        """Like `with_carried`, in this process; it may include rows that the carried ones were made of. None: as in
+        `few_rows`.
+        """
         is_all = self.ledger.made_to is None
         fresh = self.few_rows(table, most, is_all=is_all)
         return fresh if fresh is None or is_all else together(self.rows_of(carried), fresh)
 
     def open_rows(self, table: Table) -> DataFrame:
-        """The rows that the next refresh replaces."""
+        """The open rows of a table, which the next refresh replaces."""
         return self._of_files(table, self.ledger.open_files(table.name))
 
     def _of_files(self, table: Table, names: Sequence[str]) -> DataFrame:
         return self._frame(table, [f"{table.name}/{name}" for name in names])
 
     def stage(self, rows: DataFrame | pa.RecordBatchReader, table: Table) -> Staged:
-        """Write what readers must not see."""
+        """Write rows to staging, where readers do not see them."""
         path = self._aside(table)
         if not isinstance(rows, DataFrame) and self._local is not None:
             self._write(path, rows)
@@ -222,8 +230,8 @@ class Output:
     def stage_parts(
         self, rows: DataFrame | pa.RecordBatchReader, table: Table, column: str, *, is_needed: bool = False
     ) -> Staged:
-        """As `stage`, with one more column, which is true of some rows; the files of those are apart. Without rows
-        there is a file only when one `is_needed`.
+        """Like `stage`, but `rows` have one more column, of booleans: rows for which it is true go to `open_files`.
+        Without rows, a file is written only if one `is_needed`.
         """
         path = self._aside(table)
         if not isinstance(rows, DataFrame) and self._local is not None:
@@ -242,17 +250,17 @@ class Output:
         return Staged(table, path, files, open_files)
 
     def folder_aside(self, table: Table) -> tuple[str, Path]:
-        """A new directory for files that others write: as Staged names it, and where it is on this machine."""
+        """A new staging directory for files that others write: its path as in Staged, and its path on this machine."""
         assert self._local is not None
         path = self._aside(table)
         return path, self._local.absolute() / path
 
     def frame(self, staged: Staged) -> DataFrame:
-        """What was written aside."""
+        """The staged rows."""
         return self._frame(staged.table, [*staged.files, *staged.open_files])
 
     def rows(self, staged: Staged) -> Rows:
-        """The same in this process."""
+        """The staged rows, in this process."""
         return self._rows(staged.table, [*staged.files, *staged.open_files])
 
     def rows_of(self, table: Table) -> Rows:
@@ -261,7 +269,7 @@ class Output:
         return self._rows(table, [f"{table.name}/{name}" for name in self.ledger.files(table.name) if name in there])
 
     def open_rows_of(self, table: Table) -> Rows:
-        """The rows that the next refresh replaces, in this process."""
+        """The open rows of a table, in this process."""
         return self._rows(table, [f"{table.name}/{name}" for name in self.ledger.open_files(table.name)])
 
     def _frame(self, table: Table, files: Sequence[str]) -> DataFrame:
@@ -309,21 +317,21 @@ class Output:
             self.ledger.refresh(tables, made_to)
 
     def aged(self) -> Mapping[str, Sequence[str]]:
-        """By table the files that a lake has made superfluous."""
+        """By table, the files that are no longer needed, as a lake has their rows."""
         return {} if self.mirror is None else self.mirror.aged()
 
     def publish(self, staged: Mapping[str, Staged]) -> None:
-        """What was written aside takes the places of the tables of these names: all together, for readers that use the
-        ledger; directory after directory for others.
+        """Replace tables, by name, by staged rows. Readers that use the ledger see all changes at once, others see one
+        directory after the other.
         """
         if staged:
             with self.lock:
                 self.ledger.replace({name: each.directory for name, each in staged.items()})
 
     def merge(self, table: Table, *, many: int = 100, small_bytes: int = 32 << 20) -> int:
-        """Make few files of a history table's small ones, once there are many; the result is how many went into them.
-        Runs that append for months would leave one for each time otherwise. Elsewhere than in a directory of this
-        machine nothing is done: files have no second place there.
+        """Merge the small files of a history table, once there are `many`; the result is how many were merged.
+        Otherwise, runs that append for months would leave one file for each time. Does nothing unless the directory is
+        on this machine: files cannot be linked elsewhere.
         """
         if not isinstance(self.files, LocalFiles):
             return 0
@@ -338,7 +346,7 @@ class Output:
                 return 0
             files = 1 + sum(size_by_name[name] for name in small) // (4 * small_bytes)
             rows: DataFrame | pa.RecordBatchReader
-            if files == 1:  # done before a job of Spark's would have been planned, while others wait to append
+            if files == 1:  # faster than Spark plans a job; others wait to append meanwhile
                 rows = copied(table, self._rows(table, [f"{table.name}/{name}" for name in small]))
             else:
                 rows = self._of_files(table, small).coalesce(files)
@@ -347,8 +355,9 @@ class Output:
             return len(small)
 
     def thin(self, table: Table, make: Callable[[DataFrame], DataFrame], now_ms: int) -> int:
-        """Make fewer of the rows of a measured table that are older than THIN_DAYS, once there is a day of them; the
-        result is how many files went into it. Where nothing is merged nothing is thinned, nor where a lake follows.
+        """Thin out rows of a measured table that are older than THIN_DAYS with `make`, once there is a day of them; the
+        result is how many files were rewritten. Does nothing unless the directory is on this machine, nor if a lake
+        mirrors it.
         """
         if self.mirror is not None or not isinstance(self.files, LocalFiles):
             return 0
@@ -370,14 +379,15 @@ class Output:
             return len(names)
 
     def remove_old(self, now_ms: int) -> dict[str, int]:
-        """Once a day, the rows of tables that grow that are older than is kept, but for the state that the history then
-        begins with; the result is how many, by table. A lake that follows does it itself (Mirror).
+        """Once a day, remove rows of growing tables that are older than they are kept, except the state that the
+        history then begins with; the result is how many were removed, by table. If a lake mirrors the tables, Mirror
+        removes its rows.
         """
         days, files = self.ledger.keep_days, self.files
         is_due = now_ms - self.ledger.tidied_ms >= _DAY_MS
         if not days or not is_due or self.mirror is not None or not isinstance(files, LocalFiles):
             return {}
-        if not self.ledger.tidied_ms:  # what there is no refresh has seen yet
+        if not self.ledger.tidied_ms:  # no refresh has processed the present rows yet
             with self.lock:
                 self.ledger.note_tidied(now_ms)
             return {}
@@ -403,7 +413,7 @@ class Output:
         return {name: count for name, count in removed.items() if count}
 
     def _with_old(self, table: Table, cut_ms: int) -> list[str]:
-        """The table's files with rows from before the cut, unless a refresh goes by them."""
+        """The table's files with rows from before the cut, except files that the next refresh needs."""
         if table.day_of is None or not self.ledger.has(table.name):
             return []
         assert self._local is not None
@@ -415,7 +425,7 @@ class Output:
     def _rewritten(
         self, here: LocalFiles, rows: DataFrame | pa.RecordBatchReader, table: Table, names: Sequence[str]
     ) -> str:
-        """A directory with the rows in place of these files, and the table's other files."""
+        """Stages a directory with these rows in place of the files `names`, and with the table's other files."""
         staged = self.stage(rows, table)
         last = max(map(number_of, names))
         for name in self.ledger.parquet(staged.directory):
@@ -425,13 +435,13 @@ class Output:
         return staged.directory
 
     def count_staged(self, staged: Staged) -> int:
-        """Number of rows: of the files' ends where they are on this machine."""
+        """Number of staged rows; on this machine from the files' footers, without open files."""
         if self._local is None:
             return self.frame(staged).count()
         return sum(int(pq.read_metadata(self._local / name).num_rows) for name in staged.files)
 
     def count(self, table: Table) -> int:
-        """Number of rows of a table that is in its place."""
+        """Number of rows of a table."""
         if self._local is None:
             return self.read(table).count()
         names = self.ledger.files(table.name)
@@ -442,8 +452,8 @@ class Output:
 
 
 def _first_ms(path: Path, column: str) -> int | None:
-    """The earliest time that a column of a file has, in milliseconds; None: it has none. Of its statistics, if it has
-    any.
+    """The earliest time in a column of a file, in milliseconds; None: it has none. From the file's statistics, if it
+    has some.
     """
     with pq.ParquetFile(path) as file:
         place = [file.schema.column(number).path for number in range(len(file.schema))].index(column)
@@ -465,7 +475,7 @@ def _count(rows: Rows) -> int:
 
 
 def _add_missing(counts: dict[str, dict[int, int]], before: Rows, after: Rows) -> None:
-    """Add how many rows there are no more, by cluster and partition of the offsets topic."""
+    """Add the numbers of removed rows, by cluster and partition of the offsets topic."""
     given = {"before": before, "after": after}
     for row in made(_COUNTED, _MISSING, given).read_all().to_pylist():
         own = counts.setdefault(row["cluster"], {})
@@ -473,5 +483,5 @@ def _add_missing(counts: dict[str, dict[int, int]], before: Rows, after: Rows) -
 
 
 def _part(column: str, value: bool) -> str:
-    """The directory of those rows, as Spark names it."""
+    """The directory of rows with this value, as Spark names it."""
     return f"{column}={str(value).lower()}"

@@ -1,4 +1,4 @@
-"""A directory of tables as it is now, for who only reads: neither Spark nor a lock is needed."""
+"""A directory of tables as it is now, read without Spark and without a lock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FORMAT = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_t
 class Stored:
     """The tables of one entry of the ledger. `directory` is a path or a URI that pyarrow reads.
 
-    Raises SourceError when a later version of groupkeeper has written them. OSError passes.
+    Raises SourceError when a later version of groupkeeper has written them. OSError is not caught.
     """
 
     def __init__(self, directory: str) -> None:
@@ -73,7 +73,7 @@ class Stored:
 
     @property
     def made_to(self) -> NextOffsets:
-        """The same of the history that the derived tables were made of."""
+        """The next offsets of the history that the derived tables were made of."""
         return _numbered(self.entry.get("made_to", {}))
 
     @property
@@ -83,7 +83,7 @@ class Stored:
 
     @property
     def forgotten(self) -> dict[str, dict[int, tuple[int, int]]]:
-        """How many rows of the history were taken out, and up to which offset, by cluster and partition."""
+        """How many rows of the history were removed, and up to which offset, by cluster and partition."""
         found: dict[str, dict[str, list[int]]] = self.entry.get("forgotten", {})
         return {
             name: {int(number): (count, end) for number, (count, end) in own.items()} for name, own in found.items()
@@ -94,7 +94,7 @@ class Stored:
         return table.name in self.files or table.name in self._directories
 
     def dataset(self, table: Table) -> Any:
-        """The table; one that is not there has no rows, and a column that an older one lacks is null."""
+        """The table; a missing one has no rows, and columns that an older one lacks are null."""
         return self._rows(table, table.arrow)
 
     def rows(self, table: Table) -> Rows:
