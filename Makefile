@@ -5,8 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONFORMANCE_KIT ?= ../shared/conformance
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# On PyPy: what needs no client that is made for CPython only. Beside it: such clients.
-PYPY_TESTS := $(addprefix tests/, unit/broker unit/coordinator unit/protocol broker/log broker/network broker/settings)
+PYTEST := -m pytest -n auto --dist loadgroup --no-loadscope-reorder
+# PYPY_TESTS run on PyPy: their imports are there. PYPY_CLIENTS run on CPython, with a broker on PyPy.
+PYPY_TESTS := $(addprefix tests/, unit/broker unit/coordinator unit/protocol unit/security $(addprefix broker/, log network settings \
+  test_cluster_apis.py test_memory.py test_share_fetch.py test_topics.py test_transactions.py))
 PYPY_CLIENTS := $(wildcard tests/conformance/broker/test_clients_*.py) $(addprefix tests/conformance/broker/, \
   shares test_consumer_protocol.py test_durability.py test_pypy.py test_transactions.py)
 export PIP_REQUIRE_VIRTUALENV := 1
@@ -26,15 +28,15 @@ demo: $(VENV)/.demo ## A tour on real input: broker, producers, consumers, and t
 
 test: $(VENV)/.dev ## The tests that need neither Java nor network; the long ones: -m long
 	@echo "test: running pytest"
-	@$(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
+	@$(BIN)/python $(PYTEST) $(PYTEST_ARGS)
 
 browser: $(VENV)/.dev ## A headless Chromium, Playwright and axe-core for tests/browser, where they can be had (says so otherwise)
 	@tools/browser.sh $(PIP)
 
 pypy: $(VENV)/.dev ## The broker's tests on PyPy, and real clients with it, where PyPy can be had (says so otherwise)
-	@$(BIN)/python tools/pypy.py || exit 0; \
-	build/pypy/bin/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(PYPY_TESTS) && \
-	BROKER_UNDER_TEST=pypy $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(PYPY_CLIENTS)
+	@$(BIN)/python tools/pypy.py || { status=$$?; [ $$status -eq 3 ] && exit 0; exit $$status; }; \
+	if [ -n "$(PYPY_TESTS)" ]; then build/pypy/bin/python $(PYTEST) $(PYPY_TESTS) || exit 1; fi; \
+	if [ -n "$(PYPY_CLIENTS)" ]; then BROKER_UNDER_TEST=pypy $(BIN)/python $(PYTEST) $(PYPY_CLIENTS); fi
 
 check: $(VENV)/.dev ## Lint, format, types, import layers, size limits
 	@echo "check: ruff (lint)"
@@ -100,7 +102,7 @@ lock: $(VENV)/.lock ## Resolve requirements/*.txt again (hashes, every Python >=
 	@for name in lock serve demo dev browser pypy spark41 spark42 moto site-tools; do \
 	  case $$name in \
 	    lock|browser|spark*|moto|site-tools) from="requirements/$$name.in" ;; \
-	    pypy) from="pyproject.toml requirements/pypy.in" ;; \
+	    pypy) from="pyproject.toml --extra security requirements/pypy.in" ;; \
 	    serve) from="pyproject.toml --extra security --extra serve requirements/build.in" ;; \
 	    demo) from="pyproject.toml --extra demo --extra serve --extra spark requirements/build.in" ;; \
 	    dev) from="pyproject.toml --extra demo --extra metrics --extra security --extra serve --extra spark \

@@ -1,9 +1,10 @@
 """PyPy to run the broker on: an environment in build/pypy with the locked requirements of its tests.
 
-    python tools/pypy.py        makes it where it can be had, and says which PyPy it has
+    python tools/pypy.py        makes it where it can be had, and says which PyPy it has; status 3: it cannot be had
 
-The PyPy is the `pypy3` of this machine, if that is Python 3.11; otherwise the one of Debian 13, which is unpacked into
-build/debian-pypy beside its own C library, where apt-get gets Debian's packages. Nothing is installed in the system.
+The PyPy is the `pypy3` of this machine, if that is Python 3.11 and recent enough; otherwise the one of Debian 13, which
+is unpacked into build/debian-pypy beside its own C library, where apt-get gets Debian's packages. Nothing is installed
+in the system.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,11 +23,14 @@ PYTHON = ENVIRONMENT / "bin/python"
 REQUIREMENTS = ROOT / "requirements/pypy.txt"
 SUITE = "trixie"
 """Debian 13, the first that has a PyPy of Python 3.11."""
+_STAMP = ENVIRONMENT / ".made"
+"""Written last, with the place of the checkout."""
 _DEBIAN = ROOT / "build/debian-pypy"
 _KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _TIMEOUT_S = 240
-# Its extensions in Rust and C++ want this, too.
-_PACKAGES = ("pypy3", "libstdc++6")
+_PACKAGES = ("pypy3", "libstdc++6")  # the latter is for extension modules in C++
+_UNAVAILABLE = 3
+_IS_RECENT = "import sys; print(sys.version_info[:2] == (3, 11) and sys.pypy_version_info >= (7, 3, 19))"
 
 
 class PyPyUnavailable(RuntimeError):
@@ -33,61 +38,66 @@ class PyPyUnavailable(RuntimeError):
 
 
 def is_made() -> bool:
-    """Whether the environment is there, and not older than its requirements."""
-    return PYTHON.exists() and ENVIRONMENT.stat().st_mtime >= REQUIREMENTS.stat().st_mtime
+    """Whether the environment is there for this checkout, and not older than its requirements."""
+    if not _STAMP.exists() or _STAMP.read_text() != str(ROOT):
+        return False
+    return _STAMP.stat().st_mtime >= REQUIREMENTS.stat().st_mtime
 
 
 def make() -> None:
-    """Makes the environment. Raises `PyPyUnavailable`."""
-    python = _of_this_machine() or _of_debian()
+    """Makes the environment. Raises `PyPyUnavailable`, and `subprocess.CalledProcessError` where PyPy is there but its
+    requirements cannot be installed.
+    """
+    deadline = time.monotonic() + _TIMEOUT_S
+    python = _of_this_machine(deadline) or _of_debian(deadline)
     shutil.rmtree(ENVIRONMENT, ignore_errors=True)
-    _run(str(python), "-m", "venv", "--without-pip", str(ENVIRONMENT))
+    subprocess.run([python, "-m", "venv", "--without-pip", ENVIRONMENT], check=True)
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", str(PYTHON), "install")
-    try:
-        _run(*pip, "--require-hashes", "--only-binary=:all:", "-r", str(REQUIREMENTS))
-        for packages in ENVIRONMENT.glob("lib/*/site-packages"):
-            (packages / "groupkeeper.pth").write_text(f"{ROOT / 'src'}\n")
-        os.utime(ENVIRONMENT)
-    except PyPyUnavailable:
-        shutil.rmtree(ENVIRONMENT)
-        raise
+    subprocess.run([*pip, "--require-hashes", "--only-binary=:all:", "-r", str(REQUIREMENTS)], check=True)
+    (packages,) = ENVIRONMENT.glob("lib/*/site-packages")
+    (packages / "groupkeeper.pth").write_text(f"{ROOT / 'src'}\n")
+    _STAMP.write_text(str(ROOT))
 
 
 def version() -> str:
     """PyPy's version, not that of its Python."""
-    return _run(str(PYTHON), "-c", "import sys; print(*sys.pypy_version_info[:3], sep='.')")
+    program = "import sys; print(*sys.pypy_version_info[:3], sep='.')"
+    return subprocess.run([PYTHON, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _of_this_machine() -> Path | None:
+def _of_this_machine(deadline: float) -> Path | None:
     found = shutil.which("pypy3")
-    if found is None:
+    try:
+        return Path(found) if found and _run(deadline, found, "-c", _IS_RECENT) == "True" else None
+    except PyPyUnavailable:
         return None
-    return Path(found) if _run(found, "-c", "import sys; print(sys.version_info[:2] == (3, 11))") == "True" else None
 
 
-def _of_debian() -> Path:
+def _of_debian(deadline: float) -> Path:
     python = _DEBIAN / "usr/bin/pypy3"
     if python.exists():
         return python
-    missing = [name for name in ("apt-get", "dpkg-deb", "patchelf") if _found(name) is None]
+    missing = [name for name in ("apt-get", "dpkg-deb", "patchelf") if not shutil.which(name, path=_path())]
     if missing or not _KEYS.exists():
         raise PyPyUnavailable(f"no pypy3 of Python 3.11 here, and no {' and '.join(missing) or _KEYS} to get Debian's")
+    new = _DEBIAN.with_suffix(".new")
+    shutil.rmtree(new, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="debian-pypy-") as folder:
-        packages = _download(Path(folder))
-        shutil.rmtree(_DEBIAN, ignore_errors=True)
-        for package in packages:
-            _run("dpkg-deb", "-x", str(package), str(_DEBIAN))
+        for package in _download(Path(folder), deadline):
+            _run(deadline, "dpkg-deb", "-x", str(package), str(new))
     # On an older system it needs the C library that it comes with.
-    libraries = next(_DEBIAN.glob("usr/lib/*/libc.so.6")).parent
-    loader = next(libraries.glob("ld-linux-*"))
-    patch = (_found("patchelf") or "patchelf", "--set-interpreter", str(loader), "--force-rpath")
-    _run(*patch, "--set-rpath", str(libraries), str(python.resolve()))
+    (libc,) = new.glob("usr/lib/*/libc.so.6")
+    (loader,) = libc.parent.glob("ld-linux-*")
+    libraries = _DEBIAN / libc.parent.relative_to(new)
+    patch = ("patchelf", "--set-interpreter", str(libraries / loader.name), "--force-rpath", "--set-rpath")
+    _run(deadline, *patch, str(libraries), str((new / "usr/bin/pypy3").resolve()))
+    new.rename(_DEBIAN)
     return python
 
 
-def _download(folder: Path) -> list[Path]:
+def _download(folder: Path, deadline: float) -> list[Path]:
     """The packages and all that they need, from where this machine gets its packages of Debian."""
-    sites = _run("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages").split()
+    sites = _run(deadline, "apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages").split()
     sites = [site for site in sites if site.rstrip("/").endswith("/debian")]
     if not sites:
         raise PyPyUnavailable("this machine gets no packages of Debian")
@@ -108,20 +118,23 @@ def _download(folder: Path) -> list[Path]:
         "Acquire::http::Timeout": 20,
     }
     apt = ["apt-get", "-qq", *(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))]
-    _run(*apt, "update")
-    _run(*apt, "install", "-y", "--no-install-recommends", "--download-only", *_PACKAGES)
+    _run(deadline, *apt, "update")
+    _run(deadline, *apt, "install", "-y", "--no-install-recommends", "--download-only", *_PACKAGES)
     return sorted((cache / "archives").glob("*.deb"))
 
 
-def _found(name: str) -> str | None:
-    return shutil.which(name, path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
+def _path() -> str:
+    """Where programs are looked for: first among those of the environment that runs this."""
+    return os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
 
 
-def _run(*command: str) -> str:
-    """What it prints. Raises `PyPyUnavailable` with the end of what it says when it fails."""
+def _run(deadline: float, *command: str) -> str:
+    """What it prints. Raises `PyPyUnavailable` with the end of what it says when it fails, or is late."""
+    environ = {**os.environ, "PATH": _path(), "DEBIAN_FRONTEND": "noninteractive"}
+    left = max(deadline - time.monotonic(), 1)
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environ, timeout=left, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PyPyUnavailable(str(error)) from error
@@ -136,10 +149,10 @@ def main() -> int:
         if not is_made():
             print("pypy: making build/pypy", flush=True)
             make()
-        print(f"pypy: PyPy {version()}")
     except PyPyUnavailable as unavailable:
         print(f"pypy: {unavailable}: the tests on PyPy will be skipped")
-        return 1
+        return _UNAVAILABLE
+    print(f"pypy: PyPy {version()}")
     return 0
 
 

@@ -17,6 +17,9 @@ from tools.apache_kafka import ApacheKafka, answers_metadata, free_port
 
 T = TypeVar("T")
 
+PYTHONS = {"groupkeeper": sys.executable, "pypy": str(pypy.PYTHON)}
+"""What runs the kinds of brokers that are ours."""
+
 # Short sessions are allowed, so that the crash of a member is noticed within the patience of a test.
 PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",
@@ -125,7 +128,7 @@ def new_broker(kind: str, properties: Mapping[str, str] | None = None) -> Runnin
     """A broker of that kind ("groupkeeper", "pypy": the same on PyPy, or "apache"), not started."""
     if kind == "apache":
         return ApacheKafka(PROPERTIES | dict(properties or {}))
-    return GroupkeeperBroker(properties, str(pypy.PYTHON) if kind == "pypy" else sys.executable)
+    return GroupkeeperBroker(properties, PYTHONS[kind])
 
 
 def kinds_under_test() -> list[str]:

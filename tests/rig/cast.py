@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from tests.rig.clusters import PYTHONS, kind_of, release_of
+from tests.rig.clusters import OURS, kind_of, release_of
 from tests.rig.story import (
     Actor,
     Committer,
@@ -84,7 +84,7 @@ def draw(seed: int, minutes: float, clusters: Sequence[str]) -> Story:
     _vast(parts[seed % len(parts)])
     can_java = any(kind_of(cluster) == "apache-4.3.1" for cluster in clusters)
     for index, one in enumerate(parts):
-        if (seed + index) % 2 and (can_java or kind_of(one.cluster) not in PYTHONS):
+        if (seed + index) % 2 and (can_java or kind_of(one.cluster) not in OURS):
             _java(one)
     for index, one in enumerate(parts):
         if len(parts) > 1:

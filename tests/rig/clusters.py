@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from tests.conformance.brokers import GroupkeeperBroker, RunningBroker
+from tests.conformance.brokers import RunningBroker, new_broker
 from tests.rig.actors.performing import CLIENT, ends_of
 from tests.rig.facts import Made, now
 from tests.rig.story import Story, Topic
-from tools import pypy
 from tools.apache_kafka import ApacheKafka
 
 SETTINGS = {
@@ -38,8 +36,8 @@ SETTINGS = {
 }
 
 
-PYTHONS = {"embedded": sys.executable, "pypy": str(pypy.PYTHON)}
-"""What the kinds of clusters with the embedded broker run it with."""
+OURS = {"embedded": "groupkeeper", "pypy": "pypy"}
+"""The kind of broker of those kinds of clusters that are the embedded broker."""
 
 
 def kind_of(cluster: str) -> str:
@@ -50,16 +48,16 @@ def kind_of(cluster: str) -> str:
 def release_of(cluster: str) -> tuple[int, ...]:
     """The embedded broker is as Apache Kafka 4.3."""
     kind = kind_of(cluster)
-    return (4, 3, 1) if kind in PYTHONS else tuple(int(word) for word in kind.partition("-")[2].split("."))
+    return (4, 3, 1) if kind in OURS else tuple(int(word) for word in kind.partition("-")[2].split("."))
 
 
 def new_cluster(cluster: str) -> RunningBroker:
     """Not started yet."""
     kind = kind_of(cluster)
-    if kind in PYTHONS:
+    if kind in OURS:
         # Offsets topics keep their history, as Apache's do by their large segments.
         settings = {**SETTINGS, "groupkeeper.internal.topics.roll.bytes": "104857600"}
-        return GroupkeeperBroker(settings, PYTHONS[kind])
+        return new_broker(OURS[kind], settings)
     # A busy machine delays heartbeats; a broker that is fenced for it would lead no partition.
     return ApacheKafka(SETTINGS | {"broker.session.timeout.ms": "60000"}, version=kind.partition("-")[2])
 

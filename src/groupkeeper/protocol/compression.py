@@ -35,7 +35,8 @@ _SNAPPY_CHUNK = 32 * 1024
 
 # Frame descriptor of independent blocks of 64 KiB without checksums, the only kind that Apache Kafka's Java client
 # reads and writes; the last byte is the descriptor's checksum.
-_LZ4_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_HEADER = _LZ4_MAGIC + b"\x60\x40\x82"
 _LZ4_BLOCK = 64 * 1024
 _LZ4_STORED = 0x80000000
 _LZ4_MAX_RATIO = 255
@@ -165,20 +166,23 @@ def _lz4_compress(plain: bytes) -> bytes:
 
 
 def _lz4_decompress(packed: bytes, limit: int) -> bytes:
-    """The content of all frames; cramjam up to 2.12 reads only the first one of several."""
+    """The content of all frames; cramjam up to 2.13 reads only the first one of several."""
     parts: list[bytes] = []
     pos, left = 0, limit
-    while pos < len(packed):
+    while True:
         end, bound = _lz4_frame(packed, pos)
         part = _decompress_into(cramjam.lz4.decompress_into, packed[pos:end], bound, left)
         left -= len(part)
         parts.append(part)
         pos = end
-    return b"".join(parts)
+        if pos >= len(packed):
+            return b"".join(parts)
 
 
 def _lz4_frame(packed: bytes, pos: int) -> tuple[int, int]:
     """Where the frame at `pos` ends, and an upper bound for its content, from the sizes of its blocks."""
+    if not packed.startswith(_LZ4_MAGIC, pos):
+        raise CorruptRecord("lz4: unknown frame descriptor")
     flags, largest = packed[pos + 4], 1 << (8 + 2 * (packed[pos + 5] >> 4 & 7))
     pos += _lz4_header_size(flags)
     bound = 0

@@ -30,8 +30,7 @@ def nothing_of_others() -> None:
     """
     with warnings.catch_warnings(action="ignore"):
         gc.collect()
-    if hasattr(gc, "freeze"):  # PyPy has none
-        gc.freeze()
+    gc.freeze()
 
 
 @pytest_asyncio.fixture(autouse=True)

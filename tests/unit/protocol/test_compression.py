@@ -46,6 +46,18 @@ def test_bombs_end_in_an_error(codec: str, packed: bytes) -> None:
         decompress(CODECS.index(codec), packed)
 
 
+def test_lz4_of_several_frames() -> None:
+    text, empty, noise = compress("lz4", TEXT), compress("lz4", b""), compress("lz4", NOISE)
+    assert decompress(3, text + empty + noise) == TEXT + NOISE
+    assert decompress(3, text + empty, limit=len(TEXT)) == TEXT
+    checked = bytes(cramjam.lz4.compress(NOISE))  # with a checksum at its end
+    for broken in (b"", text + noise[:-4], text + checked[:-1], text + b"more", text + b"\x50\x2a\x4d\x18" + bytes(4)):
+        with pytest.raises(CorruptRecord):
+            decompress(3, broken)
+    with pytest.raises(CorruptRecord):
+        decompress(3, text + noise, limit=len(TEXT) + len(NOISE) - 1)
+
+
 def test_forms_of_other_writers() -> None:
     assert decompress(2, bytes(cramjam.snappy.compress_raw(TEXT))) == TEXT
     assert decompress(2, compress("snappy", TEXT) + compress("snappy", NOISE)) == TEXT + NOISE

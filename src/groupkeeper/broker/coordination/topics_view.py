@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
+from functools import cache
 
 from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from types import ModuleType
 
     from groupkeeper.broker.log.topics import Topics
 
-_NO_RE2 = "this broker has no google-re2, which matches them and is not made for PyPy"
+_NO_RE2 = "google-re2 is not installed (there is none for PyPy)"
 
 _log = logging.getLogger(__name__)
 
@@ -61,10 +63,8 @@ def match_topics(
     """The topics that each regular expression matches with their whole name, among the topics that the caller may
     describe. An invalid expression matches nothing. None where RE2 is missing: the topics are unknown.
     """
-    try:
-        import re2
-    except ImportError:
-        _log.warning("cannot look up the topics of regular expressions: %s", _NO_RE2)
+    re2 = _engine()
+    if re2 is None:
         return None
     visible = [name for name in names if may_describe(name)]
     matched = {}
@@ -86,10 +86,17 @@ def regex_trouble(regex: str | None) -> str | None:
 
     try:
         check_pattern(regex)
-        import re2  # noqa: F401
     except BadPattern as error:
         return str(error)
+    return _NO_RE2 if _engine() is None else None
+
+
+@cache
+def _engine() -> ModuleType | None:
+    """RE2; None where it is missing, which is logged once."""
+    try:
+        import re2
     except ImportError:
-        _log.warning("refused the regular expression %s: %s", regex, _NO_RE2)
-        return _NO_RE2
-    return None
+        _log.warning("%s: subscriptions by a regular expression are refused", _NO_RE2)
+        return None
+    return re2  # type: ignore[no-any-return]

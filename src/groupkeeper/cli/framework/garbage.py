@@ -1,6 +1,6 @@
 """When Python looks for garbage in cycles, which costs the more the more objects there are.
 
-All else is freed by reference counts. PyPy has none, and its collector would free nothing: there, these do nothing.
+All else is freed by reference counts. PyPy has none: its collector frees all, and stays on. There, these do nothing.
 """
 
 import gc
