@@ -107,7 +107,7 @@ def _still_ms(truth: Truth, answer: Answer, key: Key, measured_ms: int, first_po
     least = most = first_poll_ms
     commits = [one for one in truth.commits[key] if one.began < answer.answered]
     is_sure = all(one.outcome == DONE for one in commits)
-    offset = 0
+    offset: int | None = None  # a first commit is news, also that of offset 0
     for one in commits:
         if one.offset != offset:
             least, most = max(least, one.began // MS), max(most, one.ended // MS)
