@@ -16,6 +16,8 @@ import pytest
 from _pytest.fixtures import FixtureDef
 from hypothesis import settings
 
+from groupkeeper.cli.framework import garbage
+
 _SPILT = ("Traceback (most recent call last)", "never retrieved", "never awaited", "destroyed but it is pending")
 """What no command may write, and asyncio not log."""
 
@@ -52,8 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """What thousands of tests are made of stays: looking through all of it would stop clients for half a second."""
     gc.collect()
-    if hasattr(gc, "freeze"):  # PyPy has none
-        gc.freeze()
+    garbage.keep_all()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -65,17 +65,21 @@ def version() -> str:
     return subprocess.run([PYTHON, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _of_this_machine(deadline: float) -> Path | None:
+def _of_this_machine(deadline: float) -> str | None:
     found = shutil.which("pypy3")
+    return found if found and _is_usable(found, deadline) else None
+
+
+def _is_usable(python: str, deadline: float) -> bool:
     try:
-        return Path(found) if found and _run(deadline, found, "-c", _IS_RECENT) == "True" else None
+        return _run(deadline, python, "-c", _IS_RECENT) == "True"
     except PyPyUnavailable:
-        return None
+        return False
 
 
-def _of_debian(deadline: float) -> Path:
-    python = _DEBIAN / "usr/bin/pypy3"
-    if python.exists():
+def _of_debian(deadline: float) -> str:
+    python = str(_DEBIAN / "usr/bin/pypy3")
+    if _is_usable(python, deadline):  # not where the checkout has moved: it finds its libraries by their old place
         return python
     missing = [name for name in ("apt-get", "dpkg-deb", "patchelf") if not shutil.which(name, path=_path())]
     if missing or not _KEYS.exists():
@@ -91,6 +95,7 @@ def _of_debian(deadline: float) -> Path:
     libraries = _DEBIAN / libc.parent.relative_to(new)
     patch = ("patchelf", "--set-interpreter", str(libraries / loader.name), "--force-rpath", "--set-rpath")
     _run(deadline, *patch, str(libraries), str((new / "usr/bin/pypy3").resolve()))
+    shutil.rmtree(_DEBIAN, ignore_errors=True)
     new.rename(_DEBIAN)
     return python
 

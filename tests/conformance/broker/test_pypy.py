@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
-from tests.conformance.brokers import GroupkeeperBroker
+from tests.conformance.brokers import PYTHONS, GroupkeeperBroker
 from tests.conformance.conftest import make_topic
 from tools import pypy
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not pypy.is_made(), reason="no PyPy in build/pyp
 
 @pytest.fixture
 def on_pypy() -> Iterator[GroupkeeperBroker]:
-    broker = GroupkeeperBroker(python=str(pypy.PYTHON))
+    broker = GroupkeeperBroker(python=PYTHONS["pypy"])
     broker.start()
     yield broker
     broker.stop()
