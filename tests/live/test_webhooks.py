@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -16,6 +17,7 @@ import pytest
 from tests.live.stage import arrange
 from tests.web.serving import serving
 
+from groupkeeper.live import courier as module
 from groupkeeper.live import outbox
 from groupkeeper.live.alerts import Key, Kind, Notice
 from groupkeeper.live.courier import Courier, post
@@ -267,6 +269,18 @@ async def test_without_a_history_the_end_tries_what_waits_once_more_and_says_wha
         assert told[-1] == "webhook chat: 1 notices were not delivered, and are lost as there is no history"
 
 
+async def test_a_mistake_in_a_request_ends_the_courier(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(module, "post", broken)
+    courier = Courier({"chat": Webhook("chat", "http://127.0.0.1:1", Template.JSON, None)}, lambda _: None)
+    courier.take(NOTICE)
+    async with asyncio.timeout(20):
+        with pytest.raises(RuntimeError, match="a mistake"):
+            await courier.run(is_kept=True)
+
+
 @pytest.mark.parametrize("text", ["120", "Wed, 21 Oct 2099 07:28:00 GMT", "soon", "-1"])
 def test_a_pause_that_the_receiver_asks_for(text: str) -> None:
     with receiving() as (receiver, address):
@@ -309,6 +323,18 @@ def test_a_server_with_rules_tells_webhooks(tmp_path: Path) -> None:
             got = receiver.until(lambda got: len(got) >= 4)  # what was told before the restart is not told again
         told = [(content["rule"], content["status"]) for path, content in got if path == "/chat"]
         assert told == [("behind", "firing"), ("down", "firing")]
+
+
+def test_a_server_with_rules_needs_no_webhook(tmp_path: Path) -> None:
+    with BackgroundBroker() as broker:
+        arrange(broker.bootstrap_servers)
+        rules = tmp_path / "rules.toml"
+        rules.write_text('[[rule]]\nname = "behind"\nmax_lag = 7\n')
+        where = ("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--interval", "100ms")
+        with serving(*where, "--rules", str(rules)) as served:
+            served.until(lambda text: 'groupkeeper_alert_firing{rule="behind"' in text)
+            served.process.send_signal(signal.SIGINT)
+            assert served.process.wait(10) == 0
 
 
 def test_a_server_that_ends_keeps_what_waits_for_the_next_one(tmp_path: Path) -> None:

@@ -116,3 +116,20 @@ async def test_as_many_pages_as_may_be_open_get_their_content_at_once(broker: Ba
             assert set(said) == {b"HTTP/1.1 200 OK\r\n"}
             assert (await asyncio.to_thread(served.get, "/events?cluster=prod")).status == 503  # one more page
             assert (await asyncio.to_thread(served.get, "/metrics")).status == 200
+
+
+async def test_a_burst_of_pages_gets_as_many_streams_as_there_are(broker: BackgroundBroker) -> None:
+    async with AsyncExitStack() as opened:
+        with serving("--bootstrap-server", f"prod={broker.bootstrap_servers}", "--interval", "1h") as served:
+            await asyncio.to_thread(served.until_ready)
+            pages = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(MOST_STREAMS + 44)]
+            for _, writer in pages:
+                opened.callback(writer.close)
+                writer.write(HEAD.encode())
+            said = await asyncio.gather(*(reader.readline() for reader, _ in pages))
+            assert [
+                said.count(b"HTTP/1.1 %d %s\r\n" % each) for each in ((200, b"OK"), (503, b"Service Unavailable"))
+            ] == [
+                MOST_STREAMS,
+                44,
+            ]

@@ -99,6 +99,7 @@ class Courier:
         self._news = {name: asyncio.Event() for name in webhooks}
         self._failing: set[str] = set()
         self.changed = asyncio.Event()
+        self._mistake: asyncio.Future[None]
 
     def _now_ms(self) -> int:
         """A clock that is never set."""
@@ -124,16 +125,20 @@ class Courier:
             self.changed.set()
 
     async def run(self, *, is_kept: bool) -> None:
-        """Send what comes until this is cancelled; then end what is under way. ``is_kept``: what waits is sent after
-        a restart; otherwise it is tried once more.
+        """Send what comes until this is cancelled, also without webhooks; then end what is under way. ``is_kept``: what
+        waits is sent after a restart; otherwise it is tried once more.
+
+        Raises what a request raises: that is a mistake of ours, as failures of webhooks are results.
         """
         pool = ThreadPoolExecutor(AT_ONCE * max(1, len(self._webhooks)), thread_name_prefix="groupkeeper-webhook")
         under_way: set[asyncio.Task[None]] = set()
+        self._mistake = asyncio.get_running_loop().create_future()
+        serving = [asyncio.create_task(self._serve(name, pool, under_way)) for name in self._webhooks]
         try:
-            async with asyncio.TaskGroup() as group:
-                for name in self._webhooks:
-                    group.create_task(self._serve(name, pool, under_way))
+            await asyncio.gather(self._mistake, *serving)
         finally:
+            for each in serving:
+                each.cancel()
             try:
                 async with asyncio.timeout(_LAST_S):
                     await self._end(pool, under_way, is_kept)
@@ -163,6 +168,11 @@ class Courier:
             task = asyncio.create_task(self._bring(name, notice, pool))
             under_way.add(task)
             task.add_done_callback(under_way.discard)
+            task.add_done_callback(self._note_mistake)
+
+    def _note_mistake(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (mistake := task.exception()) is not None and not self._mistake.done():
+            self._mistake.set_exception(mistake)
 
     async def _bring(self, name: str, notice: Notice, pool: ThreadPoolExecutor) -> None:
         outbox = self.outboxes[name]

@@ -55,33 +55,30 @@ class News:
             self._wake()
 
     def stream(self, clusters: Callable[[], Collection[str]]) -> Response:
-        """A stream of the polls of clusters. ``clusters``: the clusters that its reader may see, none to end the
-        stream.
+        """A stream of the polls of clusters. It counts from now on, so it has to be sent. ``clusters``: the clusters
+        that its reader may see, none to end the stream.
         """
         if self.streams >= MOST_STREAMS:
             return PlainTextResponse("Too many pages are open.\n", 503, HEADERS)
-        return _Stream(self, clusters)
-
-    async def _follow(self, clusters: Callable[[], Collection[str]], send: Send) -> None:
         event = asyncio.Event()
         self._waiting.add(event)
+        return _Stream(self, event, clusters)
+
+    async def _follow(self, event: asyncio.Event, clusters: Callable[[], Collection[str]], send: Send) -> None:
         announced = Counter(self._polls)
-        try:
-            await _say(send, "retry: 3000\n\n")
-            while not self._is_closed and (known := clusters()):
-                news = [cluster for cluster in known if self._polls[cluster] != announced[cluster]]
-                announced = Counter(self._polls)
-                if news:
-                    await _say(send, "".join(f"event: poll\ndata: {json.dumps(cluster)}\n\n" for cluster in news))
-                    continue
-                event.clear()
-                try:
-                    async with asyncio.timeout(_PING_S):
-                        await event.wait()
-                except TimeoutError:
-                    await _say(send, ": still here\n\n")
-        finally:
-            self._waiting.discard(event)
+        await _say(send, "retry: 3000\n\n")
+        while not self._is_closed and (known := clusters()):
+            news = [cluster for cluster in known if self._polls[cluster] != announced[cluster]]
+            announced = Counter(self._polls)
+            if news:
+                await _say(send, "".join(f"event: poll\ndata: {json.dumps(cluster)}\n\n" for cluster in news))
+                continue
+            event.clear()
+            try:
+                async with asyncio.timeout(_PING_S):
+                    await event.wait()
+            except TimeoutError:
+                await _say(send, ": still here\n\n")
 
 
 async def _say(send: Send, text: str) -> None:
@@ -92,16 +89,23 @@ async def _say(send: Send, text: str) -> None:
 class _Stream(Response):
     """Ends with the news, or with its reader."""
 
-    def __init__(self, news: News, clusters: Callable[[], Collection[str]]) -> None:
+    def __init__(self, news: News, event: asyncio.Event, clusters: Callable[[], Collection[str]]) -> None:
         super().__init__(None, 200, HEADERS, "text/event-stream")
         del self.headers["content-length"]
         self.headers["x-accel-buffering"] = "no"  # nginx would hold events back
         self._news = news
+        self._event = event
         self._clusters = clusters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        following = asyncio.create_task(self._news._follow(self._clusters, send))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await self._follow(receive, send)
+        finally:
+            self._news._waiting.discard(self._event)
+
+    async def _follow(self, receive: Receive, send: Send) -> None:
+        following = asyncio.create_task(self._news._follow(self._event, self._clusters, send))
         leaving = asyncio.create_task(_left(receive))
         try:
             await asyncio.wait([following, leaving], return_when=asyncio.FIRST_COMPLETED)

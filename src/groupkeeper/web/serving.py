@@ -11,15 +11,52 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from groupkeeper.live.collector import Collector, Told
 
 _MOST_CONNECTIONS = 768
 """Two for each of ``news.MOST_STREAMS`` pages, and some for scrapes; below 1024, the usual limit of files."""
 
+_ACCEPTED_TOGETHER = 128
+"""The most new connections before those that make room for them are closed."""
+
+_SLOWEST_REQUEST_S = 20
+"""A connection without a whole request for this time is closed."""
+
 _LARGEST_HEADER = 16 * 1024
 _GRACE_S = 5
 """The time for open responses to end."""
+
+
+class _Connection(H11Protocol):
+    """One that waits for its peer makes room for a new one where there is none: the one that has waited for longest."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._since_s = self.loop.time()
+        others: Any = self.connections
+        if len(others) >= _MOST_CONNECTIONS and (waiting := [each for each in others if each.waits_s() > 0]):
+            oldest = max(waiting, key=_Connection.waits_s)
+            oldest.transport.abort()
+            others.discard(oldest)
+
+    def on_response_complete(self) -> None:
+        self._since_s = self.loop.time()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        self._since_s = self.loop.time()
+        super().pause_writing()
+
+    @property
+    def has_request(self) -> bool:
+        """Whether a whole request was sent that isn't answered yet."""
+        return self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
+
+    def waits_s(self) -> float:
+        """For how long it has waited for a whole request, or for its peer to read; 0: it does not wait."""
+        return 0 if self.has_request and not self.flow.write_paused else self.loop.time() - self._since_s
 
 
 class _Server(uvicorn.Server):
@@ -29,12 +66,16 @@ class _Server(uvicorn.Server):
         yield
 
     async def hang_up(self) -> None:
-        """Run forever, and abort closing connections with readers that don't read the rest of their response."""
+        """Run forever, and abort connections that send no whole request in time, and closing ones with readers that
+        don't read the rest of their response.
+        """
         closing: set[Any] = set()
         while True:
             await asyncio.sleep(_GRACE_S)
-            now = {each for each in self.server_state.connections if each.transport.is_closing()}
-            for connection in now & closing:
+            connections: list[Any] = list(self.server_state.connections)
+            now = {each for each in connections if each.transport.is_closing()}
+            late = {each for each in connections if not each.has_request and each.waits_s() >= _SLOWEST_REQUEST_S}
+            for connection in (now & closing) | late:
                 connection.transport.abort()
             closing = now
 
@@ -62,11 +103,14 @@ async def serve(
     """Collect and answer until ``stop`` is set; then end what is under way. ``told`` is called with each snapshot,
     ``beside`` is what runs as long.
 
-    Raises what a collector raises: that is a mistake of ours, and old numbers must not be served for ever.
+    Raises what any part of it raises, and AssertionError when one has ended before ``stop`` is set: that is a mistake
+    of ours, old numbers must not be served for ever, and a supervisor must see it.
     """
     config = uvicorn.Config(
         app,
+        http=_Connection,
         log_config=None,
+        backlog=_ACCEPTED_TOGETHER,
         access_log=False,
         lifespan="off",
         ws="none",
@@ -80,16 +124,21 @@ async def serve(
     logging.getLogger("uvicorn.error").addFilter(_ABOUT_ENDED)
     beside = (server.hang_up(), *beside)
     working = [asyncio.create_task(each) for each in (*(collector.run(told) for collector in collectors), *beside)]
-    answering = asyncio.create_task(server.serve(sockets=[listening]))
+    working.append(asyncio.create_task(server.serve(sockets=[listening])))
     stopping = asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait([*working, answering, stopping], return_when=asyncio.FIRST_COMPLETED)
+        ended, _ = await asyncio.wait([*working, stopping], return_when=asyncio.FIRST_COMPLETED)
     finally:
         server.should_exit = True
-        stopping.cancel()
-        for task in working:
+        for task in (stopping, *working[:-1]):
             task.cancel()
-        ended = await asyncio.gather(*working, answering, return_exceptions=True)
-    for outcome in ended:
+        outcomes = await asyncio.gather(*working, return_exceptions=True)
+    for outcome in outcomes:
         if isinstance(outcome, Exception):
             raise outcome
+    if not stop.is_set():
+        raise AssertionError(f"a part of the server has ended: {', '.join(map(_name, ended))}")
+
+
+def _name(task: asyncio.Task[Any]) -> str:
+    return getattr(task.get_coro(), "__qualname__", task.get_name())

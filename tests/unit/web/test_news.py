@@ -106,8 +106,8 @@ async def test_there_are_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_STREAMS", 2)
     news = News()
     readers = [Reader(news), Reader(news)]
+    assert news.stream(lambda: ["a"]).status_code == 503  # a stream counts from its admission
     await asyncio.gather(*(each.until(1) for each in readers))
-    assert news.stream(lambda: ["a"]).status_code == 503
     for reader in readers:
         reader.leave()
         await reader.task
