@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,8 +16,9 @@ from tests.times_and_transactions import producer_of, send
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import GroupState, GroupType
+from groupkeeper.client.admin.types import GroupState, GroupType, NewTopic
 from groupkeeper.live import collector as live_collector
+from groupkeeper.live.collector import Collector
 from groupkeeper.live.history import BOUNDS, History
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Scope, WaitSum
 from groupkeeper.live.polling import Wanted
@@ -205,6 +206,55 @@ async def test_a_group_that_nobody_lists_is_unknown_until_a_coordinator_tells(tm
         assert "billing" not in (await again.poll()).groups
         await again.close()
     history.close()
+
+
+async def until(watching: Collector, is_so: Callable[[ClusterSnapshot], bool]) -> ClusterSnapshot:
+    """The first snapshot for which it is so."""
+    async with asyncio.timeout(20):
+        while not is_so(snapshot := await watching.poll()):
+            pass
+    return snapshot
+
+
+async def test_what_takes_longer_than_a_poll_waits_is_there_at_a_later_one(
+    servers: str, broker: BackgroundBroker
+) -> None:
+    """As with brokers that are far away."""
+    names = [f"short-lived-{number}" for number in range(5)]
+    async with Admin(servers) as admin:
+        for name in names:
+            await commit(admin, name, "orders", 1)
+        watching = collector(servers, interval_s=0.2)  # it waits for 50 ms
+        broker.faults.delay("Fetch", 150)
+        broker.faults.delay("DescribeConfigs", 150)
+        assert (await watching.poll()).groups["search"].wait.lag_ms is None
+        snapshot = await until(watching, lambda snapshot: snapshot.groups["search"].wait.lag_ms is not None)
+        assert age_ms(snapshot.groups["search"], snapshot, ORDERS[0]) == 0
+        assert snapshot.groups["search"].wait.margin_ms is not None
+        broker.faults.delay("OffsetFetch", 150)
+        (await admin.delete_consumer_groups(names)).all()
+        snapshot = await watching.poll()
+        assert {snapshot.groups[name].problems[0].error for name in names} == {"CALL_TIMED_OUT"}
+        await until(watching, lambda snapshot: not snapshot.groups.keys() & set(names))
+        await watching.close()
+
+
+async def test_a_topic_that_was_made_again_between_two_polls_keeps_nothing(servers: str) -> None:
+    async with Admin(servers) as admin:
+        watching = collector(servers)
+        for written_ms, retention_ms in ((ORDERS[1], 12 * HOUR_MS), (ORDERS[5], 20 * HOUR_MS)):
+            new = NewTopic("again", 1, 1, configs={"retention.ms": str(retention_ms)})
+            (await admin.create_topics([new])).all()
+            send(producer_of(servers), "again", [written_ms] * (5 if written_ms == ORDERS[1] else 9))  # it is longer
+            await commit(admin, "again", "again", 2)
+            snapshot = await watching.poll()
+            group = snapshot.groups["again"]
+            assert age_ms(group, snapshot, written_ms) == 0
+            assert snapshot.measured_ms is not None
+            assert group.wait.margin_ms == written_ms + retention_ms - snapshot.measured_ms
+            (await admin.delete_topics(["again"])).all()
+        await watching.close()
+        (await admin.delete_consumer_groups(["again"])).all()
 
 
 async def test_an_unreachable_cluster_has_a_snapshot_and_comes_back(tmp_path: Path) -> None:

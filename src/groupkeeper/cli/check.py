@@ -17,7 +17,7 @@ from groupkeeper.cli.framework.several_clusters import add_clusters, run_reports
 from groupkeeper.live.following import Following
 from groupkeeper.live.limits import TIMES, Finding, Limits, Verdict, judge
 from groupkeeper.live.model import ClusterSnapshot, Polls
-from groupkeeper.live.polling import Wanted, poll
+from groupkeeper.live.polling import Unlisted, Wanted, poll
 from groupkeeper.live.waits import Waits
 from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.protocol.errors import GroupIdNotFound
@@ -142,17 +142,21 @@ class _Check:
         limits, options = self._limits, session.options
         reads = limits.max_time_lag_ms is not None or limits.min_margin_ms is not None
         wanted = Wanted(Choice(names, Names(())), Choice(names_of(options, "topic"), Names(())), reads_records=reads)
-        following, waits = Following(), Waits(reads_records=reads)
+        following, unlisted, waits = Following(), Unlisted(), Waits(reads_records=reads)
         until = time.monotonic() + (0 if limits.max_rebalances is None else options.within / 1000)
-        while True:
-            session.progress.say("looking at groups")
-            within_s = session.timeout_ms / 1000
-            found = await poll(session.admin, "", wanted, following, waits, Polls(), within_s=within_s)
-            left_s = until - time.monotonic()
-            if left_s <= 0:
-                return found.snapshot
-            session.progress.say(f"following groups for {left_s:.0f} s")
-            await asyncio.sleep(min(_LOOK_S, left_s))
+        within_s = session.timeout_ms / 1000
+        try:
+            while True:
+                session.progress.say("looking at groups")
+                found = await poll(session.admin, "", wanted, following, unlisted, waits, Polls(), within_s=within_s)
+                left_s = until - time.monotonic()
+                if left_s <= 0:
+                    return found.snapshot
+                session.progress.say(f"following groups for {left_s:.0f} s")
+                await asyncio.sleep(min(_LOOK_S, left_s))
+        finally:
+            await unlisted.end()
+            await waits.end()
 
 
 def _unknown(findings: Sequence[Finding]) -> list[Problem]:

@@ -13,12 +13,12 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.following import Following
 from groupkeeper.live.model import ClusterSnapshot, Polls, Replaced, not_polled
-from groupkeeper.live.polling import Found, Wanted, poll, unreached
+from groupkeeper.live.polling import Found, Unlisted, Wanted, poll, unreached
 from groupkeeper.live.waits import Waits
 from groupkeeper.protocol.errors import KafkaError
 
-_READING_SHARE = 0.25
-"""The fraction of the interval for reading times of records, the only part of a poll without a bound of its own."""
+_WAITING_SHARE = 0.25
+"""The fraction of the interval that a poll waits for the parts that can take long: see ``poll``."""
 
 _LEAST_PAUSE_SHARE = 0.1
 """The fraction of the interval for the pause after a poll that takes longer than the interval."""
@@ -60,6 +60,7 @@ class Collector:
         self._admin: Admin | None = None
         self._following: Following | None = None
         self._hurry = asyncio.Event()
+        self._unlisted = Unlisted()
         self._waits = Waits(reads_records=schedule.wanted.reads_records)
 
     async def poll(self, show: Tell | None = None) -> ClusterSnapshot:
@@ -89,11 +90,9 @@ class Collector:
 
     async def _found(self, polls: Polls) -> Found:
         assert self._following is not None
-        within_s = _READING_SHARE * self._schedule.interval_s
-        admin = await self._connected()
-        return await poll(
-            admin, self.cluster, self._schedule.wanted, self._following, self._waits, polls, within_s=within_s
-        )
+        within_s = _WAITING_SHARE * self._schedule.interval_s
+        admin, wanted, following = await self._connected(), self._schedule.wanted, self._following
+        return await poll(admin, self.cluster, wanted, following, self._unlisted, self._waits, polls, within_s=within_s)
 
     async def _remember(self) -> None:
         """Begin with what an earlier run has left in the history."""
@@ -114,6 +113,7 @@ class Collector:
 
     async def _begin_anew(self, cluster_id: str) -> None:
         """Drop what was derived from polls of the other cluster."""
+        await self._end_late()
         self._following = Following(await self._archive.known_of(cluster_id))
         self._waits = Waits(reads_records=self._schedule.wanted.reads_records)
 
@@ -143,6 +143,12 @@ class Collector:
 
     async def close(self) -> None:
         """Close the connections. The next poll opens new ones."""
+        await self._end_late()
         if self._admin is not None:
             admin, self._admin = self._admin, None
             await admin.close()
+
+    async def _end_late(self) -> None:
+        """End what the last poll did not wait for."""
+        await self._unlisted.end()
+        await self._waits.end()

@@ -18,10 +18,12 @@ class EndsSeen:
     def __init__(self) -> None:
         self._points: dict[TopicPartition, tuple[array[int], array[int]]] = {}
 
-    def note(self, place: TopicPartition, end: int, at_ms: int) -> bool:
-        """The log ended so at that time. A log that has become shorter counts as a new one: returns whether it has."""
+    def note(self, place: TopicPartition, end: int, at_ms: int, *, is_new: bool = False) -> bool:
+        """The log ended so at that time. ``is_new``: it is of another topic of that name than before. A log that has
+        become shorter counts as a new one, too: returns whether it is new.
+        """
         ends, times = self._points.setdefault(place, (array("q"), array("q")))
-        is_new = bool(ends) and end < ends[-1]
+        is_new = is_new or (bool(ends) and end < ends[-1])
         if is_new or (ends and at_ms < times[-1]):
             del ends[:], times[:]
         if len(ends) > 1 and ends[-2] == end:  # a log at rest: only how long matters

@@ -8,11 +8,13 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupListing, GroupState, TopicPartition
 from groupkeeper.client.errors import CallTimedOut
+from groupkeeper.live.errand import Errand
 from groupkeeper.live.following import Following, Standing, Stood
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Scope, Stuck, TopicView, Wait
 from groupkeeper.live.waits import Waits, longest
@@ -50,6 +52,40 @@ class Wanted(NamedTuple):
     reads_records: bool = True
 
 
+class Unlisted:
+    """Groups that no broker has listed: each was deleted, or its coordinator is not available. Their coordinators are
+    asked by name, and the other groups do not wait long for that. A late answer counts until there is a newer one.
+    """
+
+    def __init__(self) -> None:
+        self._asking: Errand[tuple[int, GroupsLag]] = Errand()
+        self._said = GroupsLag({}, {}, {})
+
+    async def look(self, admin: Admin, group_ids: Sequence[str], wanted: Wanted, *, within_s: float) -> GroupsLag:
+        """What their coordinators say, as far as they have replied by now."""
+        if not group_ids:
+            await self.end()
+            return self._said
+        lag = partial(lag_at_an_instant, topics=wanted.topics, to_last_stable=wanted.to_last_stable)
+        answer = await self._asking.result(lambda: lag(admin, group_ids), within_s)
+        descriptions, rows, failed, streams, topic_ids = self._said if answer is None else answer[1]
+        late = CallTimedOut("no broker has listed the group, and its coordinator has not replied yet")
+        self._said = GroupsLag(
+            {each: descriptions[each] for each in group_ids if each in descriptions},
+            {each: rows[each] for each in group_ids if each in rows},
+            {each: failed[each] for each in group_ids if each in failed},
+            streams,
+            topic_ids,
+        )
+        missing = [each for each in group_ids if each not in descriptions and each not in rows and each not in failed]
+        return self._said._replace(failed={**self._said.failed, **dict.fromkeys(missing, late)})
+
+    async def end(self) -> None:
+        """Ask no more, and forget the answers."""
+        await self._asking.end()
+        self._said = GroupsLag({}, {}, {})
+
+
 class Found(NamedTuple):
     """A snapshot, and what has changed since the one before."""
 
@@ -58,9 +94,18 @@ class Found(NamedTuple):
 
 
 async def poll(
-    admin: Admin, cluster: str, wanted: Wanted, following: Following, waits: Waits, polls: Polls, *, within_s: float
+    admin: Admin,
+    cluster: str,
+    wanted: Wanted,
+    following: Following,
+    unlisted: Unlisted,
+    waits: Waits,
+    polls: Polls,
+    *,
+    within_s: float,
 ) -> Found:
-    """Look at the cluster. ``within_s``: for reading times of records, which can take long.
+    """Look at the cluster. ``within_s``: for each of the two parts that can take long, as they depend on one broker:
+    asking for unlisted groups, and reading times of records.
 
     Raises why nothing is known of it: no broker answers, or none lists its groups.
     """
@@ -72,17 +117,17 @@ async def poll(
         raise next(iter(selection.failed.values()))
     listings = {group.group_id: group for group in listed if wanted.groups.matches(group.group_id)}
     known = following.group_ids().difference(listings)
-    unlisted = sorted(group_id for group_id in known if wanted.groups.matches(group_id))
-    (measured_ms, lag), others = await asyncio.gather(
+    others = sorted(group_id for group_id in known if wanted.groups.matches(group_id))
+    (measured_ms, lag), late = await asyncio.gather(
         lag_at_an_instant(admin, sorted(listings), topics=wanted.topics, to_last_stable=wanted.to_last_stable),
-        _lag_of_unlisted(admin, unlisted, wanted, within_s=within_s),
+        unlisted.look(admin, others, wanted, within_s=within_s),
     )
-    lag.descriptions.update(others.descriptions)
-    lag.rows.update(others.rows)
-    lag.failed.update(others.failed)
-    lag = lag._replace(streams={**lag.streams, **others.streams})
-    there = [group_id for group_id in sorted([*listings, *unlisted]) if not _is_gone(lag, group_id)]
-    await waits.look(admin, lag.rows, measured_ms, within_s=within_s)
+    lag.descriptions.update(late.descriptions)
+    lag.rows.update(late.rows)
+    lag.failed.update(late.failed)
+    lag = lag._replace(streams={**late.streams, **lag.streams}, topic_ids={**late.topic_ids, **lag.topic_ids})
+    there = [group_id for group_id in sorted([*listings, *others]) if not _is_gone(lag, group_id)]
+    await waits.look(admin, lag.rows, measured_ms, lag.topic_ids, within_s=within_s)
     changes = following.follow(lag, there, measured_ms)
     # Brokers silently leave unauthorized topics out of a group's offsets.
     has_none = not wanted.topics and any(
@@ -130,23 +175,6 @@ def unreached(before: ClusterSnapshot, failure: Failure, polls: Polls, seconds: 
     return ClusterSnapshot(
         before.cluster, None, seconds, {}, (problem_of(failure),), polls, last=last, replaced=before.replaced
     )
-
-
-async def _lag_of_unlisted(admin: Admin, group_ids: Sequence[str], wanted: Wanted, *, within_s: float) -> GroupsLag:
-    """Groups that no broker has listed: each was deleted, or its coordinator is not available. Their coordinators are
-    asked by name, for at most ``within_s``, so that the other groups do not wait.
-    """
-    if not group_ids:
-        return GroupsLag({}, {}, {})
-    try:
-        async with asyncio.timeout(within_s):
-            _, found = await lag_at_an_instant(
-                admin, group_ids, topics=wanted.topics, to_last_stable=wanted.to_last_stable
-            )
-    except TimeoutError:
-        late = CallTimedOut("no broker has listed the group, and its coordinator did not reply")
-        return GroupsLag({}, {}, dict.fromkeys(group_ids, late))
-    return found
 
 
 def _is_gone(lag: GroupsLag, group_id: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, FirstRecord, OffsetSpec, Position, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.live.ends import EndsSeen
+from groupkeeper.live.errand import Errand
 from groupkeeper.live.model import Wait, WaitSum
 from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.lag import PartitionLag
@@ -47,10 +47,20 @@ class Waits:
         """What is there: the first record of a transaction that is open."""
         self._read_ms: dict[TopicPartition, int] = {}
         self._refused: dict[str, tuple[int, Failure]] = {}  # by topic: since when
+        self._topic_ids: Mapping[str, bytes] = {}
         self._retention = _Retention()
+        self._reading: Errand[None] = Errand()
+        self._at_ms = 0
 
-    async def look(self, admin: Admin, rows_by_group: Rows, at_ms: int, *, within_s: float) -> None:
-        """Read the records and settings that the waits at that instant need, for at most ``within_s``."""
+    async def look(
+        self, admin: Admin, rows_by_group: Rows, at_ms: int, topic_ids: Mapping[str, bytes] = {}, *, within_s: float
+    ) -> None:
+        """Read the records and settings that the waits at that instant need. This waits for at most ``within_s``; what
+        takes longer is there at a later look. ``topic_ids``: of a topic that was made again, nothing is kept.
+        """
+        again = {topic for topic, its in topic_ids.items() if self._topic_ids.get(topic, its) != its}
+        self._topic_ids = topic_ids
+        self._retention.forget(again)
         wanted: dict[Position, None] = {}
         places: set[TopicPartition] = set()
         new: set[TopicPartition] = set()
@@ -59,7 +69,7 @@ class Waits:
                 place = TopicPartition(row.topic, row.partition)
                 if place not in places:
                     places.add(place)
-                    if self._ends.note(place, row.log_end_offset, at_ms):
+                    if self._ends.note(place, row.log_end_offset, at_ms, is_new=row.topic in again):
                         new.add(place)
                 position = next_position(row)
                 if position is not None:
@@ -75,20 +85,32 @@ class Waits:
             for topic, refusal in self._refused.items()
             if topic in topics and not _is_due(refusal[0], at_ms)
         }
-        # The rest is read by the next poll; times of records that are already known are kept.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                with contextlib.suppress(ClientError, KafkaError):
-                    await self._retention.ask(admin, topics, at_ms)
-                with contextlib.suppress(ClientError, KafkaError):
-                    if self._reads_records:
-                        await self._read(admin, wanted, at_ms)
-                        await self._read_committed(admin, rows_by_group, at_ms)
+        if new:  # what is being read may be of the logs before
+            await self._reading.end()
+        self._at_ms = at_ms
+        await self._reading.result(lambda: self._look_up(admin, rows_by_group, wanted, topics, at_ms), within_s)
+
+    async def end(self) -> None:
+        """Read no more of what the last look wanted."""
+        await self._reading.end()
+
+    async def _look_up(
+        self, admin: Admin, rows_by_group: Rows, wanted: Iterable[Position], topics: Iterable[str], at_ms: int
+    ) -> None:
+        """After the next look that goes on with what is known by then, this ends soon."""
+        with contextlib.suppress(ClientError, KafkaError):
+            await self._retention.ask(admin, topics, at_ms)
+        with contextlib.suppress(ClientError, KafkaError):
+            if self._reads_records:
+                await self._read(admin, wanted, at_ms)
+                await self._read_committed(admin, rows_by_group, at_ms)
 
     async def _read(self, admin: Admin, wanted: Iterable[Position], at_ms: int) -> None:
         missing = [each for each in wanted if each not in self._records and each.topic not in self._refused]
         missing.sort(key=lambda each: self._read_ms.get(each.place, 0))
         for start in range(0, len(missing), _READ_TOGETHER):
+            if self._at_ms != at_ms:
+                return
             read = await admin.first_records(missing[start : start + _READ_TOGETHER])
             for position, record in read.done.items():
                 self._read_ms[position.place] = at_ms
@@ -113,6 +135,8 @@ class Waits:
                 ends[position] = end
         places = list(ends)
         for start in range(0, len(places), _READ_TOGETHER):
+            if self._at_ms != at_ms:
+                return
             await self._read_up_to({place: ends[place] for place in places[start : start + _READ_TOGETHER]}, admin)
 
     async def _read_up_to(self, ends: Mapping[Position, int], admin: Admin) -> None:
@@ -239,6 +263,11 @@ class _Retention:
                 self._answers[topic] = _Answer(at_ms, retention_ms(settings))
             for topic, failure in answers.failed.items():
                 self._answers[topic] = _Answer(at_ms, None, failure)
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Their settings may be others now."""
+        for topic in topics:
+            self._answers.pop(topic, None)
 
     def of(self, topic: str) -> int | None:
         """In ms; None: not known."""

@@ -158,12 +158,14 @@ class GroupsLag(NamedTuple):
 
     A group can be in ``descriptions`` and ``failed``, or in ``failed`` and have rows: the available data is included.
     ``streams``: what else is known of streams groups; in ``descriptions`` their members have the partitions they read.
+    ``topic_ids``: of topics by name, as far as brokers have ids: a topic that is made again has another one.
     """
 
     descriptions: dict[str, AnyGroup]
     rows: dict[str, list[PartitionLag]]
     failed: dict[str, Failure]
     streams: Mapping[str, StreamsGroupDescription] = {}
+    topic_ids: Mapping[str, bytes] = {}
 
 
 _FIRST_GROUPS = 200
@@ -207,7 +209,7 @@ async def lag_at_an_instant(
     parts = [await _ask(admin, part, topics) for part in in_parts(group_ids)]
     await logs.look(chain.from_iterable(offsets.wanted.values() for offsets in parts))
     streams: dict[str, StreamsGroupDescription] = {}
-    every = GroupsLag({}, {}, {}, streams)
+    every = GroupsLag({}, {}, {}, streams, logs.topic_ids)
     for offsets in parts:
         known = _beside(offsets, logs)
         every.descriptions.update(known.descriptions)
@@ -291,7 +293,7 @@ def _beside(offsets: _Offsets, logs: _Logs) -> GroupsLag:
     }
     for group_id, starts in offsets.starts.items():
         rows[group_id] = [of_share_group(row, starts) for row in rows.get(group_id, ())]
-    return GroupsLag(offsets.groups, rows, offsets.failed, offsets.streams)
+    return GroupsLag(offsets.groups, rows, offsets.failed, offsets.streams, logs.topic_ids)
 
 
 def _unknown(described: Batch[str, ConsumerGroupDescription]) -> dict[str, Failure]:
@@ -342,6 +344,7 @@ class _Logs:
         self.ends: dict[TopicPartition, int] = {}
         self.stables: dict[TopicPartition, int] = {}
         self.failed: dict[TopicPartition, Failure] = {}
+        self.topic_ids: dict[str, bytes] = {}
         self.measured_ms = time.time_ns() // 1_000_000  # when the ends were last requested
 
     async def look(self, wanted: Iterable[Commits]) -> None:
@@ -356,6 +359,7 @@ class _Logs:
             return
         partitions = sorted(news)
         topics = await describe_topics(self._admin, [topic for topic, _ in partitions])
+        self.topic_ids |= {name: topic.topic_id for name, topic in topics.done.items() if topic.topic_id is not None}
         failed.update(unreachable(partitions, topics))
         reachable = [partition for partition in partitions if partition not in failed]
         if reachable:

@@ -15,7 +15,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.following import Following, Stood
 from groupkeeper.live.model import Polls, Stuck, Wait
-from groupkeeper.live.polling import Found, Wanted, _stuck, poll
+from groupkeeper.live.polling import Found, Unlisted, Wanted, _stuck, poll
 from groupkeeper.live.waits import Waits
 from groupkeeper.operations.lag import lag_at_an_instant
 from groupkeeper.protocol.errors import CoordinatorNotAvailable
@@ -23,6 +23,7 @@ from groupkeeper.protocol.messages.list_groups_response import ListedGroup, List
 from groupkeeper.protocol.messages.list_offsets_request import ListOffsetsRequest
 from groupkeeper.protocol.primitives import RootMessage
 
+WANTED = Wanted(reads_records=False)
 REFUSES = ListGroupsResponse(error_code=15)
 
 
@@ -41,9 +42,7 @@ def broker(node_id: int, *listings: RootMessage) -> ScriptedBroker:
 
 
 async def look(admin: Admin, following: Following) -> Found:
-    return await poll(
-        admin, "prod", Wanted(reads_records=False), following, Waits(reads_records=False), Polls(), within_s=1
-    )
+    return await poll(admin, "prod", WANTED, following, Unlisted(), Waits(reads_records=False), Polls(), within_s=1)
 
 
 async def test_groups_of_a_broker_that_lists_none_are_asked_for_by_name() -> None:

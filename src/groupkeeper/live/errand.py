@@ -1,0 +1,41 @@
+"""Work that can take longer than a poll waits for it: it goes on, so that a later poll has what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, TypeVar
+
+Result = TypeVar("Result")
+
+
+class Errand(Generic[Result]):
+    """One kind of work, of which at most one piece is under way. Begun anew with each poll it might never end."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[Result] | None = None
+
+    async def result(self, begin: Callable[[], Coroutine[Any, Any, Result]], within_s: float) -> Result | None:
+        """Wait for what an earlier call has begun, then for new work, together for at most ``within_s``.
+
+        Returns the latest result; None: nothing has ended yet. Raises what the work raises.
+        """
+        clock = asyncio.get_running_loop().time
+        until_s, found = clock() + within_s, None
+        while True:
+            is_new = self._task is None
+            self._task = self._task or asyncio.create_task(begin())
+            await asyncio.wait([self._task], timeout=max(0, until_s - clock()))
+            if not self._task.done():
+                return found
+            task, self._task = self._task, None
+            found = task.result()
+            if is_new:
+                return found
+
+    async def end(self) -> None:
+        """Cancel what is under way."""
+        if self._task is not None:
+            task, self._task = self._task, None
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
