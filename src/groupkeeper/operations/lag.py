@@ -104,8 +104,8 @@ class PartitionLag(NamedTuple):
 
     @property
     def backlog(self) -> int | None:
-        """Offsets still to be read: the lag, or, where nothing is committed, all that the log has; None: not known."""
-        return self.in_log if self.committed is None else self.lag
+        """Offsets that can still be read: of the lag, or, where nothing is committed, of the log; None: not known."""
+        return self.in_log if self.committed is None else self.readable
 
 
 WHY_BEYOND = (
@@ -148,8 +148,8 @@ class LagSum(NamedTuple):
 
     @property
     def backlog(self) -> int | None:
-        """Offsets still to be read, as far as they are known."""
-        known = [some for some in (self.lag, self.uncommitted) if some is not None]
+        """Offsets that can still be read, as far as they are known."""
+        known = [some for some in (self.readable, self.uncommitted) if some is not None]
         return sum(known) if known else None
 
 

@@ -52,7 +52,7 @@ OFFSETS = Shape(
         Column("host", "the member's", in_table=False),
         Column("leader_epoch", "stored with the commit; null: none", in_table=False),
         Column("metadata", "stored with the commit", in_table=False),
-        Column("backlog", "offsets still to be read: the lag, or the whole log where nothing is committed; "
+        Column("backlog", "offsets that can still be read: of the lag, or of the log where nothing is committed; "
                "null: not known", in_table=False),
         *_TRENDS,
         CLUSTER,
@@ -80,7 +80,11 @@ _SUMS = (
     Column(
         "uncommitted", "offsets in the logs of partitions without a commit, which `lag` leaves out; null: not known"
     ),
-    Column("backlog", "`lag` and `uncommitted` together; null: neither is known", in_table=False),
+    Column(
+        "backlog",
+        "what can still be read of `lag`, and `uncommitted`; null: neither is known",
+        in_table=False,
+    ),
     *_TRENDS,
     CLUSTER,
 )
