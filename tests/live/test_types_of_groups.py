@@ -96,7 +96,7 @@ def test_share_and_streams_groups_are_judged_as_others(snapshot: ClusterSnapshot
         ("app", "lag"): "ok", ("app", "members"): "ok",
         ("app", "state"): "ok" if snapshot.groups["app"].group_state is GroupState.STABLE else "broken",
         ("moved", "lag"): "broken", ("moved", "members"): "broken", ("moved", "state"): "broken",
-        ("queue", "lag"): "ok", ("queue", "members"): "ok", ("queue", "state"): "ok",
+        ("queue", "lag"): "unknown", ("queue", "members"): "ok", ("queue", "state"): "ok",
     }  # fmt: skip
     assert (found["moved", "lag"].value, found["moved", "state"].value) == (8, "Empty")
     assert [found[name, "time_lag"].verdict for name in ("app", "moved")] == [Verdict.BROKEN] * 2

@@ -44,6 +44,12 @@ class EndsSeen:
         first, last = ends[after - 1], ends[after]
         return times[after - 1] + (times[after] - times[after - 1]) * (offset - first) // (last - first)
 
+    def seen_ms(self, place: TopicPartition, offset: int) -> int | None:
+        """The first look that found the log longer than this offset: the record was written before; None: none did."""
+        ends, times = self._points.get(place, (array("q"), array("q")))
+        after = bisect_right(ends, offset)
+        return times[after] if after < len(ends) else None
+
     def keep(self, places: Collection[TopicPartition]) -> None:
         """Remove all others."""
         if len(self._points) > len(places):

@@ -444,8 +444,9 @@ def view_of(group_id: str, sample: Sample) -> GroupView:
     state = sample.state if sample.state in set(GroupState) else None
     return GroupView(
         group_id, None, None if state is None else GroupState(state), None, None, (), (), {},
-        LagSum(group_id, None, 0, 0, 0, sample.lag, None, None, None), WaitSum(sample.lag_ms), 0, sample.committed,
-        sample.progress_ms, (), noted_members=sample.members,
+        LagSum(group_id, None, 0, 0, 0, sample.lag, None, None, None),
+        WaitSum(sample.lag_ms, waiting=int(bool(sample.lag_ms))), 0, sample.committed, sample.progress_ms, (),
+        noted_members=sample.members,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.lag import LagStatus
+from groupkeeper.operations.plans.telling import counted
 from groupkeeper.operations.problems import Problem
 
 
@@ -34,8 +35,8 @@ Value = int | str | None
 
 
 class Limits(NamedTuple):
-    """None: not limited. ``max_idle_ms``: how long a group may commit nothing while it has lag. ``states``: the allowed
-    ones; empty: all. ``max_rebalances``: since the first poll.
+    """None: not limited. ``max_idle_ms``: how long a group may commit nothing in a partition where a record waits.
+    ``states``: the allowed ones; empty: all. ``max_rebalances``: since the first poll.
     """
 
     max_lag: int | None = None
@@ -82,11 +83,7 @@ def judge(snapshot: ClusterSnapshot, limits: Limits, group_ids: Iterable[str] | 
 
 def judge_group(group: GroupView, limits: Limits, now_ms: int) -> Iterator[Finding]:
     """A finding for each limit."""
-    why = (
-        group.problems[0]
-        if group.problems
-        else Problem("NOT_KNOWN", "a part of the value is not known yet", group.group_id)
-    )
+    why = _why_unknown(group)
     for measure, value, limit, is_whole in _measured(group, limits, now_ms):
         if limit is None:
             continue
@@ -111,15 +108,33 @@ def _measured(group: GroupView, limits: Limits, now_ms: int) -> Iterator[tuple[M
     is_seen = bool(group.rows) or not group.problems
     is_whole = are_rows_known and is_seen
     lag, wait = group.lag, group.wait
-    is_lag_known = is_whole and not lag.beyond
+    is_start_known = is_whole and not lag.open_starts  # else only auto.offset.reset tells what the group reads
+    is_lag_known = is_start_known and not lag.beyond
+    is_wait_known = is_lag_known and not wait.unknown
     yield Measure.LAG, lag.lag, limits.max_lag, is_lag_known
-    yield Measure.TIME_LAG, wait.waits_ms, limits.max_time_lag_ms, is_lag_known and not wait.unknown
+    yield Measure.TIME_LAG, wait.lag_ms, limits.max_time_lag_ms, is_wait_known
     yield Measure.UNCOMMITTED, lag.uncommitted, limits.max_uncommitted, is_whole
-    yield Measure.LOST, lag.lost, limits.max_lost, is_whole
-    is_margin_known = is_whole and all(each.is_margin_known for each in group.waits)
+    yield Measure.LOST, lag.lost, limits.max_lost, is_start_known
+    is_margin_known = is_lag_known and all(each.is_margin_known for each in group.waits)
     yield Measure.MARGIN, wait.margin_ms, limits.min_margin_ms, is_margin_known
-    has_some = lag.lag and wait.waits_ms != 0  # markers of transactions and aborted records do not wait
-    idle_ms = now_ms - group.progress_ms if group.progress_ms is not None and has_some else 0
-    yield Measure.IDLE, idle_ms, limits.max_idle_ms, is_whole
+    yield Measure.IDLE, _idle_ms(group, now_ms), limits.max_idle_ms, is_wait_known
     yield Measure.REBALANCES, group.rebalances, limits.max_rebalances, group.description is not None
     yield Measure.MEMBERS, group.members, limits.min_members, group.members is not None
+
+
+def _idle_ms(group: GroupView, now_ms: int) -> int:
+    if group.stuck is not None:
+        return group.stuck.stood_ms(now_ms)
+    # Where it isn't known since when a record waits, the commits tell.
+    is_behind = group.wait.unknown and group.lag.lag and group.progress_ms is not None
+    return now_ms - (group.progress_ms or 0) if is_behind else 0
+
+
+def _why_unknown(group: GroupView) -> Problem:
+    if group.problems:
+        return group.problems[0]
+    if group.lag.open_starts:
+        some = counted(group.lag.open_starts, "partition")
+        text = f"{some} with records without a committed offset: auto.offset.reset decides what is read there"
+        return Problem("NO_COMMIT", text, group.group_id)
+    return Problem("NOT_KNOWN", "a part of the value is not known yet", group.group_id)

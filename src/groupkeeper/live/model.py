@@ -11,50 +11,45 @@ from groupkeeper.operations.problems import Problem
 
 
 class Wait(NamedTuple):
-    """How long the oldest record that a group has still to read of a partition has waited, at the snapshot's instant.
+    """How long the next record that a group has to read of a partition has waited, at the snapshot's instant. Aborted
+    records and markers of transactions do not wait.
 
-    ``lag_ms``: by the record's own time, never negative; 0: no record waits; None: not known. ``is_estimated``: it is
-    interpolated between the log ends of earlier polls. ``readable_ms``: as ``lag_ms``, of the oldest record that was
-    not aborted; None: that record is the oldest, or it isn't known to be another one. ``margin_ms``: until the topic's
-    ``retention.ms`` lets that one be removed, negative when it is overdue; None: nothing waits, or the topic has no
-    time retention, or (``is_margin_known`` False) it isn't known.
+    ``lag_ms``: since the record's own timestamp, or since a poll saw it if that is earlier; never negative; None: not
+    known. ``is_waiting``: whether a record is known to wait, which a time lag of 0 does not tell. ``is_estimated``:
+    ``lag_ms`` comes from the log ends of earlier polls. ``margin_ms``: until the topic's ``retention.ms`` lets the
+    record be removed, negative when it is overdue; None: nothing waits, or the topic has no time retention, or
+    (``is_margin_known`` False) it isn't known.
     """
 
     lag_ms: int | None
     is_estimated: bool = False
     margin_ms: int | None = None
     is_margin_known: bool = True
-    readable_ms: int | None = None
+    is_waiting: bool = True
 
-    @property
-    def waits_ms(self) -> int | None:
-        """Aborted records do not wait."""
-        return self.lag_ms if self.readable_ms is None else self.readable_ms
+
+NOTHING_WAITS = Wait(0, is_waiting=False)
 
 
 class WaitSum(NamedTuple):
     """The longest wait of several partitions, and the shortest margin.
 
     ``lag_ms``: a lower bound if some waits are unknown; None: all are unknown, or nothing waits in the partitions with
-    known waits. ``estimated`` and ``unknown`` count partitions; those without a commit have no lag, and aren't counted.
-    ``readable_ms``: as ``lag_ms``, of records that were not aborted; None: it is ``lag_ms``.
+    known waits. ``waiting``, ``estimated`` and ``unknown`` count partitions: where a record waits, where its time is
+    estimated, where it isn't known whether one waits or since when. Those without a commit have no lag, and aren't
+    counted.
     """
 
     lag_ms: int | None
     estimated: int = 0
     unknown: int = 0
     margin_ms: int | None = None
-    readable_ms: int | None = None
-
-    @property
-    def waits_ms(self) -> int | None:
-        """Aborted records do not wait."""
-        return self.lag_ms if self.readable_ms is None else self.readable_ms
+    waiting: int = 0
 
 
 class Stuck(NamedTuple):
-    """Of the partition that has stood still for longest while records wait: for how long the oldest has waited, and the
-    time of the first poll that found its committed offset.
+    """Of the partition that has stood still for longest while records wait: for how long the next one has waited, and
+    the time of the first poll that found its committed offset.
     """
 
     waits_ms: int

@@ -223,9 +223,11 @@ def _stuck(
     rows: Sequence[PartitionLag], waits: Sequence[Wait], stood: Mapping[TopicPartition, Stood], at_ms: int
 ) -> Stuck | None:
     found = (
-        Stuck(wait.waits_ms, known.since_ms)
+        Stuck(wait.lag_ms, known.since_ms)
         for row, wait in zip(rows, waits, strict=True)
-        if wait.waits_ms and (known := stood.get(TopicPartition(row.topic, row.partition))) is not None
+        if wait.is_waiting
+        and wait.lag_ms is not None
+        and (known := stood.get(TopicPartition(row.topic, row.partition))) is not None
     )
     return max(found, key=lambda each: each.stood_ms(at_ms), default=None)
 

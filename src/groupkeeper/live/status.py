@@ -43,15 +43,14 @@ def judge_status(group: GroupView, now_ms: int) -> Judged:
 def _status(group: GroupView, still_ms: int | None, now_ms: int) -> Status:
     lag, wait = group.lag, group.wait
     is_left = group.members == 0 and still_ms is not None and still_ms >= _LEFT_MS
-    waits_ms = wait.waits_ms
     is_overdue = wait.margin_ms is not None and wait.margin_ms < 0
     if (lag.lost or is_overdue) and not is_left:
         return Status.LOSING
-    if lag.lag and waits_ms:
-        stood_ms = min(waits_ms, still_ms or 0) if group.stuck is None else group.stuck.stood_ms(now_ms)
+    if lag.lag and wait.waiting and wait.lag_ms is not None:
+        stood_ms = min(wait.lag_ms, still_ms or 0) if group.stuck is None else group.stuck.stood_ms(now_ms)
         if stood_ms >= (_EMPTY_PATIENCE_MS if group.members == 0 else _PATIENCE_MS):
             return Status.STOPPED
-        if waits_ms >= _LAGGING_MS:
+        if wait.lag_ms >= _LAGGING_MS:
             return Status.LAGGING
     if (group.problems and lag.lag is None) or lag.is_least or (lag.lag and (wait.unknown or wait.lag_ms is None)):
         return Status.UNKNOWN

@@ -11,7 +11,7 @@ from groupkeeper.client.admin.types import Failure, FirstRecord, OffsetSpec, Pos
 from groupkeeper.client.errors import ClientError
 from groupkeeper.live.ends import EndsSeen
 from groupkeeper.live.errand import Errand
-from groupkeeper.live.model import Wait, WaitSum
+from groupkeeper.live.model import NOTHING_WAITS, Wait, WaitSum
 from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.operations.topics import KEPT, RETENTION_SETTINGS, retention_ms
@@ -24,9 +24,11 @@ _TRY_AGAIN_MS = 300_000
 _ABORTED_MS = 60_000
 """A group whose next record has waited for less is judged well in any case: whether it was aborted is not asked."""
 
-NOTHING_WAITS = Wait(0)
-_UNKNOWN = Wait(None, is_margin_known=False)
-_NO_COMMIT = Wait(None)
+_AHEAD_MS = 60_000
+"""A timestamp that is further ahead of this machine's clock does not say when the record was written."""
+
+_UNKNOWN = Wait(None, is_margin_known=False, is_waiting=False)
+_NO_COMMIT = Wait(None, is_waiting=False)
 
 Rows = Mapping[str, Sequence[PartitionLag]]
 
@@ -42,7 +44,7 @@ class Waits:
         self._readable: dict[Position, FirstRecord] = {}
         """Of those in transactions: the first that was committed."""
         self._clear_to: dict[Position, int] = {}
-        """From there to this offset all records were aborted."""
+        """From there to this offset nothing is to be read: markers, aborted records, holes."""
         self._open: dict[Position, FirstRecord] = {}
         """What is there: the first record of a transaction that is open."""
         self._read_ms: dict[TopicPartition, int] = {}
@@ -61,7 +63,8 @@ class Waits:
         again = {topic for topic, its in topic_ids.items() if self._topic_ids.get(topic, its) != its}
         self._topic_ids = topic_ids
         self._retention.forget(again)
-        wanted: dict[Position, None] = {}
+        wanted: dict[Position, int] = {}
+        """With the log's end."""
         places: set[TopicPartition] = set()
         new: set[TopicPartition] = set()
         for row in _each(rows_by_group):
@@ -73,7 +76,7 @@ class Waits:
                         new.add(place)
                 position = next_position(row)
                 if position is not None:
-                    wanted[position] = None
+                    wanted[position] = row.log_end_offset
         self._ends.keep(places)
         for known in (self._records, self._readable, self._clear_to, self._open):
             for position in [each for each in known if each not in wanted or each.place in new]:
@@ -95,7 +98,7 @@ class Waits:
         await self._reading.end()
 
     async def _look_up(
-        self, admin: Admin, rows_by_group: Rows, wanted: Iterable[Position], topics: Iterable[str], at_ms: int
+        self, admin: Admin, rows_by_group: Rows, wanted: Mapping[Position, int], topics: Iterable[str], at_ms: int
     ) -> None:
         """After the next look that goes on with what is known by then, this ends soon."""
         with contextlib.suppress(ClientError, KafkaError):
@@ -105,16 +108,25 @@ class Waits:
                 await self._read(admin, wanted, at_ms)
                 await self._read_committed(admin, rows_by_group, at_ms)
 
-    async def _read(self, admin: Admin, wanted: Iterable[Position], at_ms: int) -> None:
-        missing = [each for each in wanted if each not in self._records and each.topic not in self._refused]
+    async def _read(self, admin: Admin, wanted: Mapping[Position, int], at_ms: int) -> None:
+        missing = [
+            each
+            for each, end in wanted.items()
+            if each not in self._records and each.topic not in self._refused and not self._is_clear(each, end)
+        ]
         missing.sort(key=lambda each: self._read_ms.get(each.place, 0))
         for start in range(0, len(missing), _READ_TOGETHER):
             if self._at_ms != at_ms:
                 return
-            read = await admin.first_records(missing[start : start + _READ_TOGETHER])
-            for position, record in read.done.items():
+            begins = {each: self._begin(each) for each in missing[start : start + _READ_TOGETHER]}
+            read = await admin.first_records(begins.values())
+            for position, begin in begins.items():
+                if begin not in read.done:
+                    continue
                 self._read_ms[position.place] = at_ms
-                if record is not None:
+                if (record := read.done[begin]) is None:
+                    self._clear_to[position] = wanted[position]
+                else:
                     self._records[position] = record
             for position, failure in read.failed.items():
                 if isinstance(failure, TopicAuthorizationFailed):
@@ -131,7 +143,7 @@ class Waits:
             if position is None or end is None or record is None or position in self._readable:
                 continue
             is_old = record.timestamp >= 0 and at_ms - record.timestamp >= _ABORTED_MS
-            if record.is_transactional and is_old and self._clear_to.get(position, record.offset) < end:
+            if record.is_transactional and is_old and not self._is_clear(position, end):
                 ends[position] = end
         places = list(ends)
         for start in range(0, len(places), _READ_TOGETHER):
@@ -144,7 +156,7 @@ class Waits:
         # First up to where all transactions have ended, then what they left there.
         stable = (await admin.list_offsets(latest, read_committed=True)).done
         stops = {at: min(end, stable[at.place].offset) for at, end in ends.items() if at.place in stable}
-        begins = {at: at._replace(offset=self._clear_to.get(at, at.offset)) for at in stops}
+        begins = {at: self._begin(at) for at in stops}
         wanted = {begins[at]: stop for at, stop in stops.items() if begins[at].offset < stop}
         read = (await admin.first_records(wanted, read_committed=True)).done
         for at, stop in stops.items():
@@ -162,41 +174,43 @@ class Waits:
             if at in still and (record := first.get(still[at])) is not None:
                 self._open[at] = record
 
-    def _readable_at(self, position: Position, end: int) -> FirstRecord | None:
-        """The first record that was not aborted, by what is known by now; None: there is none up to the end."""
-        if self._clear_to.get(position, -1) >= end:
-            return None
-        return self._readable.get(position) or self._open.get(position) or self._records[position]
+    def _begin(self, position: Position) -> Position:
+        """Where to read on."""
+        return position._replace(offset=max(position.offset, self._clear_to.get(position, position.offset)))
+
+    def _is_clear(self, position: Position, end: int) -> bool:
+        """Whether nothing is to be read up to there, by what is known by now."""
+        return self._clear_to.get(position, -1) >= end
+
+    def _next_record(self, position: Position) -> FirstRecord | None:
+        """The first record that was not aborted, by what is known by now; None: it has not been read."""
+        return self._readable.get(position) or self._open.get(position) or self._records.get(position)
 
     def of(self, row: PartitionLag, at_ms: int) -> Wait:
         """The wait of a partition, as far as it is known by now."""
         if row.lag is None:
             return _NO_COMMIT if row.committed is None and row.failure is None else _UNKNOWN
-        position = next_position(row)
-        if position is None or row.log_end_offset is None:
+        position, end = next_position(row), row.log_end_offset
+        if position is None or end is None or self._is_clear(position, end):
             return NOTHING_WAITS
-        record = self._records.get(position)
-        written_ms: int | None
-        if record is not None and record.offset >= row.log_end_offset:
+        record = self._next_record(position)
+        if record is not None and record.offset >= end:
             return NOTHING_WAITS  # what there is before the end are markers
-        if record is not None and record.timestamp >= 0:
-            written_ms, is_estimated = record.timestamp, False
-        else:
+        seen_ms = self._ends.seen_ms(position.place, position.offset if record is None else record.offset)
+        if record is None or record.timestamp < 0:
             written_ms = self._ends.written_ms(position.place, position.offset)
-            is_estimated = True
+        elif seen_ms is None or record.timestamp <= seen_ms:
+            written_ms = record.timestamp
+        else:  # the clock of its producer is ahead
+            written_ms = None if seen_ms >= at_ms and record.timestamp - at_ms > _AHEAD_MS else seen_ms
         if written_ms is None:
-            return _UNKNOWN
+            return _UNKNOWN._replace(is_waiting=record is not None)
+        is_estimated = record is None or record.timestamp != written_ms
         kept_ms = self._retention.of(row.topic)
-        lag_ms, readable_ms = max(0, at_ms - written_ms), None
-        if record is not None and record.is_transactional and not is_estimated:
-            readable = self._readable_at(position, row.log_end_offset)
-            if readable is None:
-                return Wait(lag_ms, readable_ms=0)
-            if readable is not record and readable.timestamp >= 0:
-                written_ms = readable.timestamp
-                readable_ms = max(0, at_ms - written_ms)
-        margin_ms = None if kept_ms is None or kept_ms == KEPT else written_ms + kept_ms - at_ms
-        return Wait(lag_ms, is_estimated, margin_ms, kept_ms is not None, readable_ms)
+        # Brokers remove records by their timestamps, also by false ones.
+        removed_by_ms = written_ms if record is None or record.timestamp < 0 else record.timestamp
+        margin_ms = None if kept_ms is None or kept_ms == KEPT else removed_by_ms + kept_ms - at_ms
+        return Wait(max(0, at_ms - written_ms), is_estimated, margin_ms, kept_ms is not None)
 
     def refusals(self, topics: Iterable[str]) -> Iterator[tuple[str, Deed, Failure]]:
         """The topics with records or settings that may not be read, with the failure."""
@@ -211,26 +225,26 @@ def next_position(row: PartitionLag) -> Position | None:
     """Where the group reads on; None: it has nothing to read, or that isn't known."""
     if not row.lag or row.committed is None or row.log_start_offset is None:
         return None
-    return Position(row.topic, row.partition, max(row.committed.offset, row.log_start_offset))
+    offset = max(row.committed.offset, row.log_start_offset)
+    is_removed = row.log_end_offset is not None and offset >= row.log_end_offset
+    return None if is_removed else Position(row.topic, row.partition, offset)
 
 
 def longest(rows: Iterable[PartitionLag], waits: Iterable[Wait]) -> WaitSum:
     """The waits of several rows together."""
     known: int | None = None
-    readable: int | None = None
     margin: int | None = None
-    estimated = unknown = 0
+    waiting = estimated = unknown = 0
     for row, wait in zip(rows, waits, strict=True):
         if wait.lag_ms is None:
             unknown += row.committed is not None or row.failure is not None
             continue
         known = wait.lag_ms if known is None else max(known, wait.lag_ms)
-        readable = max(readable or 0, wait.waits_ms or 0)
+        waiting += wait.is_waiting
         estimated += wait.is_estimated
         if wait.margin_ms is not None:
             margin = wait.margin_ms if margin is None else min(margin, wait.margin_ms)
-    lag_ms = None if not known and unknown else known
-    return WaitSum(lag_ms, estimated, unknown, margin, None if readable == known else readable)
+    return WaitSum(None if not known and unknown else known, estimated, unknown, margin, waiting)
 
 
 def _each(rows_by_group: Rows) -> Iterable[PartitionLag]:

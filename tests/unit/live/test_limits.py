@@ -7,7 +7,7 @@ from tests.unit.live.views import described, member, row, snapshot, view
 
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.live.limits import Limits, Measure, Verdict, judge
-from groupkeeper.live.model import GroupView, Wait
+from groupkeeper.live.model import GroupView, Stuck, Wait
 from groupkeeper.operations.problems import Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
 
@@ -41,6 +41,13 @@ def test_margin_and_members_are_to_be_at_least_so_much() -> None:
     assert found(forever, min_margin_ms=5001) == [("retention_margin", "ok", None)]
 
 
+def test_one_partition_that_stands_still_is_idle_while_others_move() -> None:
+    moving = view("g", [row("t", 0, 40)], [Wait(9000)], progress_ms=NOW_MS)._replace(stuck=Stuck(9000, NOW_MS - 8000))
+    assert found(moving, max_idle_ms=7999) == [("idle", "broken", 8000)]
+    late = moving._replace(stuck=Stuck(1000, NOW_MS - 8000))  # its record came a second ago
+    assert found(late, max_idle_ms=7999) == [("idle", "ok", 1000)]
+
+
 def test_states() -> None:
     assert found(view(state=GroupState.EMPTY), states=frozenset({GroupState.STABLE})) == [("state", "broken", "Empty")]
     both = frozenset({GroupState.STABLE, GroupState.EMPTY})
@@ -70,6 +77,10 @@ def test_rebalances_idleness_and_what_the_lag_lacks() -> None:
         (view("g", problems=(PROBLEM,)), {"max_lag": 10}),
         (view("g", [row("t", 0, 101)]), {"max_lag": 10}),
         (view("g", [row("t", 0, 101)]), {"max_time_lag_ms": 10}),
+        *(
+            (view("g", [row("t", 0, 100), row("t", 1, None)]), {limit: 10})  # nothing is committed of 100 records
+            for limit in ("max_lag", "max_time_lag_ms", "max_lost", "min_margin_ms", "max_idle_ms")
+        ),
         (view("g", problems=(PROBLEM,)), {"min_members": 1}),
         (view("g", problems=(PROBLEM,)), {"max_rebalances": 0}),
         (view("g", problems=(PROBLEM,)), {"states": frozenset({GroupState.STABLE})}),

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from tests.times_and_transactions import (
     FIRST_MS,
-    STEP_MS,
     cut,
     make_topic,
     producer_of,
@@ -19,7 +18,7 @@ from tests.times_and_transactions import (
 from tests.unit.live.views import row
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.live.model import Wait, WaitSum
+from groupkeeper.live.model import NOTHING_WAITS, Wait, WaitSum
 from groupkeeper.live.waits import Waits, longest
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.protocol.errors import LeaderNotAvailable
@@ -55,11 +54,32 @@ async def wait_of(servers: str, of: PartitionLag) -> Wait:
 
 async def test_the_age_of_the_next_record(servers: str) -> None:
     assert (await wait_of(servers, row("plain", 0, 1, 4))).lag_ms == 50_000
-    assert (await wait_of(servers, row("plain", 0, 4, 4))) == Wait(0)
+    assert (await wait_of(servers, row("plain", 0, 4, 4))) == NOTHING_WAITS
 
 
-async def test_a_record_of_the_future_has_not_waited(servers: str) -> None:
-    assert (await wait_of(servers, row("plain", 0, 3, 4))).lag_ms == 0
+async def test_where_a_clock_was_ahead_a_record_waits_since_it_was_seen(servers: str) -> None:
+    waits, of = Waits(), row("plain", 0, 3, 4)  # its timestamp is in an hour
+    async with Admin(servers) as admin:
+        await waits.look(admin, {"g": [of]}, NOW_MS, within_s=10)
+        first = waits.of(of, NOW_MS)
+        assert (first.lag_ms, first.is_waiting) == (None, True)
+        for later_ms in (60_000, 4_000_000):
+            await waits.look(admin, {"g": [of]}, NOW_MS + later_ms, within_s=10)
+            wait = waits.of(of, NOW_MS + later_ms)
+            assert (wait.lag_ms, wait.is_waiting, wait.is_estimated) == (later_ms, True, True)
+
+
+async def test_a_rest_of_markers_does_not_wait_however_long_it_is_watched(servers: str) -> None:
+    waits, before, after = Waits(), row("transactions", 0, 11, 11), row("transactions", 0, 11, 12)
+    async with Admin(servers) as admin:
+        await waits.look(admin, {"g": [before]}, NOW_MS, within_s=10)
+        for later_ms in (0, 15_000, 999_000):
+            await waits.look(admin, {"g": [after]}, NOW_MS + later_ms, within_s=10)
+            assert waits.of(after, NOW_MS + later_ms) == NOTHING_WAITS
+
+
+async def test_below_the_start_of_an_empty_log_nothing_waits(servers: str) -> None:
+    assert await wait_of(servers, row("cut", 0, 0, 4, start=4)) == NOTHING_WAITS
 
 
 async def test_what_was_removed_does_not_wait(servers: str) -> None:
@@ -68,16 +88,14 @@ async def test_what_was_removed_does_not_wait(servers: str) -> None:
 
 async def test_markers_are_nothing_to_wait_for(servers: str) -> None:
     # The log ended with the first marker at that instant, whatever came after it.
-    assert (await wait_of(servers, row("transactions", 0, 5, 6))) == Wait(0)
+    assert (await wait_of(servers, row("transactions", 0, 5, 6))) == NOTHING_WAITS
     assert (await wait_of(servers, row("transactions", 0, 5, 7))).lag_ms is not None
     assert (await wait_of(servers, row("transactions", 0, 5, 7))).lag_ms != 0
 
 
 async def test_aborted_records_are_not_readable(servers: str) -> None:
-    committed = await wait_of(servers, row("aborted", 0, 0, 18))
-    assert committed.lag_ms == committed.readable_ms == NOW_MS - FIRST_MS
-    behind = await wait_of(servers, row("aborted", 0, 6, 18))  # all after the first five, and its marker
-    assert (behind.lag_ms, behind.readable_ms) == (NOW_MS - FIRST_MS - 5 * STEP_MS, 0)
+    assert (await wait_of(servers, row("aborted", 0, 0, 18))).lag_ms == NOW_MS - FIRST_MS
+    assert await wait_of(servers, row("aborted", 0, 6, 18)) == NOTHING_WAITS  # after the first five, and its marker
 
 
 async def test_what_a_producer_may_still_commit_is_to_be_read(servers: str) -> None:
@@ -91,16 +109,16 @@ async def test_what_a_producer_may_still_commit_is_to_be_read(servers: str) -> N
     async with Admin(servers) as admin:
         of = row("open", 0, 0, 7)
         await waits.look(admin, {"g": [of]}, NOW_MS, within_s=10)
-        assert waits.of(of, NOW_MS) == Wait(NOW_MS - FIRST_MS, readable_ms=NOW_MS - FIRST_MS - 7000)
+        assert waits.of(of, NOW_MS) == Wait(NOW_MS - FIRST_MS - 7000)
         producer.abort_transaction(30)
         wait_until_it_ends_at(servers, "open", 8)
         of = row("open", 0, 0, 8)
         await waits.look(admin, {"g": [of]}, NOW_MS, within_s=10)
-        assert waits.of(of, NOW_MS) == Wait(NOW_MS - FIRST_MS, readable_ms=0)
+        assert waits.of(of, NOW_MS) == NOTHING_WAITS
         send(producer_of(servers), "open", [NOW_MS - 5000])
         of = row("open", 0, 0, 9)
         await waits.look(admin, {"g": [of]}, NOW_MS, within_s=10)
-        assert waits.of(of, NOW_MS) == Wait(NOW_MS - FIRST_MS, readable_ms=5000)
+        assert waits.of(of, NOW_MS) == Wait(5000)
         await waits.look(admin, {"g": [row("open", 0, 8, 9)]}, NOW_MS, within_s=10)
         assert waits.of(row("open", 0, 8, 9), NOW_MS) == Wait(5000)
 
@@ -126,9 +144,9 @@ async def test_records_that_are_kept_have_no_margin(servers: str) -> None:
 
 def test_sums_are_at_least_what_is_known() -> None:
     lagging, unknown = row("t", 0, 5), row("t", 1, 5, None)._replace(failure=LeaderNotAvailable())
-    assert longest([lagging, unknown], [Wait(9000, True, 5), Wait(None)]) == WaitSum(9000, 1, 1, 5)
-    assert longest([lagging, unknown], [Wait(0), Wait(None)]) == WaitSum(None, 0, 1, None)
-    assert longest([lagging, row("t", 1, None)], [Wait(0), Wait(None)]) == WaitSum(0, 0, 0, None)
-    assert longest([lagging, lagging], [Wait(5, False, 70), Wait(9, False, 60)]) == WaitSum(9, 0, 0, 60)
-    assert longest([lagging, lagging], [Wait(9, readable_ms=0), Wait(5)]) == WaitSum(9, readable_ms=5)
+    assert longest([lagging, unknown], [Wait(9000, True, 5), Wait(None)]) == WaitSum(9000, 1, 1, 5, 1)
+    assert longest([lagging, unknown], [NOTHING_WAITS, Wait(None)]) == WaitSum(None, 0, 1)
+    assert longest([lagging, row("t", 1, None)], [NOTHING_WAITS, Wait(None)]) == WaitSum(0)
+    assert longest([lagging, lagging], [Wait(5, False, 70), Wait(9, False, 60)]) == WaitSum(9, 0, 0, 60, 2)
+    assert longest([lagging, lagging], [Wait(0), NOTHING_WAITS]) == WaitSum(0, waiting=1)
     assert longest([], []) == WaitSum(None)

@@ -15,7 +15,7 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.live.following import Standing
-from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Wait, WaitSum
+from groupkeeper.live.model import NOTHING_WAITS, ClusterSnapshot, GroupView, Polls, Wait, WaitSum
 from groupkeeper.live.polling import topic_views
 from groupkeeper.live.waits import longest
 from groupkeeper.operations.lag import LagStatus, PartitionLag, judge, sum_by_group
@@ -56,7 +56,11 @@ def view(
     state: GroupState | None = GroupState.STABLE,
 ) -> GroupView:
     rows = [each._replace(group_id=group_id) for each in rows]
-    waits = [Wait(0 if each.lag == 0 else None) for each in rows] if waits is None else waits
+    waits = (
+        [Wait(None) if each.lag else NOTHING_WAITS if each.lag == 0 else Wait(None, is_waiting=None) for each in rows]
+        if waits is None
+        else waits
+    )
     known = description or described(group_id)
     is_known = description is not None or not problems
     topics = dict.fromkeys(each.topic for each in rows)
