@@ -69,7 +69,7 @@ def _behind() -> list[dict[str, Any]]:
         _panel("Groups with problems", "stat", "none",
                [('groupkeeper_collector_groups_with_problems{cluster=~"$cluster"}', _OF_CLUSTER)], (10, 0, 6, 4)),
         _panel("Age of what is known", "stat", "s",
-               [('time() - groupkeeper_collector_measured_timestamp_seconds{cluster=~"$cluster"}', _OF_CLUSTER)],
+               [('time() - groupkeeper_collector_succeeded_timestamp_seconds{cluster=~"$cluster"}', _OF_CLUSTER)],
                (16, 0, 8, 4)),
         _panel("Longest behind, in time", "timeseries", "s",
                [(f"topk(20, max by (cluster, group) (groupkeeper_group_lag_seconds{{{_CHOSEN}}}))", _OF_GROUP)],

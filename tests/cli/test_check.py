@@ -76,6 +76,29 @@ def test_limits_that_are_broken(check: Any) -> None:
     assert time_lag["limit"] == 8 * 3600
 
 
+def test_what_a_table_says(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("check", "--bootstrap-server", servers, "--max-time-lag", "10m", "--max-lag", "3", "billing")
+    assert main([*words]) == 3
+    said = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert said[0] == ["GROUP", "MEASURE", "VERDICT", "VALUE", "LIMIT", "WHY", "TOPIC", "PARTITION"]
+    assert said[1] == ["billing", "lag", "broken", "5", "3", "-", "orders", "0"]
+    assert said[2][:3] + said[2][-5:] == ["billing", "time_lag", "broken", "10", "min", "-", "orders", "0"]
+    assert said[2][4] == "h"
+    assert main([*words, "--output", "csv"]) == 3
+    assert ",600,,default,orders,0" in capsys.readouterr().out
+
+
+def test_quiet_says_what_is_wrong_only(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("check", "--bootstrap-server", servers, "--quiet", "--max-lag")
+    assert main([*words, "8"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert main([*words, "7"]) == 3
+    assert "search" in capsys.readouterr().out
+    assert main([*words, "8", "nowhere"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, "nowhere" in err) == ("", True)
+
+
 def test_only_the_groups_that_are_named(check: Any) -> None:
     assert check("audit", "b*", "--max-lag", "5")[0] == 0
     status, report = check("search", "--max-lag", "5", "--show-ok", "--max-lost", "0")
@@ -101,6 +124,18 @@ def test_what_cannot_be_asked_is_not_well(check: Any, authorizer: RuleAuthorizer
         assert check("--max-time-lag", "10h", "--max-lag", "7")[0] == 3  # what is broken is broken
     finally:
         authorizer.rules = before
+
+
+def test_topics_that_may_be_hidden_are_noted(check: Any, authorizer: RuleAuthorizer) -> None:
+    before = authorizer.rules
+    for names in ("payments", "no-*"):
+        authorizer.deny(Operation.DESCRIBE, ResourceType.TOPIC, names)
+    try:
+        status, report = check("--max-lag", "8")
+    finally:
+        authorizer.rules = before
+    assert status == 0
+    assert report["notes"][0].startswith("only offsets of topics that you may describe are known")
 
 
 def test_rebalances_are_followed(check: Any, servers: str) -> None:
@@ -205,7 +240,7 @@ def test_several_clusters(servers: str, capsys: pytest.CaptureFixture[str]) -> N
         words = ["check", "--max-lag", "7", "--timeout", "500ms", *gone, *both]
         assert main(words) == 3
         said = capsys.readouterr()
-        assert said.out.split("\n")[1].split() == ["prod", "search", "lag", "broken", "8", "7", "-"]
+        assert said.out.split("\n")[1].split() == ["prod", "search", "lag", "broken", "8", "7", "-", "orders", "0"]
         assert "error: cluster gone: " in said.err
     with pytest.raises(SystemExit) as ended:
         main(["check", "--max-lag", "7", *prod, *prod])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from argparse import Namespace
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
@@ -15,11 +15,14 @@ from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, na
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.framework.several_clusters import add_clusters, run_reports
 from groupkeeper.live.following import Following
-from groupkeeper.live.limits import TIMES, Finding, Limits, Verdict, judge
-from groupkeeper.live.model import ClusterSnapshot, Polls
+from groupkeeper.live.limits import TIMES, Finding, Limits, Measure, Value, Verdict, judge
+from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Wait
 from groupkeeper.live.polling import Unlisted, Wanted, poll
 from groupkeeper.live.waits import Waits
+from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.operations.selection import Choice, Names
+from groupkeeper.operations.topics import HIDDEN
+from groupkeeper.pipeline.report import words
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ CHECKS = Shape(
         Column(
             "verdict", "`broken`; `unknown`: a value that the result depends on is not known; `ok`, with `--show-ok`"
         ),
-        Column("value", "the value; times in seconds; null: not known"),
+        Column("value", "the value; times in seconds, in tables in words; null: not known"),
         Column(
             "limit",
             "the limit; at least this for `retention_margin` and `members`, one of these for `state`, else "
@@ -50,6 +53,8 @@ CHECKS = Shape(
         ),
         Column("why", "why the value is not known; null: it is"),
         CLUSTER,
+        Column("topic", "broken: of the partition with the worst value; unknown: of the reason; null: it is of none"),
+        Column("partition", "the partition of that topic; null: it is not about one"),
     ],
 )
 
@@ -88,6 +93,7 @@ def _add_arguments(command: ArgumentParser) -> None:
     limits.add_argument(
         "--state", type=values.listed_states, default=[], metavar="STATE[,STATE]", help="the states that are allowed"
     )
+    command.add_argument("--quiet", action="store_true", help="say nothing while all groups are within their limits")
     command.add_argument("--show-ok", action="store_true", help="also show groups within their limits")
     add_clusters(command)
     add_output(command)
@@ -134,8 +140,17 @@ class _Check:
         shown = [each for each in findings if each.verdict is not Verdict.OK or options.show_ok]
         remarks = [f"no group matches {text}" for text in names.without_match(snapshot.groups)]
         bad = {finding.group_id for finding in findings if finding.verdict is not Verdict.OK}
-        remarks.append(f"{len(snapshot.groups) - len(bad)} of {len(snapshot.groups)} groups are within their limits")
-        yield Page([_row(each) for each in shown], list(dict.fromkeys(problems)), remarks)
+        if snapshot.scope.hides_topics:
+            remarks.append(HIDDEN)
+        if bad or not options.quiet:
+            count = len(snapshot.groups)
+            remarks.append(f"{count - len(bad)} of {count} groups are within their limits")
+        time_of = _in_words if options.output == "table" else _seconds
+        yield Page(
+            [_row(each, snapshot.groups[each.group_id], time_of) for each in shown],
+            list(dict.fromkeys(problems)),
+            remarks,
+        )
 
     async def _look(self, session: ClusterSession, names: Names) -> ClusterSnapshot:
         """The groups now; where rebalances are limited, after they were followed for that long."""
@@ -163,24 +178,52 @@ def _unknown(findings: Sequence[Finding]) -> list[Problem]:
     return [finding.why for finding in findings if finding.verdict is Verdict.UNKNOWN and finding.why is not None]
 
 
-def _row(finding: Finding) -> Row:
-    is_time = finding.measure in TIMES
+def _row(finding: Finding, group: GroupView, time_of: Callable[[Value], Value]) -> Row:
+    as_shown = time_of if finding.measure in TIMES else lambda value: value
+    topic, partition = _worst(finding, group) if finding.why is None else (finding.why.topic, finding.why.partition)
     return {
         "group": finding.group_id,
         "measure": finding.measure.value,
         "verdict": finding.verdict.value,
-        "value": _seconds(finding.value) if is_time else finding.value,
-        "limit": _seconds(finding.limit) if is_time else finding.limit,
+        "value": as_shown(finding.value),
+        "limit": as_shown(finding.limit),
         "why": None if finding.why is None else _why(finding.why),
+        "topic": topic,
+        "partition": partition,
     }
+
+
+def _worst(finding: Finding, group: GroupView) -> tuple[str | None, int | None]:
+    """The partition that breaks the limit, or that most of the value is of."""
+    part = _PARTS.get(finding.measure)
+    if part is None or finding.verdict is not Verdict.BROKEN:
+        return None, None
+    parts = (part(row, wait) for row, wait in zip(group.rows, group.waits, strict=True))
+    known = [(value, row) for value, row in zip(parts, group.rows, strict=True) if value is not None]
+    worst = max(known, key=lambda each: each[0], default=(0, None))[1]
+    return (None, None) if worst is None else (worst.topic, worst.partition)
+
+
+_PARTS: Mapping[Measure, Callable[[PartitionLag, Wait], int | None]] = {
+    Measure.LAG: lambda row, wait: row.lag,
+    Measure.TIME_LAG: lambda row, wait: wait.lag_ms,
+    Measure.UNCOMMITTED: lambda row, wait: row.in_log if row.committed is None else None,
+    Measure.LOST: lambda row, wait: row.lost,
+    Measure.MARGIN: lambda row, wait: None if wait.margin_ms is None else -wait.margin_ms,
+}
+"""What a partition adds to a value of its group; the greater, the worse."""
 
 
 def _why(problem: Problem) -> str:
     return problem.message if problem.acl is None else f"missing ACL: {problem.acl}"
 
 
-def _seconds(ms: int | str | None) -> int | str | None:
+def _seconds(ms: Value) -> Value:
     return ms // 1000 if isinstance(ms, int) else ms
+
+
+def _in_words(ms: Value) -> Value:
+    return f"{'-' * (ms < 0)}{words.duration(abs(ms))}" if isinstance(ms, int) else ms
 
 
 def _run(options: Namespace) -> int:

@@ -135,12 +135,14 @@ class Scope(NamedTuple):
     """What the choice of groups and topics leaves out of a cluster.
 
     ``left_out``: the groups, by name. ``unmatched``: options with names that no group has, or no topic of the groups.
-    ``are_topics_chosen``: whether the groups may have other topics.
+    ``are_topics_chosen``: whether the groups may have other topics. ``hides_topics``: whether they may have topics that
+    the client may not describe, which brokers silently leave out.
     """
 
     left_out: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
     are_topics_chosen: bool = False
+    hides_topics: bool = False
 
 
 class Replaced(NamedTuple):

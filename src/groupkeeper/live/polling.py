@@ -127,13 +127,11 @@ async def poll(
     lag.failed.update(late.failed)
     lag = lag._replace(streams={**late.streams, **lag.streams}, topic_ids={**late.topic_ids, **lag.topic_ids})
     there = [group_id for group_id in sorted([*listings, *others]) if not _is_gone(lag, group_id)]
-    await waits.look(admin, lag.rows, measured_ms, lag.topic_ids, within_s=within_s)
-    changes = following.follow(lag, there, measured_ms)
-    # Brokers silently leave unauthorized topics out of a group's offsets.
-    has_none = not wanted.topics and any(
-        not lag.rows.get(group_id) and group_id not in lag.failed for group_id in there
+    _, may_hide = await asyncio.gather(
+        waits.look(admin, lag.rows, measured_ms, lag.topic_ids, within_s=within_s),
+        hides_topics(admin) if there and not wanted.topics else asyncio.sleep(0, False),
     )
-    may_hide = has_none and await hides_topics(admin)
+    changes = following.follow(lag, there, measured_ms)
     groups: dict[str, GroupView] = {}
     for number, group_id in enumerate(there):
         listing = listings.get(group_id)
@@ -150,7 +148,7 @@ async def poll(
         len(listed),
         described.cluster_id,
         described.nodes,
-        _scope(wanted, listed, lag, is_whole=not selection.failed),
+        _scope(wanted, listed, lag, is_whole=not selection.failed)._replace(hides_topics=may_hide),
     )
     return Found(snapshot, changes)
 

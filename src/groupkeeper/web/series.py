@@ -116,8 +116,8 @@ TOPIC_METRICS = (
     Metric("groupkeeper_group_max_lag", "The lag of the partition with the largest one.", _TOPIC),
     Metric(
         "groupkeeper_group_lag_seconds",
-        "The age of the oldest record that is still to be read, by its own time; a lower bound where "
-        "groupkeeper_group_lag_seconds_unknown_partitions has partitions.",
+        "The age of the next record to read, by its own time, in the partition where that is oldest; a lower bound "
+        "where groupkeeper_group_lag_seconds_unknown_partitions has partitions.",
         _TOPIC,
     ),
     Metric(

@@ -277,6 +277,8 @@ def test_csv_has_all_and_no_formula() -> None:
     odd = snapshot(view("=cmd()", [row("t", 0, 5)], [Wait(1500)]), view(EVIL), cluster="prod")
     rows = list(csv.DictReader(io.StringIO(groups_csv(odd, Wish(sort="group"), NOW_MS))))
     assert [each["group"] for each in rows] == [EVIL, "'=cmd()"]
+    odd = snapshot(view("two\rlines"), cluster="prod")
+    assert groups_csv(odd, Wish(), NOW_MS).splitlines(keepends=True)[1:][:1] == ['prod,"two\r']
     assert (rows[1]["lag"], rows[1]["time_lag_s"], rows[1]["retention_margin_s"]) == ("95", "1.5", "")
     assert len(list(csv.DictReader(io.StringIO(groups_csv(fleet(), Wish(status="lagging"), NOW_MS))))) == 2
 

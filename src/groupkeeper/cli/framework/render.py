@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem, Row, Shape, Value
+from groupkeeper.csv_text import csv_text
 
 K = TypeVar("K")
 
@@ -332,7 +333,7 @@ def _problem_object(problem: Problem) -> Mapping[str, object]:
 
 
 class CsvWriter:
-    """A line with the names of the columns, then one for each row (RFC 4180, but lines end with a line feed).
+    """A line with the names of the columns, then one for each row.
 
     Absent values are empty, ``true`` and ``false`` stand for themselves, partitions are ``orders:0,1;payments:2``.
     """
@@ -341,21 +342,13 @@ class CsvWriter:
         self._names = [column.name for column in shape.columns]
 
     def begin(self) -> str:
-        return self._lines([self._names])
+        return csv_text([self._names])
 
     def page(self, page: Page) -> str:
-        return self._lines([[_csv_value(row[name]) for name in self._names] for row in page.rows])
+        return csv_text([[_csv_value(row[name]) for name in self._names] for row in page.rows])
 
     def end(self) -> str:
         return ""
-
-    def _lines(self, lines: Sequence[Sequence[object]]) -> str:
-        import csv
-        import io
-
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(lines)
-        return text.getvalue()
 
 
 def _csv_value(value: Value) -> object:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupState, GroupType
+from groupkeeper.csv_text import csv_text
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.status import Status
 from groupkeeper.pipeline.report import words
@@ -203,23 +202,21 @@ def _trend(per_s: float | None) -> str:
 
 def groups_csv(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, judge: Judge = rows_of) -> str:
     """All of the list, unrounded: times in seconds, nothing where it isn't known."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(
+    rows: list[list[object]] = [
         ["cluster", "group", "status", "type", "state", "lag", "time_lag_s", "lag_change_per_s", "retention_margin_s",
          "members", "rebalances", "commits_still_s", "problem", "partitions_without_commit", "uncommitted",
          "lost", "readable"]
-    )  # fmt: skip
+    ]  # fmt: skip
     for group, judged in chosen(judge(snapshot, now_ms), wish):
         wait, problem = group.wait, group.problems[0] if group.problems else None
-        writer.writerow(
+        rows.append(
             [_plain(snapshot.cluster), _plain(group.group_id), judged.status, group.group_type or "",
              group.group_state or "", group.lag.lag, _seconds(wait.lag_ms), group.trend, _seconds(wait.margin_ms),
              group.members, group.rebalances, _seconds(judged.still_ms), "" if problem is None else problem.error,
              group.lag.without_commit, group.lag.uncommitted if group.lag.without_commit else None,
              group.lag.lost, group.lag.readable]
         )  # fmt: skip
-    return file.getvalue()
+    return csv_text(rows)
 
 
 def _seconds(ms: int | None) -> float | None:

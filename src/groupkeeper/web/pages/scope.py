@@ -25,6 +25,8 @@ def left_out(snapshot: ClusterSnapshot) -> str:
 
 def topics_chosen(snapshot: ClusterSnapshot) -> str:
     """That numbers are of some topics only; "" when they are of all."""
+    if snapshot.scope.hides_topics:
+        return '<p class="soft">Numbers cover the topics that this server may describe: brokers leave out others.</p>'
     if not snapshot.scope.are_topics_chosen:
         return ""
     return '<p class="soft">Numbers cover the chosen topics only (--topic, --except-topic).</p>'

@@ -85,6 +85,7 @@ def test_json_stays_json_where_letters_are_lacking(encoding: str | None) -> None
 
 def test_csv_has_the_columns_of_json() -> None:
     shape = Shape("s", "rows", [*SHAPE.columns, Column("yes", "")])
+    assert written(CsvWriter(SHAPE), Page([row("a\rb", 1)])).endswith('\n"a\rb",1,,h\n')
     page = Page([{**row('a,"b"\nc', None, ("t", 0), ("u", 1)), "yes": True}, {**row("", 0), "yes": False}])
     read = list(csv.DictReader(io.StringIO(written(CsvWriter(shape), page))))
     assert read == [
