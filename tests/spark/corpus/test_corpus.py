@@ -1,0 +1,39 @@
+"""The present code makes the recorded tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.corpus.present_code import tables_of
+from tests.spark.corpus.recorded import FOLDER, texts_of
+
+pytestmark = pytest.mark.long
+
+RECORDED = {path.stem: path.read_text() for path in sorted(FOLDER.glob("*.txt"))}
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> Mapping[str, str]:
+    return texts_of(tables_of(spark))
+
+
+def test_the_same_tables(found: Mapping[str, str]) -> None:
+    assert set(found) == set(RECORDED)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_the_same_rows(found: Mapping[str, str], name: str) -> None:
+    assert found[name].splitlines() == RECORDED[name].splitlines()
+
+
+def test_the_corpus_has_what_tables_can_tell() -> None:
+    """A table of which nothing is recorded judges nothing."""
+    status = RECORDED["status"]
+    for word in ("ok", "unknown", "lagging", "rewound", "stalled", "stopped", "losing"):
+        assert f'"status": "{word}"' in status, word
+    for word in ("idle", "topic_deleted", "expiring", "below_log_start"):
+        assert f'"reason": "{word}"' in RECORDED["stale"], word
+    for name, text in RECORDED.items():
+        assert text or name in {"group_events.open", "lag_history.open"}, name
