@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from tests.cli.stages import INACTIVE, SETTINGS, set_up
 
+from groupkeeper.cli.framework.terminal import _INTERVAL_S, _PATIENCE_S
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.testing.background import BackgroundBroker
@@ -62,6 +63,10 @@ class Terminal:
                     break
                 self.shown += text.decode()
         return self.shown
+
+    def stays(self, seconds: float) -> bool:
+        """Whether it shows nothing more for that long."""
+        return not select.select([self._terminal], [], [], seconds)[0]
 
     def press(self, key: str) -> None:
         os.write(self._terminal, key.encode())
@@ -173,6 +178,16 @@ def test_the_number_of_several_groups_is_asked_for(servers: str, tmp_path: Path,
     assert terminal.end() == 1
     assert "nothing was changed" in terminal.shown
     assert offsets_of(servers, "billing") == before
+
+
+def test_no_progress_erases_a_question(servers: str, tmp_path: Path) -> None:
+    journal = {"GROUPKEEPER_JOURNAL": str(tmp_path / "journal.jsonl")}
+    terminal = Terminal("groups", "delete", "[bz]*", "--execute", "--bootstrap-server", servers, **journal)
+    terminal.read(QUESTION.format(2))
+    assert terminal.stays(_PATIENCE_S + 3 * _INTERVAL_S), terminal.read("\x1b[K")
+    terminal.press("no\n")
+    assert terminal.end() == 1
+    assert "reading the groups (" not in terminal.shown
 
 
 @pytest.mark.parametrize("command", ["reset", "apply", "undo"])

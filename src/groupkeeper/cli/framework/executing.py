@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -67,34 +66,40 @@ def add_creating(command: ArgumentParser, deed: str) -> None:
 
 
 async def check_confirmed(
-    session: ClusterSession, count: int, *, are_named: bool = False, show: Callable[[], None] | None = None
+    session: ClusterSession,
+    count: int,
+    *,
+    of: int | None = None,
+    are_named: bool = False,
+    show: Callable[[], None] | None = None,
 ) -> bool:
     """Raise NotConfirmed unless the number of groups and the context are confirmed, by option or at a terminal prompt.
 
     True: there was a prompt, so an earlier comparison with the cluster may be out of date. ``are_named``: every group
-    was named on the command line, so their number needs no confirmation. ``show`` is called before the prompt. When no
+    was named on the command line, so their number needs no confirmation. ``of``: how many groups the plan has, of which
+    some may be changed already: --confirm may be that number too, so that the same command goes on where it was
+    interrupted. ``show`` is called before the prompt. When no
     group is left to change, nothing has to be confirmed.
     """
     if not count:
         return False
-    is_shown = await _check_count(session.options, count, are_named, show)
+    confirmed = session.options.confirm
+    if confirmed is not None and confirmed not in (count, of):
+        text = f"argument --confirm: the number of groups is {count}, not {confirmed}; nothing was changed"
+        raise NotConfirmed(text)
+    is_shown = confirmed is None and await _check_count(session, count, are_named, show)
     return await check_context(session, None if is_shown else show) or is_shown
 
 
-async def _check_count(options: Namespace, count: int, are_named: bool, show: Callable[[], None] | None) -> bool:
-    if options.confirm is not None:
-        if options.confirm != count:
-            raise NotConfirmed(
-                f"argument --confirm: the number of groups is {count}, not {options.confirm}; nothing was changed"
-            )
-        return False
+async def _check_count(session: ClusterSession, count: int, are_named: bool, show: Callable[[], None] | None) -> bool:
+    options = session.options
     if not options.execute or count < 2 or are_named:
         return False
     if not can_ask():
         raise NotConfirmed(f"{count} groups would be changed: add --confirm {count}; nothing was changed")
     if show is not None:
         show()
-    await ask(count)
+    await ask(session, count)
     return True
 
 
@@ -114,9 +119,7 @@ async def check_context(session: ClusterSession, show: Callable[[], None] | None
         raise NotConfirmed(f"context {name} is protected: add --confirm-context {name}; nothing was changed")
     if show is not None:
         show()
-    complain(f"Context {name} is protected. Type its name to make the change, anything else to cancel: ")
-    if (await _typed()).strip() != name:
-        raise NotConfirmed("nothing was changed")
+    await _ask(session, f"Context {name} is protected. Type its name to make the change", name)
     options.confirm_context = name
     return True
 
@@ -135,11 +138,17 @@ def can_ask() -> bool:
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
-async def ask(count: int) -> None:
+async def ask(session: ClusterSession, count: int) -> None:
     """Let the person at the terminal type how many groups are changed. Raises NotConfirmed."""
-    complain(f"Type the number of groups, {count}, to change them, anything else to cancel: ")
-    if (await _typed()).strip() != str(count):
-        raise NotConfirmed("nothing was changed")
+    await _ask(session, f"Type the number of groups, {count}, to change them", str(count))
+
+
+async def _ask(session: ClusterSession, question: str, answer: str) -> None:
+    """Raise NotConfirmed unless the answer is typed."""
+    with session.progress.paused():
+        complain(f"{question}, anything else to cancel: ")
+        if (await _typed()).strip() != answer:
+            raise NotConfirmed("nothing was changed")
 
 
 async def _typed() -> str:

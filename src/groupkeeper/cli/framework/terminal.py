@@ -7,6 +7,7 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -41,7 +42,7 @@ def columns_of(stream: TextIO | None) -> int:
 class Progress:
     """A progress line on standard error, shown when a step takes long; nothing is shown when that is no terminal.
 
-    ``clear`` takes it away before anything else is written.
+    ``clear`` takes it away before anything else is written, and ``paused`` keeps it away while a question stands.
     """
 
     def __init__(self) -> None:
@@ -50,6 +51,7 @@ class Progress:
         self._text = ""
         self._shown = ""
         self._counted, self._counted_from = "", 0.0
+        self._is_paused = False
         self._ticking: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -82,12 +84,22 @@ class Progress:
             self._shown = ""
             self._write("\r\x1b[K")
 
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Show nothing in the meantime."""
+        self.clear()
+        self._is_paused = True
+        try:
+            yield
+        finally:
+            self._is_paused = False
+
     async def _tick(self) -> None:
         await asyncio.sleep(_PATIENCE_S)
         import shutil
 
         while True:
-            if self._text:
+            if self._text and not self._is_paused:
                 elapsed_s = int(time.monotonic() - self._started)
                 columns = shutil.get_terminal_size().columns
                 line = f"{self._text} ({elapsed_s} s)"[: columns - 1]

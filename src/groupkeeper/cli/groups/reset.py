@@ -92,7 +92,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     if options.execute and verdict.ready:
 
         def tell(done: int) -> None:
-            session.progress.count("resetting groups", done, len(plan.groups))
+            session.progress.count("resetting groups", done, len(verdict.ready))
 
         recorder = own_recorder(options, remarks)
         applied = await apply_plan(session.admin, plan, recorder, verdict=verdict, skips_refused=True, tell=tell)

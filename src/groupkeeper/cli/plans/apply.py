@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,15 @@ from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMist
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.executing import add_creating, can_ask, check_confirmed, show_first
 from groupkeeper.cli.framework.reports import Page
-from groupkeeper.cli.plans.applying import add_applying, apply_pages, compared, foreseen, rows_of
+from groupkeeper.cli.plans.applying import (
+    add_applying,
+    apply_pages,
+    compared,
+    compared_now,
+    foreseen,
+    left_to_change,
+    rows_of,
+)
 from groupkeeper.cli.plans.shapes import OUTCOMES
 from groupkeeper.cli.plans.writing import STANDARD_OUTPUT, connection_of
 from groupkeeper.operations.plans import document, official
@@ -67,14 +76,19 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     options, plan = session.options, session.options.plan
     if plan.kind in SHARE_KINDS:
         session = session._replace(admin=ShareAdmin(session.admin))
+    verdict = await compared_now(session, plan)
     if options.confirm is not None or not can_ask():
-        await check_confirmed(session, len(plan.groups))  # before it waits for members
-    verdict = await compared(session, plan)
+        count = left_to_change(plan, verdict)
+        await check_confirmed(session, count, of=len(plan.groups))  # before it waits for members
+    if options.wait is not None:
+        verdict = await compared(session, plan)
     would_be = foreseen(options, verdict)
     remarks = consequences(would_be.done, is_share=plan.kind in SHARE_KINDS)
     if would_be.done:
         rows = rows_of(plan, would_be, is_done=False)
-        if await check_confirmed(session, len(plan.groups), show=lambda: show_first(session, OUTCOMES, rows, remarks)):
+        count = len(would_be.done)
+        show = partial(show_first, session, OUTCOMES, rows, remarks)
+        if await check_confirmed(session, count, of=len(plan.groups), show=show):
             verdict = await compared(session, plan)
     yield Page(remarks=remarks)
     async for page in apply_pages(session, plan, verdict):

@@ -57,9 +57,14 @@ def add_applying(command: ArgumentParser, deed: str) -> None:
 
 async def compared(session: ClusterSession, plan: Plan) -> Verdict:
     """Compares a plan with the cluster, after waiting for groups to become empty if --wait is given."""
+    if session.options.wait is not None:
+        await wait_until_inactive(session.admin, plan, session.options.wait, _Waiting(session).tell)
+    return await compared_now(session, plan)
+
+
+async def compared_now(session: ClusterSession, plan: Plan) -> Verdict:
+    """Compares a plan with the cluster as it is, also with members that it is to wait for."""
     options = session.options
-    if options.wait is not None:
-        await wait_until_inactive(session.admin, plan, options.wait, _Waiting(session).tell)
     session.progress.say(f"comparing {counted(len(plan.groups), 'group')} with the cluster")
     is_exact = getattr(options, "if_out_of_range", None) == "exact"
     return await check(session.admin, plan, creates=getattr(options, "create", True), takes_any=is_exact)
@@ -69,6 +74,12 @@ def foreseen(options: Namespace, verdict: Verdict) -> Applied:
     """What would be applied: nothing if a group doesn't fit, unless --skip-refused leaves such groups out."""
     ready = () if verdict.troubles and not options.skip_refused else verdict.ready
     return Applied(ready, verdict.already, verdict.troubles)
+
+
+def left_to_change(plan: Plan, verdict: Verdict) -> int:
+    """How many groups are not yet as planned, also those that the plan doesn't fit now."""
+    already = set(verdict.already)
+    return sum(any((group.group_id, tp) not in already for tp in group.changes) for group in plan.groups)
 
 
 def rows_of(plan: Plan, applied: Applied, *, is_done: bool) -> list[Row]:
@@ -89,7 +100,7 @@ async def apply_pages(session: ClusterSession, plan: Plan, verdict: Verdict) -> 
             options.interrupted = ": some of the change may be made; 'groupkeeper history' shows what was under way"
 
         def tell(done: int) -> None:
-            session.progress.count("applying to groups", done, len(plan.groups))
+            session.progress.count("applying to groups", done, len(verdict.ready))
 
         try:
             applied = await apply_plan(
@@ -125,7 +136,7 @@ def _report(plan: Plan, applied: Applied, options: Namespace) -> Sequence[Page]:
         can_skip = len(plan.groups) > 1 and not options.skip_refused
         remarks.append(f"{hint}; --skip-refused leaves out the groups that don't fit" if can_skip else hint)
     elif not options.execute and applied.done:
-        remarks.append(not_yet(len(plan.groups)))
+        remarks.append(not_yet(len(applied.done)))
     elif any(isinstance(trouble.failure, UNANSWERED) for trouble in applied.troubles):
         remarks.append(
             "where no reply came, the change may or may not have been made: "

@@ -169,13 +169,14 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     )
     if options.wait is not None:
         verdict = await compared(session, plan)
-    remarks = [*_told_of(recorded, is_share=is_share), *consequences(plan.groups, is_share=is_share)]
-    await check_confirmed(session, len(plan.groups), are_named=can_ask())
     would_be = foreseen(options, verdict)
+    count = len(would_be.done)
+    remarks = [*_told_of(recorded, is_share=is_share), *consequences(would_be.done, is_share=is_share)]
+    await check_confirmed(session, count, of=len(plan.groups), are_named=can_ask())
     is_decided = options.dry_run or (options.execute and options.confirm is not None) or not would_be.done
     if not is_decided and can_ask():
         show_first(session, OUTCOMES, rows_of(plan, would_be, is_done=False), remarks)
-        await ask(len(plan.groups))
+        await ask(session, count)
         options.execute = True
         await check_context(session)
         verdict = await compared(session, plan)
@@ -193,7 +194,9 @@ def _told_of(recorded: Recorded, *, is_share: bool) -> list[str]:
         remarks.append(f"{head.id}: no outcome is recorded; offsets that it did not commit stay as they are")
     who, when = maker_of(head), utc_text(head.time_ms)
     cluster = f"cluster {head.cluster_id}" if head.cluster_id else "a cluster that did not report its id"
-    remarks.append(f"to undo: {head.id}, {head.kind} by {who} at {when}, on {cluster}: {shlex.join(head.command)}")
+    remarks.append(
+        f"this undoes {head.id}, {head.kind} by {who} at {when} on {cluster}, made with: {shlex.join(head.command)}"
+    )
     if is_share:
         remarks.append("the start offsets are restored; records that were acknowledged above them are delivered again")
     return remarks
