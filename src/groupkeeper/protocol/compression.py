@@ -8,14 +8,25 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from struct import Struct
 from struct import error as struct_error
+from typing import cast
 
 import cramjam
 
 from groupkeeper.protocol.primitives import MalformedMessage
 
-__all__ = ["CODECS", "MAX_DECOMPRESSED", "CorruptRecord", "compress", "decompress"]
+__all__ = [
+    "CODECS",
+    "MAX_DECOMPRESSED",
+    "ContentTooLarge",
+    "CorruptRecord",
+    "beginning",
+    "compress",
+    "decompress",
+    "unpacked",
+]
 
 MAX_DECOMPRESSED = 128 * 1024 * 1024
 """Default limit in bytes of one batch's decompressed records."""
@@ -24,6 +35,8 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 """Names of the codecs by the number that a batch's attributes give."""
 
 _FIRST_BUFFER = 64 * 1024
+_FIRST_PIECE, _LARGEST_PIECE = 512, 16 * 1024
+"""Bytes of a gzip stream that are read at a time: few at first, as zlib copies what is behind a member."""
 _USUAL_RATIO = 16
 
 _BE32 = Struct(">i")
@@ -53,6 +66,10 @@ class CorruptRecord(MalformedMessage):
     """
 
 
+class ContentTooLarge(CorruptRecord):
+    """The decompressed records would take more bytes than allowed."""
+
+
 def compress(codec: str, plain: bytes) -> bytes:
     """`plain` in the form that `codec` (one of CODECS) has in a record batch. Raises ValueError for another name."""
     match codec:
@@ -74,8 +91,14 @@ def decompress(codec: int, packed: bytes, *, magic: int = 2, limit: int = MAX_DE
     """The decompressed content of `packed`; `codec` is its number in the batch's attributes, `magic` the batch's
     format.
 
-    Raises CorruptRecord for an unknown codec, bytes in another format, and contents longer than `limit`.
+    Raises CorruptRecord for an unknown codec and bytes in another format, and ContentTooLarge for contents longer than
+    `limit`.
     """
+    return bytes(unpacked(codec, packed, magic=magic, limit=limit))
+
+
+def unpacked(codec: int, packed: bytes, *, magic: int = 2, limit: int = MAX_DECOMPRESSED) -> bytes:
+    """As `decompress`, without a last copy: the result may be a bytearray, whose slices are no keys of a dictionary."""
     if codec == 0:
         return packed
     try:
@@ -85,31 +108,47 @@ def decompress(codec: int, packed: bytes, *, magic: int = 2, limit: int = MAX_DE
     if codec == 3 and magic == 0:
         packed = _with_right_lz4_checksum(packed)
     try:
-        return reader(packed, limit)
+        return cast("bytes", reader(packed, limit))
     except (cramjam.DecompressionError, zlib.error, struct_error, IndexError) as error:
         raise CorruptRecord(f"{CODECS[codec]}: {error}") from error
 
 
+def beginning(codec: int, packed: bytes, size: int) -> bytes:
+    """The first bytes of a content that has more than `size`; fewer where that is much easier. Behind damaged bytes
+    they may be anything.
+    """
+    if codec == 1:
+        with suppress(zlib.error):
+            return zlib.decompressobj(wbits=31).decompress(packed, size)
+    reader = {3: cramjam.lz4, 4: cramjam.zstd}.get(codec)
+    if reader is None:
+        return b""
+    out = bytearray(size)
+    with suppress(cramjam.DecompressionError):  # the buffer is full
+        reader.decompress_into(packed, out)
+    return bytes(out)
+
+
 def _checked(size: int, limit: int) -> int:
     if size > limit:
-        raise CorruptRecord(f"decompressed records may take {size} bytes, more than the limit of {limit}")
+        raise ContentTooLarge(f"decompressed records may take {size} bytes, more than the limit of {limit}")
     return size
 
 
-def _gzip_decompress(packed: bytes, limit: int) -> bytes:
-    parts: list[bytes] = []
-    left = limit
-    while packed:  # several members may follow each other
+def _gzip_decompress(packed: bytes, limit: int) -> bytearray:
+    out = bytearray()
+    rest = memoryview(packed)
+    while rest:  # several members may follow each other
         unpacker = zlib.decompressobj(wbits=31)
-        part = unpacker.decompress(packed, left + 1)
-        left -= len(part)
-        if left < 0:
-            raise CorruptRecord(f"decompressed records take more than the limit of {limit} bytes")
-        if not unpacker.eof:
-            raise CorruptRecord("gzip: the stream ends early")
-        parts.append(part)
-        packed = unpacker.unused_data
-    return b"".join(parts)
+        size = _FIRST_PIECE
+        while not unpacker.eof:
+            if not rest:
+                raise CorruptRecord("gzip: the stream ends early")
+            out += unpacker.decompress(rest[:size], limit + 1 - len(out))
+            _checked(len(out), limit)
+            rest = rest[min(size, len(rest)) - len(unpacker.unused_data) :]
+            size = min(4 * size, _LARGEST_PIECE)
+    return out
 
 
 def _snappy_compress(plain: bytes) -> bytes:
@@ -121,12 +160,12 @@ def _snappy_compress(plain: bytes) -> bytes:
     return bytes(out)
 
 
-def _snappy_decompress(packed: bytes, limit: int) -> bytes:
+def _snappy_decompress(packed: bytes, limit: int) -> bytearray:
     """Xerial's framing, which the Java client writes, or one raw snappy block, which some other clients write."""
     if not packed.startswith(_XERIAL_MAGIC):
         return _snappy_block(packed, limit)
-    parts: list[bytes] = []
-    pos, left = len(_XERIAL_HEADER), limit
+    out = bytearray()
+    pos = len(_XERIAL_HEADER)
     while pos < len(packed):
         if packed.startswith(_XERIAL_MAGIC, pos):  # concatenated streams
             pos += len(_XERIAL_HEADER)
@@ -135,21 +174,21 @@ def _snappy_decompress(packed: bytes, limit: int) -> bytes:
         pos += 4
         if not 0 <= size <= len(packed) - pos:
             raise CorruptRecord(f"snappy: chunk of {size} bytes where {len(packed) - pos} remain")
-        part = _snappy_block(packed[pos : pos + size], left)
-        left -= len(part)
-        parts.append(part)
+        out += _snappy_block(packed[pos : pos + size], limit - len(out))
         pos += size
-    return b"".join(parts)
+    return out
 
 
-def _snappy_block(packed: bytes, limit: int) -> bytes:
+def _snappy_block(packed: bytes, limit: int) -> bytearray:
     # An element of three bytes yields at most 64 bytes, so a longer announced length is false and must not be
     # allocated.
-    size = _checked(cramjam.snappy.decompress_raw_len(packed), min(limit, 32 * len(packed)))
+    size = _checked(cramjam.snappy.decompress_raw_len(packed), limit)
+    if size > 32 * len(packed):
+        raise CorruptRecord(f"snappy: a block of {len(packed)} bytes announces {size}")
     out = bytearray(size)
     if cramjam.snappy.decompress_raw_into(packed, out) != size:
         raise CorruptRecord("snappy: the block does not have its announced size")
-    return bytes(out)
+    return out
 
 
 def _lz4_compress(plain: bytes) -> bytes:
@@ -165,18 +204,18 @@ def _lz4_compress(plain: bytes) -> bytes:
     return bytes(out)
 
 
-def _lz4_decompress(packed: bytes, limit: int) -> bytes:
+def _lz4_decompress(packed: bytes, limit: int) -> bytearray:
     """The content of all frames; cramjam up to 2.13 reads only the first one of several."""
-    parts: list[bytes] = []
-    pos, left = 0, limit
+    out = bytearray()
+    pos = 0
     while True:
         end, bound = _lz4_frame(packed, pos)
-        part = _decompress_into(cramjam.lz4.decompress_into, packed[pos:end], bound, left)
-        left -= len(part)
-        parts.append(part)
+        if bound:
+            part = _decompress_into(cramjam.lz4.decompress_into, packed[pos:end], bound, limit - len(out))
+            out = out + part if out else part
         pos = end
         if pos >= len(packed):
-            return b"".join(parts)
+            return out
 
 
 def _lz4_frame(packed: bytes, pos: int) -> tuple[int, int]:
@@ -230,7 +269,7 @@ def _xxh32(chunk: bytes) -> int:
     return value ^ value >> 16
 
 
-def _zstd_decompress(packed: bytes, limit: int) -> bytes:
+def _zstd_decompress(packed: bytes, limit: int) -> bytearray:
     bound, pos = 0, 0
     while pos < len(packed):
         frame_bound, pos = _zstd_frame_bound(packed, pos, limit)
@@ -269,7 +308,7 @@ def _zstd_frame_bound(packed: bytes, pos: int, limit: int) -> tuple[int, int]:
     return bound, pos + (4 if flags & 0x04 else 0)
 
 
-def _decompress_into(reader: Callable[[bytes, bytearray], int], packed: bytes, bound: int, limit: int) -> bytes:
+def _decompress_into(reader: Callable[[bytes, bytearray], int], packed: bytes, bound: int, limit: int) -> bytearray:
     """`reader`'s output, of at most min(bound, limit) bytes, in a buffer that grows from a usual size."""
     most = min(bound, limit)
     size = min(most, _FIRST_BUFFER + _USUAL_RATIO * len(packed))
@@ -279,13 +318,15 @@ def _decompress_into(reader: Callable[[bytes, bytearray], int], packed: bytes, b
             length = reader(packed, out)
         except cramjam.DecompressionError:
             if size == most:
+                _checked(bound, limit)
                 raise
             size = min(most, size * 8)
         else:
-            return bytes(memoryview(out)[:length])
+            del out[length:]
+            return out
 
 
-_READERS: dict[int, Callable[[bytes, int], bytes]] = {
+_READERS: dict[int, Callable[[bytes, int], bytearray]] = {
     1: _gzip_decompress,
     2: _snappy_decompress,
     3: _lz4_decompress,

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from groupkeeper.protocol.compression import CODECS, CorruptRecord
 
-__all__ = ["BatchHeader", "Record"]
+__all__ = ["CODEC_MASK", "BatchHeader", "Record"]
 
-_CODEC_MASK = 0x07
+CODEC_MASK = 0x07
+"""The bits of a batch's attributes that are the number of its codec."""
 _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
@@ -83,7 +84,7 @@ class BatchHeader(NamedTuple):
     @property
     def compression(self) -> str:
         """Name of the codec. Raises CorruptRecord for an unknown codec number."""
-        codec = self.attributes & _CODEC_MASK
+        codec = self.attributes & CODEC_MASK
         if codec >= len(CODECS):
             raise CorruptRecord(f"unknown compression codec {codec}")
         return CODECS[codec]

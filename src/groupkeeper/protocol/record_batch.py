@@ -34,6 +34,7 @@ __all__ = [
     "read_headers",
     "read_records",
     "stamped",
+    "timed",
     "write_batch",
     "write_pairs",
 ]
@@ -57,6 +58,8 @@ _CRC_AT = 17
 _CHECKED_AT = 21
 _LEGACY_CHECKED_AT = 16
 _MIN_RECORD_SIZE = 7
+_KEPT = 0x77
+"""Attributes that have a meaning, without the kind of timestamps."""
 
 
 def read_header(buf: bytes, pos: int = 0) -> BatchHeader:
@@ -324,15 +327,20 @@ def stamped(
     """The only batch (format 2) in `batch` as the partition's leader stores it: with its offset, and the append time if
     given.
     """
-    header = read_header(batch)
-    place = _PLACE.pack(base_offset, header.batch_length, partition_leader_epoch)
-    if log_append_time_ms is None:
-        return place + batch[_MAGIC_AT:]
+    place = _PLACE.pack(base_offset, len(batch) - 12, partition_leader_epoch)
+    if log_append_time_ms is not None:
+        batch = timed(batch, log_append_time_ms, is_append_time=True)
+    return place + batch[_MAGIC_AT:]
+
+
+def timed(batch: bytes, max_timestamp: int, *, is_append_time: bool) -> bytes:
+    """The only batch (format 2) in `batch` with another largest timestamp, which with `is_append_time` is that of all
+    its records.
+    """
     checked = bytearray(batch[_CHECKED_AT:])
-    Struct(">h").pack_into(checked, 0, header.attributes | 0x08)
-    Struct(">q").pack_into(checked, 14, log_append_time_ms)
-    covered = bytes(checked)
-    return b"".join((place, b"\x02", _CRC.pack(crc32c(covered)), covered))
+    checked[:2] = bytes((0, checked[1] & _KEPT | is_append_time << 3))
+    checked[14:22] = max_timestamp.to_bytes(8, "big", signed=True)
+    return b"".join((batch[:_CRC_AT], _CRC.pack(crc32c(bytes(checked))), checked))
 
 
 class EndTransaction(NamedTuple):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from google_crc32c import value as crc32c
 
 from groupkeeper.protocol.compression import CODECS, CorruptRecord, compress, decompress
+from groupkeeper.protocol.record import CODEC_MASK
 from groupkeeper.protocol.record_batch import HEADER_SIZE
 from groupkeeper.protocol.zigzag import SIGNED, ZIGZAG, read_zigzag
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 _CHECKED = Struct(">hiqqqhii")
 _PLACE = Struct(">qiiBI")
 _CHECKED_AT = 21
-_CODEC_MASK = 0x07
 _DELETE_HORIZON = 0x40
 
 
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 
 def read_keys(buf: bytes, pos: int, header: BatchHeader) -> list[tuple[bytes, int]]:
     """Key and offset of each record of the batch at `pos` that has a key. Raises CorruptRecord."""
-    if header.attributes & _CODEC_MASK:
+    if header.attributes & CODEC_MASK:
         return [(one.key, one.offset) for one in read_entries(buf, pos, header)[1] if one.key is not None]
     found = []
     base_offset, end = header.base_offset, pos + header.size_in_bytes
@@ -75,8 +75,8 @@ def read_entries(buf: bytes, pos: int, header: BatchHeader) -> tuple[bytes, list
     """The decompressed records of the batch at `pos`: all bytes, and an entry per record. Raises CorruptRecord."""
     body = buf[pos + HEADER_SIZE : pos + header.size_in_bytes]
     try:
-        if header.attributes & _CODEC_MASK and header.record_count:
-            body = decompress(header.attributes & _CODEC_MASK, body)
+        if header.attributes & CODEC_MASK and header.record_count:
+            body = decompress(header.attributes & CODEC_MASK, body)
         return body, _entries(body, header)
     except (IndexError, struct_error) as error:
         raise CorruptRecord(f"batch at offset {header.base_offset}: {error}") from error
@@ -114,7 +114,7 @@ def retained_batch(
     """
     attributes, base_timestamp, max_timestamp = header.attributes, header.base_timestamp, header.max_timestamp
     if not entries:
-        attributes &= ~(_CODEC_MASK | _DELETE_HORIZON)
+        attributes &= ~(CODEC_MASK | _DELETE_HORIZON)
         base_timestamp = max_timestamp
         packed = b""
     else:
@@ -126,7 +126,7 @@ def retained_batch(
             records = _shifted(body, entries, base_timestamp - delete_horizon_ms)
             attributes |= _DELETE_HORIZON
             base_timestamp = delete_horizon_ms
-        packed = compress(CODECS[attributes & _CODEC_MASK], records)
+        packed = compress(CODECS[attributes & CODEC_MASK], records)
     checked = (
         _CHECKED.pack(
             attributes,

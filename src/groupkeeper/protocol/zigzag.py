@@ -7,10 +7,15 @@ from groupkeeper.protocol.compression import CorruptRecord
 SIGNED = [(byte >> 1) ^ -(byte & 1) for byte in range(0x80)]
 """What a single byte stands for."""
 _TABLE_SIZE = 0x100
+INT32 = 35
+"""Bits of the longest varint of an integer of 32 bits."""
 
 
-def read_zigzag(buf: bytes, pos: int) -> tuple[int, int]:
-    """The integer at `pos` and the position behind it. Raises CorruptRecord, IndexError."""
+def read_zigzag(buf: bytes, pos: int, bits: int = 70) -> tuple[int, int]:
+    """The integer at `pos`, of at most `bits` / 7 bytes, and the position behind it.
+
+    Raises CorruptRecord, IndexError.
+    """
     value = buf[pos]
     if value < 0x80:
         return SIGNED[value], pos + 1
@@ -19,7 +24,7 @@ def read_zigzag(buf: bytes, pos: int) -> tuple[int, int]:
         value += (byte << 7) - 0x80
         return (value >> 1) ^ -(value & 1), pos + 2
     value &= 0x7F
-    for shift in range(7, 70, 7):
+    for shift in range(7, bits, 7):
         pos += 1
         byte = buf[pos]
         value |= (byte & 0x7F) << shift
@@ -27,7 +32,7 @@ def read_zigzag(buf: bytes, pos: int) -> tuple[int, int]:
             if value >> 64:
                 break
             return (value >> 1) ^ -(value & 1), pos + 1
-    raise CorruptRecord("varint longer than 64 bits")
+    raise CorruptRecord(f"varint of more than {bits // 7} bytes")
 
 
 def _zigzag(value: int) -> bytes:

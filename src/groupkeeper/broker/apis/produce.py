@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from time import perf_counter
+
 from groupkeeper.broker.apis._access import require_topic
 from groupkeeper.broker.apis._transactions import may_use, writer_error
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.log.produced import RefusedRecords, check_produced
+from groupkeeper.broker.log.produced import Produced, RefusedRecords
 from groupkeeper.broker.network.connection import CloseConnection
+from groupkeeper.protocol.compression import MAX_DECOMPRESSED
 from groupkeeper.protocol.errors import (
     ConcurrentTransactions,
     CoordinatorLoadInProgress,
@@ -31,7 +35,6 @@ from groupkeeper.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from groupkeeper.protocol.record_batch import read_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +53,9 @@ _MAGIC_AT = 16
 _ATTRIBUTES_AT = 22
 _TRANSACTIONAL = 0x10
 _ADMIN_CLIENT_ID = "__admin_client"
+_USUAL_RATIO = 64
+"""Decompressed bytes for each byte of a request that are read beside what a single batch may have anyway."""
+_TURN_S = 0.01
 
 
 class _NotInTransaction(InvalidTxnState):
@@ -61,13 +67,47 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
     assert isinstance(request, ProduceRequest)
     if request.acks not in (0, 1, -1):
         raise InvalidRequiredAcks
-    if any(_is_transactional(part.records) for topic in request.topic_data for part in topic.partition_data):
-        # If one batch is transactional, the whole request depends on it.
+    if _has_transactional(request):  # then the whole request depends on it
         transactional_id = request.transactional_id
         if transactional_id is None or not may_use(broker, call, transactional_id):
             raise TransactionalIdAuthorizationFailed
-    answers = [_append_topic(broker, call, wanted) for wanted in request.topic_data]
+    room: int | None = None
+    turn_end = perf_counter() + _TURN_S
+    answers = []
+    for wanted in request.topic_data:
+        parts = []
+        by_id = call.api_version >= _TOPIC_IDS_SINCE
+        topic = broker.topics.by_id(wanted.topic_id) if by_id else broker.topics.get(wanted.name)
+        for part in wanted.partition_data:
+            if perf_counter() >= turn_end:
+                await asyncio.sleep(0)
+                turn_end = perf_counter() + _TURN_S
+            log = topic.partition(part.index) if topic is not None else None
+            try:
+                produced = _produced(broker, call, topic, log, wanted, part)
+                if not produced.read():
+                    room = _room_for(request) if room is None else room
+                    await broker.topics.long_reads.run(produced.read_all, min(room, MAX_DECOMPRESSED))
+                    room -= len(produced.content)
+                parts.append(_append(broker, call, produced, part.index))
+            except KafkaError as error:
+                parts.append(_refused(part.index, error, log))
+        answers.append(TopicProduceResponse(wanted.name, wanted.topic_id, parts))
     return None if request.acks == 0 else ProduceResponse(answers)
+
+
+def _has_transactional(request: ProduceRequest) -> bool:
+    for topic in request.topic_data:
+        for part in topic.partition_data:
+            if _is_transactional(part.records):
+                return True
+    return False
+
+
+def _room_for(request: ProduceRequest) -> int:
+    """How many bytes all large batches of the request may have, decompressed."""
+    parts = (part for topic in request.topic_data for part in topic.partition_data)
+    return MAX_DECOMPRESSED + _USUAL_RATIO * sum(len(part.records or b"") for part in parts)
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
@@ -93,36 +133,34 @@ def _is_transactional(records: bytes | None) -> bool:
     return bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
 
 
-def _append_topic(broker: Broker, call: Call, wanted: TopicProduceData) -> TopicProduceResponse:
-    by_id = call.api_version >= _TOPIC_IDS_SINCE
-    topic = broker.topics.by_id(wanted.topic_id) if by_id else broker.topics.get(wanted.name)
-    answers = []
-    for part in wanted.partition_data:
-        log = topic.partition(part.index) if topic is not None else None
-        try:
-            if topic is None and by_id:
-                raise UnknownTopicId
-            require_topic(broker, call, Operation.WRITE, wanted.name if topic is None else topic.name)
-            if topic is None or log is None:
-                raise UnknownTopicOrPartition
-            answers.append(_append(broker, call, topic, log, part))
-        except KafkaError as error:
-            answers.append(_refused(part.index, error, log))
-    return TopicProduceResponse(wanted.name, wanted.topic_id, answers)
-
-
-def _append(
-    broker: Broker, call: Call, topic: Topic, log: PartitionLog, part: PartitionProduceData
-) -> PartitionProduceResponse:
+def _produced(
+    broker: Broker,
+    call: Call,
+    topic: Topic | None,
+    log: PartitionLog | None,
+    wanted: TopicProduceData,
+    part: PartitionProduceData,
+) -> Produced:
+    """The batch for a partition, its header checked. Raises `KafkaError`."""
+    if topic is None and call.api_version >= _TOPIC_IDS_SINCE:
+        raise UnknownTopicId
+    require_topic(broker, call, Operation.WRITE, wanted.name if topic is None else topic.name)
+    if topic is None or log is None:
+        raise UnknownTopicOrPartition
     if topic.is_internal and call.client_id != _ADMIN_CLIENT_ID:
         raise InvalidTopicException
-    records = check_produced(part.records, log, call.api_version, call.received_ms)
-    if _is_transactional(records):
-        _admit(broker, call, log, read_header(records))
-    base_offset = log.append(records, call.received_ms)
+    return Produced(part.records, log, call.api_version)
+
+
+def _append(broker: Broker, call: Call, produced: Produced, index: int) -> PartitionProduceResponse:
+    log = produced.log
+    produced.admit(call.received_ms)
+    if produced.header.is_transactional:
+        _admit(broker, call, log, produced.header)
+    base_offset = log.append(produced.records, call.received_ms, produced.header)
     stamped = log.config.message_timestamp_type == "LogAppendTime"
     return PartitionProduceResponse(
-        part.index,
+        index,
         base_offset=base_offset,
         log_append_time_ms=call.received_ms if stamped else -1,
         log_start_offset=log.log_start_offset,

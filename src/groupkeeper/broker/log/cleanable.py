@@ -29,13 +29,18 @@ def expired_count(log: PartitionLog, now_ms: int) -> int:
     excess = log.size - config.retention_bytes if config.retention_bytes >= 0 else -1
     for segment in log.segments:
         excess -= segment.size
-        is_old = config.retention_ms >= 0 and now_ms - _latest_ms(segment) > config.retention_ms
+        is_old = is_outdated(log, segment, now_ms)
         if segment.size == 0 and segment is log.segments[-1]:
             break
         if not is_old and excess < 0:
             break
         count += 1
     return count
+
+
+def is_outdated(log: PartitionLog, segment: Segment, now_ms: int) -> bool:
+    """Whether even the latest record of a segment is older than `retention.ms`."""
+    return log.config.retention_ms >= 0 and now_ms - _latest_ms(segment) > log.config.retention_ms
 
 
 def _latest_ms(segment: Segment) -> int:

@@ -9,7 +9,7 @@ from logging import getLogger
 from time import perf_counter, thread_time
 from typing import TypeVar
 
-from groupkeeper.broker.log.cleanable import active_is_heavy, dirty_part, expired_count
+from groupkeeper.broker.log.cleanable import active_is_heavy, dirty_part, expired_count, is_outdated
 from groupkeeper.broker.log.compaction import Compaction
 from groupkeeper.broker.log.producer_snapshot import encode_aborted
 from groupkeeper.broker.log.segment import file_name
@@ -281,9 +281,12 @@ def _delete_old(log: PartitionLog, now_ms: int) -> int:
     count = expired_count(log, now_ms)
     if count == 0:
         return 0
+    old = sum(is_outdated(log, segment, now_ms) for segment in log.segments[:count])
+    reasons = [f"{old} by retention.ms={log.config.retention_ms}"] if old else []
+    reasons += [f"{count - old} by retention.bytes={log.config.retention_bytes}"] if count > old else []
     if count == len(log.segments):
         log.roll()
-    log.advance_start(log.segments[count].base_offset)
+    log.advance_start(log.segments[count].base_offset, ", ".join(reasons))
     return count
 
 

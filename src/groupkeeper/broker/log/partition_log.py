@@ -148,8 +148,9 @@ class PartitionLog:
 
     # ------------------------------------------------------------------ writing
 
-    def append(self, batch: bytes, now_ms: int) -> int:
-        """Appends one record batch (magic 2) and returns the offset of its first record.
+    def append(self, batch: bytes, now_ms: int, header: BatchHeader | None = None) -> int:
+        """Appends one record batch (magic 2) and returns the offset of its first record. `header` is the batch's where
+        it was read already.
 
         Assigns offsets and the leader epoch; with LogAppendTime the timestamps too. A batch that an idempotent producer
         repeats isn't written again: the offset of the first write is returned. Raises `KafkaError`; then nothing has
@@ -158,7 +159,8 @@ class PartitionLog:
         if self.failure is not None:
             raise KafkaStorageError(self.failure)
         marker = None
-        header = self._header_of(batch)
+        if header is None:
+            header = self._header_of(batch)
         if header.producer_id >= 0:
             duplicate = self.producers.duplicate_of(header)
             if duplicate is not None:
@@ -274,15 +276,19 @@ class PartitionLog:
         text = f"version: 0\ntopic_id: {uuid_text(self.topic_id)}\n"
         replace_file(metadata, text, survives_power_failure=False)
 
-    def advance_start(self, offset: int) -> None:
+    def advance_start(self, offset: int, why: str = "all their records are deleted") -> None:
         """Moves the log start offset to `offset` unless it is there or later already; removes segments wholly before
-        it.
+        it, and logs that, and `why`.
         """
         self.log_start_offset = offset = max(offset, self.log_start_offset)
         self.producers.forget_before(offset)
         count = 0
         while count + 1 < len(self._segments) and self._segments[count + 1].base_offset <= offset:
             count += 1
+        if count:
+            size = sum(segment.size for segment in self._segments[:count])
+            text = "%s-%d: deleted %d segments of %d bytes (%s), the log starts at offset %d now"
+            _log.info(text, self.topic, self.index, count, size, why, offset)
         self._retire(count)
 
     def _retire(self, count: int) -> None:

@@ -1,26 +1,47 @@
 """The checks of a client's record batch before it enters a log (Kafka 4.3.1 ProduceRequest, UnifiedLog,
 LogValidator).
+
+What the header says of the records is compared with the records. The largest timestamp is corrected; all else that is
+wrong refuses the batch.
 """
 
 from __future__ import annotations
 
+from itertools import islice
+
+from groupkeeper.broker.log.record_walk import is_refused_early, read_places, walk
+from groupkeeper.protocol.compression import CODECS, ContentTooLarge, beginning, unpacked
 from groupkeeper.protocol.errors import (
     CorruptMessage,
     InvalidRecord,
     InvalidTimestamp,
     KafkaError,
     MessageTooLarge,
+    UnknownServerError,
     UnsupportedCompressionType,
 )
-from groupkeeper.protocol.record_batch import CorruptRecord, check_crc, read_header, read_records
+from groupkeeper.protocol.record import CODEC_MASK
+from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptRecord, check_crc, read_header, timed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.protocol.record_batch import BatchHeader, Record
+    from collections.abc import Iterator
 
-_HEADER_SIZE = 61
+    from groupkeeper.broker.log.partition_log import PartitionLog
+    from groupkeeper.protocol.record_batch import BatchHeader
+
 _ZSTD_SINCE = 7
+_MAGIC = 2
+_MAGIC_AT = 16
+_LEAST_SIZE = 26
+_BEGINNING = 1 << 20
+"""Decompressed bytes of a batch that are read at once, without a thread."""
+_FEW_RECORDS = 5000
+_SMALL = 1 << 17
+_NAMED_ERRORS = 1000
+NO_TIMESTAMP = -1
+_FIRST_TIME, _LAST_TIME = -(1 << 63), (1 << 63) - 1
+_APPEND_TIME = 0x08
 
 
 class RefusedRecords(InvalidRecord):
@@ -37,46 +58,162 @@ class RefusedRecords(InvalidRecord):
         self.record_errors = record_errors
 
 
-def check_produced(records: bytes | None, log: PartitionLog, version: int, now_ms: int) -> bytes:
-    """The only batch that a Produce request may have for a partition. Raises the `KafkaError` of a failed check."""
-    if not records:
+class Produced:
+    """The only batch that a Produce request may have for a partition.
+
+    Attributes:
+        log: where it is to be appended.
+        records: its bytes.
+        header: what it says of itself; all that can be checked without its records is right.
+        content: once it is read: the records, decompressed, from `start` on.
+    """
+
+    __slots__ = ("_codec", "_walked", "content", "header", "log", "records", "start")
+
+    def __init__(self, records: bytes | None, log: PartitionLog, version: int) -> None:
+        """Raises the `KafkaError` of a failed check."""
+        self.log = log
+        self.header = _only_batch(records or b"", version)
+        assert records is not None
+        self._codec = self.header.attributes & CODEC_MASK
+        size = self.header.size_in_bytes
+        self.records = records if size == len(records) else records[:size]
+        if self.header.base_offset != 0:
+            raise InvalidRecord(
+                f"The baseOffset of the record batch in the append to {log.topic}-{log.index} should be 0, "
+                f"but it is {self.header.base_offset}"
+            )
+        if size > log.config.max_message_bytes:
+            raise MessageTooLarge(
+                f"The record batch size in the append to {log.topic}-{log.index} is {size} bytes "
+                f"which exceeds the maximum configured value of {log.config.max_message_bytes}."
+            )
+        try:
+            check_crc(self.records, 0, self.header)
+        except CorruptRecord as error:
+            raise CorruptMessage(f"Record is corrupt ({error}) in topic partition {log.topic}-{log.index}") from None
+        _check_header(self.header, log)
+
+    def read(self) -> bool:
+        """Reads the records, unless that takes long: then the answer is false. Raises `KafkaError`."""
+        if self.header.record_count > _FEW_RECORDS or (self._codec and len(self.records) > _SMALL):
+            return False
+        try:
+            self._read(_BEGINNING)
+        except ContentTooLarge:
+            return False
+        return True
+
+    def read_all(self, limit: int) -> None:
+        """As `read`, in whatever time it takes. `limit`: bytes that the records may have, decompressed."""
+        if self._codec:
+            first = beginning(self._codec, self.records[HEADER_SIZE:], _BEGINNING)
+            if is_refused_early(first, self.header.record_count):
+                raise self._out_of_order()
+        try:
+            self._read(limit)
+        except ContentTooLarge as error:
+            raise MessageTooLarge(f"{self.log.topic}-{self.log.index}: {error}") from None
+
+    def _read(self, limit: int) -> None:
+        self.content, self.start = self.records, HEADER_SIZE
+        if self._codec:
+            try:
+                self.content, self.start = unpacked(self._codec, self.records[HEADER_SIZE:], limit=limit), 0
+            except ContentTooLarge:
+                raise
+            except CorruptRecord as error:  # as Apache Kafka answers
+                raise UnknownServerError(f"{self.log.topic}-{self.log.index}: {error}") from None
+        try:
+            self._walked = walk(self.content, self.start, self.header.record_count, self._codec > 0, len(self.records))
+        except ContentTooLarge:
+            raise
+        except CorruptRecord as error:
+            raise InvalidRecord(f"{error} in topic partition {self.log.topic}-{self.log.index}.") from None
+
+    def admit(self, now_ms: int) -> None:
+        """Checks the records that were read and corrects the header. Raises `KafkaError`."""
+        config, header = self.log.config, self.header
+        largest, smallest, has_keyless, is_consecutive = self._walked
+        is_stamped = bool(header.attributes & _APPEND_TIME)
+        if is_stamped:
+            largest = smallest = header.max_timestamp
+        else:
+            largest += header.base_timestamp
+            smallest += header.base_timestamp
+        has_own_times = config.message_timestamp_type == "CreateTime"
+        earliest = now_ms - config.message_timestamp_before_max_ms
+        latest = now_ms + config.message_timestamp_after_max_ms
+        is_in_range = earliest <= smallest >= _FIRST_TIME and latest >= largest <= _LAST_TIME
+        if is_stamped or (has_own_times and not is_in_range) or (has_keyless and config.is_compacted):
+            self._refuse(max(earliest, _FIRST_TIME), min(latest, _LAST_TIME), has_own_times)
+        if self._codec and not is_consecutive:
+            raise self._out_of_order()
+        if has_own_times and (largest != header.max_timestamp or is_stamped):
+            largest = max(largest, NO_TIMESTAMP)
+            self.records = timed(self.records, largest, is_append_time=False)
+            self.header = read_header(self.records)
+
+    def _out_of_order(self) -> KafkaError:
+        # Apache Kafka wants to write the batch anew and fails.
+        where = f"{self.log.topic}-{self.log.index}"
+        return UnknownServerError(f"the offsets in the compressed batch for {where} are not consecutive")
+
+    def _refuse(self, earliest: int, latest: int, has_own_times: bool) -> None:
+        errors = list(islice(self._errors(earliest, latest, has_own_times), _NAMED_ERRORS))
+        if not errors:
+            return
+        named = [(index, why) for _, index, why in errors]
+        if any(reason is InvalidTimestamp for reason, _, _ in errors):
+            why = "One or more records have been rejected due to invalid timestamp"
+            raise RefusedRecords(InvalidTimestamp, why, named)
+        shown = ", ".join(f"RecordError(batchIndex={index}, message='{why}')" for index, why in named[:3])
+        raise RefusedRecords(
+            InvalidRecord,
+            f"One or more records have been rejected due to {len(named)} record errors in total, "
+            f"and only showing the first three errors at most: [{shown}]",
+            named,
+        )
+
+    def _errors(self, earliest: int, latest: int, has_own_times: bool) -> Iterator[tuple[type[KafkaError], int, str]]:
+        header, where = self.header, f"topic partition {self.log.topic}-{self.log.index}"
+        for index, (delta, place, has_key) in enumerate(read_places(self.content, self.start, header.record_count)):
+            time = header.max_timestamp if header.has_log_append_time else header.base_timestamp + delta
+            if not has_key and self.log.config.is_compacted:
+                yield InvalidRecord, index, f"Compacted topic cannot accept message without key in {where}"
+            elif has_own_times and time != NO_TIMESTAMP:
+                if not earliest <= time <= latest:
+                    allowed = f"The timestamp should be within [{earliest}, {latest}]"
+                    why = f"Timestamp {time} of message with offset {place} is out of range. {allowed}"
+                    yield InvalidTimestamp, index, why
+            elif header.has_log_append_time:
+                why = "Invalid timestamp type. Producer should not set timestamp type to LogAppendTime."
+                yield InvalidTimestamp, index, why
+
+
+def _only_batch(records: bytes, version: int) -> BatchHeader:
+    """The header of the only whole batch; a part of another one may follow it, and is left out."""
+    size = _whole_size(records, 0)
+    if not size:
         raise InvalidRecord(
             f"Produce requests with version {version} must have at least one record batch per partition"
         )
-    header = _whole_batch(records, log, version)
-    if header.compression == "zstd" and version < _ZSTD_SINCE:
-        raise UnsupportedCompressionType(
-            f"Produce requests with version {version} are not allowed to use ZStandard compression"
-        )
-    if len(records) > log.config.max_message_bytes:
-        raise MessageTooLarge(
-            f"The record batch size in the append to {log.topic}-{log.index} is {len(records)} bytes "
-            f"which exceeds the maximum configured value of {log.config.max_message_bytes}."
-        )
-    try:
-        check_crc(records, 0, header)
-    except CorruptRecord as error:
-        raise CorruptMessage(f"Record is corrupt ({error}) in topic partition {log.topic}-{log.index}") from None
-    _check_header(header, log)
-    _check_timestamps(records, header, log, now_ms)
-    if log.config.is_compacted:
-        _require_keys(records, log)
-    return records
-
-
-def _whole_batch(records: bytes, log: PartitionLog, version: int) -> BatchHeader:
-    if len(records) > 16 and records[16] != 2:
+    if records[_MAGIC_AT] != _MAGIC:
         raise InvalidRecord(
             f"Produce requests with version {version} are only allowed to contain record batches with magic version 2"
         )
-    if len(records) < _HEADER_SIZE:
-        raise InvalidRecord(f"{len(records)} bytes are no record batch in topic partition {log.topic}-{log.index}")
-    header = read_header(records)
-    if header.size_in_bytes > len(records) or header.size_in_bytes < _HEADER_SIZE:
-        raise InvalidRecord(
-            f"a record batch of {header.size_in_bytes} bytes in {len(records)} for {log.topic}-{log.index}"
+    try:
+        header = read_header(records)
+    except CorruptRecord as error:
+        raise (CorruptMessage if size < HEADER_SIZE else InvalidRecord)(str(error)) from None
+    codec = header.attributes & CODEC_MASK
+    if codec >= len(CODECS):
+        raise UnknownServerError(f"unknown compression codec {codec}")  # as Apache Kafka answers
+    if CODECS[codec] == "zstd" and version < _ZSTD_SINCE:
+        raise UnsupportedCompressionType(
+            f"Produce requests with version {version} are not allowed to use ZStandard compression"
         )
-    if header.size_in_bytes < len(records):
+    if size < len(records) and _whole_size(records, size):
         raise InvalidRecord(
             f"Produce requests with version {version} are only allowed to contain "
             "exactly one record batch per partition"
@@ -84,62 +221,27 @@ def _whole_batch(records: bytes, log: PartitionLog, version: int) -> BatchHeader
     return header
 
 
+def _whole_size(records: bytes, at: int) -> int:
+    """Bytes of the batch at a position; 0 where no whole one is."""
+    left = len(records) - at
+    if left <= _MAGIC_AT:
+        return 0
+    size = 12 + int.from_bytes(records[at + 8 : at + 12], "big", signed=True)
+    if size < _LEAST_SIZE or records[at + _MAGIC_AT] > _MAGIC:
+        raise CorruptMessage(f"a batch of {size} bytes in format {records[at + _MAGIC_AT]}")
+    return size if size <= left else 0
+
+
 def _check_header(header: BatchHeader, log: PartitionLog) -> None:
-    where = f"topic partition {log.topic}-{log.index}"
-    if header.base_offset != 0:
-        raise InvalidRecord(
-            f"The baseOffset of the record batch in the append to {log.topic}-{log.index} should be 0, "
-            f"but it is {header.base_offset}"
-        )
-    if header.is_control:
-        raise InvalidRecord(f"Clients are not allowed to write control records in {where}.")
+    why = ""
     if header.record_count != header.last_offset_delta + 1 or header.record_count <= 0:
-        raise InvalidRecord(
+        why = (
             f"Inconsistent batch offset range [{header.base_offset}, {header.last_offset}] and count of records "
-            f"{header.record_count} in {where}."
+            f"{header.record_count}"
         )
-    if header.producer_id >= 0 and header.base_sequence < 0:
-        raise InvalidRecord(
-            f"Invalid sequence number {header.base_sequence} in record batch with producerId in {where}."
-        )
-
-
-def _check_timestamps(records: bytes, header: BatchHeader, log: PartitionLog, now_ms: int) -> None:
-    if log.config.message_timestamp_type != "CreateTime":
-        return
-    latest = now_ms + log.config.message_timestamp_after_max_ms
-    earliest = now_ms - log.config.message_timestamp_before_max_ms
-    # The largest timestamp nearly always shows that all timestamps are valid, without decompressing anything.
-    if earliest <= 0 and header.max_timestamp <= latest:
-        return
-    stamps = [record.timestamp for record in _decoded(records)]
-    allowed = f"The timestamp should be within [{earliest}, {latest}]"
-    errors = [
-        (index, f"Timestamp {stamp} of message with offset {index} is out of range. {allowed}")
-        for index, stamp in enumerate(stamps)
-        if stamp != -1 and not earliest <= stamp <= latest
-    ]
-    if errors:
-        raise RefusedRecords(
-            InvalidTimestamp, "One or more records have been rejected due to invalid timestamp", errors
-        )
-
-
-def _require_keys(records: bytes, log: PartitionLog) -> None:
-    why = f"Compacted topic cannot accept message without key in topic partition {log.topic}-{log.index}"
-    errors = [(index, why) for index, record in enumerate(_decoded(records)) if record.key is None]
-    if errors:
-        shown = ", ".join(f"RecordError(batchIndex={index}, message='{why}')" for index, why in errors[:3])
-        raise RefusedRecords(
-            InvalidRecord,
-            f"One or more records have been rejected due to {len(errors)} record errors in total, "
-            f"and only showing the first three errors at most: [{shown}]",
-            errors,
-        )
-
-
-def _decoded(records: bytes) -> list[Record]:
-    try:
-        return read_records(records, verify=False)
-    except CorruptRecord as error:
-        raise CorruptMessage(str(error)) from None
+    elif header.is_control:
+        why = "Clients are not allowed to write control records"
+    elif header.producer_id >= 0 and header.base_sequence < 0:
+        why = f"Invalid sequence number {header.base_sequence} in record batch with producerId"
+    if why:
+        raise InvalidRecord(f"{why} in topic partition {log.topic}-{log.index}.")

@@ -12,6 +12,7 @@ import shutil
 import time
 from logging import getLogger
 
+from groupkeeper.broker.log.long_reads import LongReads
 from groupkeeper.broker.log.partition_log import PartitionLog, topic_id_of
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.settings.topic import TopicConfig
@@ -82,9 +83,14 @@ class Topic:
 
 
 class Topics:
-    """All topics, by name and by id."""
+    """All topics, by name and by id.
+
+    Attributes:
+        long_reads: reads large batches of all logs.
+    """
 
     def __init__(self, directory: StorageDirectory, config: Config, files: OpenFiles) -> None:
+        self.long_reads = LongReads()
         self._directory = directory
         self._config = config
         self._files = files
@@ -395,6 +401,7 @@ class Topics:
 
     def close(self) -> None:
         """Closes every log and the registry, after the pending removals."""
+        self.long_reads.close()
         if self._remover is not None:
             self._remover.shutdown()
             self._remover = None

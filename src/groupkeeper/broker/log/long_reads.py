@@ -1,0 +1,37 @@
+"""Work on large batches, beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import ThreadPoolExecutor
+    from typing import ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+
+class LongReads:
+    """Decompresses and reads large batches in one thread: other clients are served meanwhile, and however many large
+    batches come at a time, one is decompressed at a time.
+    """
+
+    def __init__(self) -> None:
+        self._thread: ThreadPoolExecutor | None = None
+
+    async def run(self, read: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """What `read` returns; it must use nothing that changes meanwhile."""
+        if self._thread is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._thread = ThreadPoolExecutor(1, "groupkeeper-long-reads")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(read, *args, **kwargs))
+
+    def close(self) -> None:
+        """Drops what has not begun."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,188 @@
+"""What the records of a batch say of times, offsets and keys, read without an object for each record.
+
+Records of one shape follow one another in most batches. A run of them is compared column by column: a slice with a step
+has the bytes at the same place of every record.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from groupkeeper.protocol.compression import ContentTooLarge, CorruptRecord
+from groupkeeper.protocol.zigzag import INT32, SIGNED, read_zigzag
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LEAST_SIZE = 7
+_BEYOND = 1 << 64
+_READ_ANYWAY = 10_000
+"""Records that are read although an earlier one has said already that the batch is refused."""
+_FEW_HEADERS, _HEADERS_FOR_A_BYTE = 10_000, 8
+"""The record headers that a batch may have: so many, and so many more for each of its bytes. Only an attacker's has
+more: a few bytes may decompress to millions of empty headers.
+"""
+_PAUSE = 256
+"""Records that are read one by one before the next search for a run."""
+_SHORT_RUN, _LONGEST_RUN = 6, 4096
+_PLACES = range(0x2000)
+_OFFSETS = {
+    1: (bytes(place << 1 for place in range(0x40)),),
+    2: (bytes(place << 1 & 0x7F | 0x80 for place in _PLACES), bytes(place >> 6 for place in _PLACES)),
+}
+"""By their length: each byte of the varints of consecutive offset deltas."""
+_BYTES = bytes(range(0x100))
+_ORDERED = bytes(signed + 0x40 for signed in SIGNED) + bytes(0x80)
+"""From a varint of one byte to a byte that is in the order of the numbers."""
+
+
+class Walked(NamedTuple):
+    """All records of a batch.
+
+    Attributes:
+        largest, smallest: largest and smallest timestamp, less the batch's base timestamp.
+        has_keyless: whether a record has no key.
+        is_consecutive: whether the offset deltas are 0, 1, 2 and so on.
+    """
+
+    largest: int
+    smallest: int
+    has_keyless: bool
+    is_consecutive: bool
+
+
+def walk(body: bytes, pos: int, count: int, must_be_consecutive: bool, size: int) -> Walked:
+    """Reads the `count` records, at least one, that `body` consists of from `pos` on. Raises CorruptRecord, and
+    ContentTooLarge for too many record headers for a batch of `size` bytes.
+
+    `must_be_consecutive`: where the offset deltas are not, a long batch isn't read to its end.
+    """
+    if count > (len(body) - pos) // _LEAST_SIZE:
+        raise CorruptRecord(f"{count} records in {len(body) - pos} bytes")
+    try:
+        found, end = _walk(body, pos, count, must_be_consecutive, _FEW_HEADERS + _HEADERS_FOR_A_BYTE * size)
+    except IndexError:
+        raise CorruptRecord("the last record ends early") from None
+    if end != len(body) and (found.is_consecutive or not must_be_consecutive):
+        raise CorruptRecord(f"{len(body) - end} bytes behind the last record")
+    return found
+
+
+def is_refused_early(first: bytes, count: int) -> bool:
+    """Whether the offset deltas of many records, of which these are the first bytes, are not consecutive already."""
+    try:
+        return not _walk(first, 0, count, True, _FEW_HEADERS)[0].is_consecutive
+    except (IndexError, CorruptRecord):
+        return False
+
+
+def _walk(body: bytes, pos: int, count: int, must_be_consecutive: bool, most_headers: int) -> tuple[Walked, int]:
+    """Varints of one byte are read in line: this runs for each Produce request."""
+    signed, varint = SIGNED, read_zigzag
+    largest, smallest, has_keyless, is_consecutive = -_BEYOND, _BEYOND, False, True
+    place = next_run = 0
+    while place < count:
+        start = pos
+        length, pos = varint(body, pos, INT32)
+        end = pos + length
+        # Behind the record's own attributes, which have no meaning yet.
+        delta, pos = (signed[delta], pos + 2) if (delta := body[pos + 1]) < 0x80 else varint(body, pos + 1)
+        largest = delta if delta > largest else largest
+        smallest = delta if delta < smallest else smallest
+        offset, pos = (signed[offset], pos + 1) if (offset := body[pos]) < 0x80 else varint(body, pos, INT32)
+        if offset != place:
+            is_consecutive = False
+            if must_be_consecutive and place > _READ_ANYWAY:
+                break
+        length, pos = (signed[length], pos + 1) if (length := body[pos]) < 0x80 else varint(body, pos, INT32)
+        if length < 0:
+            has_keyless = True
+            length = 0
+        length, pos = varint(body, pos + length, INT32)
+        pos = pos + length if length > 0 else pos
+        if body[pos]:
+            length, pos = varint(body, pos, INT32)
+            most_headers -= length
+            pos = _behind_headers(body, pos, length, most_headers)
+        else:
+            pos += 1
+        if pos != end:
+            raise CorruptRecord(f"a record of {end - start} bytes has {pos - start}")
+        place += 1
+        if next_run <= place < count - _SHORT_RUN and body[pos] == body[start]:
+            size = pos - start
+            times = _times_of_run(body, start, size, place, count - place)
+            next_run = place if times else place + _PAUSE
+            if times:
+                first, last = _bounds(times)
+                largest, smallest = max(largest, last), min(smallest, first)
+                place += len(times)
+                pos += size * len(times)
+    return Walked(largest, smallest, has_keyless, is_consecutive), pos
+
+
+def _times_of_run(body: bytes, start: int, size: int, place: int, most: int) -> bytes:
+    """The time deltas, of one byte each and in their order (`_ORDERED`), of the records from the one at `place` on that
+    have the shape of the record before it, which begins at `start`; none for no such run.
+    """
+    _, at_time = read_zigzag(body, start)
+    at_time += 1
+    _, at_key = read_zigzag(body, at_time + 1)
+    offsets = _OFFSETS.get(at_key - at_time - 1, ((),))
+    count = min(most, len(body) // size, _LONGEST_RUN, len(offsets[0]) - place)
+    if count <= 0 or body[at_time] > 0x7F:
+        return b""
+    length, pos = read_zigzag(body, at_key)
+    at_value = pos + max(length, 0)
+    length, at_content = read_zigzag(body, at_value)
+    if at_content + max(length, 0) != start + size - 1:  # it has headers
+        return b""
+    alike = (*range(start, at_time - 1), *range(at_key, pos), *range(at_value, at_content), start + size - 1)
+    span = size * (count - 1) + 1
+    for at in alike:
+        if body[at + size : at + size + span : size].count(body[at]) != count:
+            return b""
+    for at, expected in enumerate(offsets, at_time + 1 + size):
+        if body[at : at + span : size] != expected[place : place + count]:
+            return b""
+    times = bytes(body[at_time + size : at_time + size + span : size])
+    return times.translate(_ORDERED) if times.isascii() else b""
+
+
+def _bounds(times: bytes) -> tuple[int, int]:
+    """Smallest and largest time delta of a run; in most runs the first and the last one."""
+    first, last = min(times[0], times[-1]), max(times[0], times[-1])
+    others = times.translate(None, _BYTES[first : last + 1])
+    if others:
+        first, last = min(first, min(others)), max(last, max(others))
+    return first - 0x40, last - 0x40
+
+
+def _behind_headers(body: bytes, pos: int, count: int, left: int) -> int:
+    if count < 0 or count > (len(body) - pos) // 2:
+        raise CorruptRecord(f"{count} record headers in {len(body) - pos} bytes")
+    if left < 0:
+        raise ContentTooLarge("the record headers are too many for so small a batch")
+    for _ in range(count):
+        length, pos = read_zigzag(body, pos, INT32)
+        if length < 0:
+            raise CorruptRecord("record header without a name")
+        length, pos = read_zigzag(body, pos + length, INT32)
+        pos += max(length, 0)
+    return pos
+
+
+def read_places(body: bytes, pos: int, count: int) -> Iterator[tuple[int, int, bool]]:
+    """Of each record its timestamp less the batch's base timestamp, its offset less the batch's, and whether it has a
+    key. Raises CorruptRecord, IndexError.
+    """
+    for _ in range(count):
+        length, pos = read_zigzag(body, pos)
+        end = pos + length
+        if length < 0 or end > len(body):
+            raise CorruptRecord(f"a record of {length} bytes at {pos} of {len(body)}")
+        delta, pos = read_zigzag(body, pos + 1)
+        place, pos = read_zigzag(body, pos)
+        yield delta, place, not body[pos] & 1
+        pos = end
