@@ -115,6 +115,7 @@ async def poll(
     )
     if selection.failed and len(selection.failed) >= len(described.nodes):
         raise next(iter(selection.failed.values()))
+    wanted = wanted._replace(groups=wanted.groups.among({group.group_id for group in listed}))
     listings = {group.group_id: group for group in listed if wanted.groups.matches(group.group_id)}
     known = following.group_ids().difference(listings)
     others = sorted(group_id for group_id in known if wanted.groups.matches(group_id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
@@ -40,11 +40,11 @@ class Names:
         patterns: the others.
     """
 
-    def __init__(self, texts: Iterable[str], *, regex: bool = False) -> None:
-        """Raises BadPattern."""
+    def __init__(self, texts: Iterable[str], *, regex: bool = False, literal: Container[str] = ()) -> None:
+        """``literal``: texts that are names, whatever characters they have. Raises BadPattern."""
         typed = list(dict.fromkeys(texts))
         self._is_regex = regex
-        self.exact = tuple(text for text in typed if not regex and not _GLOB.search(text))
+        self.exact = tuple(text for text in typed if not regex and (text in literal or not _GLOB.search(text)))
         self.patterns = tuple(text for text in typed if text not in self.exact)
         self._exact = frozenset(self.exact)
         self._compiled = [(text, _compiled(text, regex)) for text in self.patterns]
@@ -57,6 +57,12 @@ class Names:
         if not self:
             return True
         return name in self._exact or any(pattern.fullmatch(name) for _, pattern in self._compiled)
+
+    def among(self, names: Container[str]) -> Names:
+        """What is meant where these names exist: a glob that is one of them itself means that name only."""
+        if self._is_regex or not any(text in names for text in self.patterns):
+            return self
+        return Names([*self.exact, *self.patterns], literal=names)
 
     def without_match(self, names: Iterable[str]) -> list[str]:
         """The patterns that none of the names matches."""
@@ -86,6 +92,10 @@ class Choice(NamedTuple):
         """Whether the name is chosen."""
         return self.wanted.matches(name) and not (self.unwanted and self.unwanted.matches(name))
 
+    def among(self, names: Container[str]) -> Choice:
+        """As ``Names.among``."""
+        return Choice(self.wanted.among(names), self.unwanted.among(names))
+
 
 ALL = Choice(Names(()), Names(()))
 
@@ -105,13 +115,13 @@ class Selection(NamedTuple):
     """The selected groups, by id, and the reasons why some may be missing.
 
     ``failed``: brokers that could not be listed, whose groups are missing. ``unmatched``: patterns without a group;
-    ``namesakes``: how to type those of them that are the id of a group themselves.
+    ``namesakes``: globs that are the id of a group themselves, and were taken for that.
     """
 
     group_ids: Sequence[str]
     failed: dict[Node, Failure]
     unmatched: Sequence[str] = ()
-    namesakes: Mapping[str, str] = {}
+    namesakes: Sequence[str] = ()
 
 
 async def list_selected(
@@ -124,10 +134,12 @@ async def list_selected(
     with_streams: bool = False,
 ) -> tuple[list[GroupListing], Selection]:
     """The selected consumer groups of the cluster, by id; ``with_share``: share groups as well, ``with_streams``:
-    streams groups as well.
+    streams groups as well. A glob that is the id of a group, of any type and state, means that group only.
 
     ``types`` narrows this down.
     """
+    known = (await admin.list_groups()).groups if names.patterns else {}
+    typed, names = names, names.among(known)
     if not types and not with_share:
         types = CONSUMER_TYPES
     # Without types the brokers list all groups, also brokers that are too old to have types.
@@ -137,7 +149,7 @@ async def list_selected(
     if names:
         found = [group for group in found if names.matches(group.group_id)]
     unmatched = names.without_match(group.group_id for group in found)
-    namesakes = {text: names.quoted(text) for text in unmatched if text in listings.groups}
+    namesakes = [text for text in typed.patterns if text not in names.patterns]
     return found, Selection([group.group_id for group in found], listings.failed, unmatched, namesakes)
 
 
@@ -154,6 +166,6 @@ async def select_groups(
     if not names.patterns and names and not states and not types:
         return Selection(sorted(names.exact), {})
     _, selection = await list_selected(admin, names, states, types, with_share=with_share, with_streams=with_streams)
-    if states or types or not names.exact:
+    if states or types:
         return selection
-    return selection._replace(group_ids=sorted({*selection.group_ids, *names.exact}))
+    return selection._replace(group_ids=sorted({*selection.group_ids, *names.exact, *selection.namesakes}))

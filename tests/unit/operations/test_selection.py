@@ -57,3 +57,12 @@ def test_names_are_told_from_patterns() -> None:
 def test_a_quoted_name_means_that_name_only(name: str, regex: bool) -> None:
     names = Names([Names([], regex=regex).quoted(name)], regex=regex)
     assert [each for each in (name, name + "x", "x" + name, "ab", "c") if names.matches(each)] == [name]
+
+
+def test_a_glob_that_is_a_name_itself_means_that_name_only() -> None:
+    known = {"app[1]", "app1", "what?", "whats"}
+    names = Names(["app[1]", "wh*"]).among(known)
+    assert (names.exact, names.patterns) == (("app[1]",), ("wh*",))
+    assert {name for name in known if names.matches(name)} == {"app[1]", "what?", "whats"}
+    assert {name for name in known if Names(["app[1]"]).among({"app1"}).matches(name)} == {"app1"}
+    assert Names(["app.1."], regex=True).among({"app.1."}).patterns == ("app.1.",)

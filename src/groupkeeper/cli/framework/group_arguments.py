@@ -19,7 +19,9 @@ from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
 
-GROUP_HELP = "a group, or a glob such as 'orders-*' ([*] matches the character * itself)"
+GROUP_HELP = (
+    "a group, or a glob such as 'orders-*' ([*] matches the character *); a glob that names a group means only it"
+)
 
 
 _FEW_NAMES = 5
@@ -127,11 +129,11 @@ def passed_over(file: values.PlanFile | None, in_file: Iterable[str], meant: Ite
 async def said_about(session: ClusterSession, selection: Selection) -> Page:
     """Brokers that could not be listed, patterns without a group, and that there may be groups that are hidden."""
     problems = [problem_of(failure, broker=node.id) for node, failure in selection.failed.items()]
-    remarks = []
-    for pattern in selection.unmatched:
-        typed = selection.namesakes.get(pattern)
-        hint = "" if typed is None else f"; type {typed!r} for the group of that name"
-        remarks.append(f"no group matches {pattern!r}{hint}")
+    remarks = [f"no group matches {pattern!r}" for pattern in selection.unmatched]
+    remarks += [
+        f"{name!r} is taken for the name of a group, not for a pattern; --regex selects the groups that it would match"
+        for name in selection.namesakes
+    ]
     names = names_of(session.options, "groups")
     if session.is_secured and (names.patterns or not names) and await _hides_groups(session):
         remarks.append(
