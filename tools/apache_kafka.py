@@ -140,6 +140,21 @@ def fetch_mirror_maker(version: str = VERSION) -> Path:
     return _fetched(cache_folder(f"mirror-{version}"), pom, f"MirrorMaker {version}")
 
 
+def fetch_spring(version: str = "4.1.2") -> Path:
+    """The folder of the jars of Spring Kafka, and of what it needs. Raises ApacheKafkaUnavailable."""
+    pom = _pom([("org.springframework.kafka", "spring-kafka", version)])
+    return _fetched(cache_folder(f"spring-{version}"), pom, f"Spring Kafka {version}")
+
+
+def fetch_flink(version: str = "2.2.0", connector: str = "5.0.0-2.2") -> Path:
+    """The folder of the jars of Flink with its connector to Kafka, and of what they need. Raises
+    ApacheKafkaUnavailable.
+    """
+    wanted = [("org.apache.flink", name, version) for name in ("flink-clients", "flink-connector-base")]
+    pom = _pom([*wanted, ("org.apache.flink", "flink-connector-kafka", connector)])
+    return _fetched(cache_folder(f"flink-{version}"), pom, f"Flink {version}")
+
+
 def _fetched(folder: Path, pom: str, what: str) -> Path:
     jars = folder / "jars"
     if (folder / ".complete").exists():

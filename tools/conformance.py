@@ -42,12 +42,12 @@ FULL_TESTS = (
     "tests/conformance", "tests/differential", "tests/spark", "tests/cli", "tests/docs",
     "--production",  # with the settings of long runs of Spark
 )  # fmt: skip
-# Every old version of Kafka and of its clients, another client's own tests, 100 MB of batches, and an environment for
-# each Python take minutes.
+# Every old version of Kafka and of its clients, frameworks that are fetched and built, another client's own tests, 100
+# MB of batches, and an environment for each Python take minutes.
 LONG_TESTS = (
     "tests/conformance/broker/security/test_old_java_clients.py", "tests/conformance/broker/test_franz_go.py",
-    "tests/conformance/client/test_old_brokers.py", "tests/conformance/client/test_record_times.py",
-    "tests/conformance/package/test_release.py",
+    "tests/conformance/frameworks", "tests/conformance/client/test_old_brokers.py",
+    "tests/conformance/client/test_record_times.py", "tests/conformance/package/test_release.py",
 )  # fmt: skip
 QUICK_OWN_TESTS = (
     "tests/conformance", *(f"--ignore={name}" for name in LONG_TESTS),

@@ -23,15 +23,15 @@ RECORDS = 10_000
 AGAINST_A_BROKER = ("TestGroupETL", "TestShareGroupETL", "TestTxnEtl", "Test848RegexBrokerResolves", "TestIssue434")
 
 
-def downloaded() -> Path:
+def downloaded(module: str = MODULE) -> Path:
     """The module's folder. Skips where it cannot be had."""
     if shutil.which("go") is None:
-        pytest.skip("franz-go needs go on PATH")
+        pytest.skip(f"{module} needs go on PATH")
     done = subprocess.run(
-        ["go", "mod", "download", "-json", MODULE], capture_output=True, text=True, timeout=DOWNLOAD_S
+        ["go", "mod", "download", "-json", module], capture_output=True, text=True, timeout=DOWNLOAD_S
     )
     if done.returncode:
-        pytest.skip(f"{MODULE} cannot be fetched: {done.stdout} {done.stderr}")
+        pytest.skip(f"{module} cannot be fetched: {done.stdout} {done.stderr}")
     return Path(json.loads(done.stdout)["Dir"])
 
 
