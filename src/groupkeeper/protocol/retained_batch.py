@@ -17,7 +17,7 @@ from groupkeeper.protocol.zigzag import SIGNED, ZIGZAG, read_zigzag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from groupkeeper.protocol.record import BatchHeader
 
@@ -25,6 +25,10 @@ _CHECKED = Struct(">hiqqqhii")
 _PLACE = Struct(">qiiBI")
 _CHECKED_AT = 21
 _DELETE_HORIZON = 0x40
+_CHECKED_ORDER = 10_000
+"""From so many records on, the offsets of compressed ones must rise: an earlier version took millions of records in a
+few bytes.
+"""
 
 
 class Entry(NamedTuple):
@@ -47,36 +51,40 @@ class Entry(NamedTuple):
     end: int
 
 
-def read_keys(buf: bytes, pos: int, header: BatchHeader) -> list[tuple[bytes, int]]:
+def read_keys(buf: bytes, pos: int, header: BatchHeader) -> Iterator[tuple[bytes, int]]:
     """Key and offset of each record of the batch at `pos` that has a key. Raises CorruptRecord."""
-    if header.attributes & CODEC_MASK:
-        return [(one.key, one.offset) for one in read_entries(buf, pos, header)[1] if one.key is not None]
-    found = []
-    base_offset, end = header.base_offset, pos + header.size_in_bytes
-    at = pos + HEADER_SIZE
+    body = _body(buf, pos, header)
+    end = len(body)
+    base_offset, at, last = header.base_offset, 0, -1
     try:
-        for _ in range(header.record_count):
-            length, at = read_zigzag(buf, at)
+        for count in range(header.record_count):
+            length, at = read_zigzag(body, at)
             following = at + length
             if length < 0 or following > end:
                 raise CorruptRecord(f"a record of {length} bytes at {at} of {end}")
-            _, at = read_zigzag(buf, at + 1)
-            place, at = read_zigzag(buf, at)
-            size, at = read_zigzag(buf, at)
+            _, at = read_zigzag(body, at + 1)
+            place, at = read_zigzag(body, at)
+            if place <= last and count > _CHECKED_ORDER and header.attributes & CODEC_MASK:
+                raise CorruptRecord(f"batch at offset {base_offset}: too many records of the same offsets")
+            last = place
+            size, at = read_zigzag(body, at)
             if size >= 0:
-                found.append((buf[at : at + size], base_offset + place))
+                yield body[at : at + size], base_offset + place
             at = following
     except IndexError as error:
         raise CorruptRecord(f"batch at offset {base_offset}: {error}") from error
-    return found
+
+
+def _body(buf: bytes, pos: int, header: BatchHeader) -> bytes:
+    body = buf[pos + HEADER_SIZE : pos + header.size_in_bytes]
+    codec = header.attributes & CODEC_MASK
+    return decompress(codec, body) if codec and header.record_count else body
 
 
 def read_entries(buf: bytes, pos: int, header: BatchHeader) -> tuple[bytes, list[Entry]]:
     """The decompressed records of the batch at `pos`: all bytes, and an entry per record. Raises CorruptRecord."""
-    body = buf[pos + HEADER_SIZE : pos + header.size_in_bytes]
     try:
-        if header.attributes & CODEC_MASK and header.record_count:
-            body = decompress(header.attributes & CODEC_MASK, body)
+        body = _body(buf, pos, header)
         return body, _entries(body, header)
     except (IndexError, struct_error) as error:
         raise CorruptRecord(f"batch at offset {header.base_offset}: {error}") from error

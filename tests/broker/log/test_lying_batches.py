@@ -1,5 +1,6 @@
 """Batches whose headers do not say what their records say, and how they are kept, found and deleted."""
 
+import asyncio
 import logging
 import struct
 import time
@@ -113,3 +114,18 @@ async def test_many_wrong_records_are_named_up_to_a_limit(connect: Connect) -> N
         answer = await wire.produce("t", write_batch([Record(None, b"v", timestamp=NOW)] * 20_000))
         assert answer.error_code == errors.InvalidRecord.code
         assert [one.batch_index for one in answer.record_errors] == list(range(1000))
+
+
+async def test_times_of_many_records_are_found_beside_other_requests(connect: Connect) -> None:
+    records = [Record(b"", b"", timestamp=NOW - 60_000 + place // 10) for place in range(300_000)]
+    async with Broker() as broker:
+        wire, other = await connect(broker), await connect(broker)
+        await wire.create("t")
+        assert (await wire.produce("t", write_batch(records, compression="zstd"))).error_code == 0
+        asked = asyncio.ensure_future(wire.list_offset("t", NOW - 60_000 + 29_000))
+        answers = 0
+        while not asked.done():
+            await other.list_offset("t", -1)
+            answers += 1
+        assert (await asked).offset == 290_000
+        assert answers > 1

@@ -1,5 +1,6 @@
 """Cleaning of logs: indexes on disk, retention, compaction, and what a kill at any moment leaves behind."""
 
+import asyncio
 import os
 import random
 import shutil
@@ -10,6 +11,7 @@ import pytest
 
 from groupkeeper.broker.log.cleanable import dirty_part, expired_count
 from groupkeeper.broker.log.compaction import Compaction
+from groupkeeper.broker.log.long_reads import LongReads
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.producer_snapshot import decode_producers, encode_producers
 from groupkeeper.broker.log.producers import Producers
@@ -395,7 +397,7 @@ class TestIndexes:
         assert again.producers.first_open_offset == log.producers.first_open_offset
         assert again.append(batch, 0) == 303
         for timestamp in (0, 50, 101, 150, 299):
-            assert again.offset_for_timestamp(timestamp) is not None or timestamp == 0
+            assert asyncio.run(again.offset_for_timestamp(timestamp, LongReads())) is not None or timestamp == 0
         assert "is corrupt at position" in (open_log(recovery_point=200).failure or "")
         assert open_log().log_end_offset < 2
 
@@ -413,7 +415,7 @@ class TestIndexes:
                 path.unlink() if bad is None else path.write_bytes(bad)
                 again = trusting(log, open_log)
                 assert [r.offset for r in records(again)] == list(range(200))
-                assert again.offset_for_timestamp(77) == (77, 77)
+                assert asyncio.run(again.offset_for_timestamp(77, LongReads())) == (77, 77)
                 open_log()
                 assert path.read_bytes() == good[name], (name, bad)
 

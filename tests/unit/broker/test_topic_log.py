@@ -1,5 +1,6 @@
 """The log of one partition: offsets, reading, timestamps, idempotent producers, recovery."""
 
+import asyncio
 import logging
 import shutil
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from google_crc32c import value as crc32c
 
+from groupkeeper.broker.log.long_reads import LongReads
 from groupkeeper.broker.log.partition_log import PartitionLog, topic_id_of
 from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.protocol.errors import (
@@ -153,43 +155,43 @@ class TestTimestamps:
         for wanted in (0, 1, 19, 20, 777, 1980):
             stamps = [20 * (offset // 10) + offset % 10 for offset in range(1000)]
             first = next(offset for offset, stamp in enumerate(stamps) if stamp >= wanted)
-            assert log.offset_for_timestamp(wanted) == (stamps[first], first)
-        assert log.offset_for_timestamp(2000) is None
+            assert asyncio.run(log.offset_for_timestamp(wanted, LongReads())) == (stamps[first], first)
+        assert asyncio.run(log.offset_for_timestamp(2000, LongReads())) is None
 
     def test_out_of_order_timestamps(self, open_log: OpenLog) -> None:
         log = open_log()
         for stamp in (50, 10, 70, 30, 60):
             log.append(batch(timestamp=stamp), 0)
-        assert log.offset_for_timestamp(5) == (50, 0)
-        assert log.offset_for_timestamp(55) == (70, 2)
-        assert log.max_timestamp() == (70, 2)
+        assert asyncio.run(log.offset_for_timestamp(5, LongReads())) == (50, 0)
+        assert asyncio.run(log.offset_for_timestamp(55, LongReads())) == (70, 2)
+        assert asyncio.run(log.max_timestamp(LongReads())) == (70, 2)
 
     def test_a_batch_that_cannot_be_read(self, open_log: OpenLog) -> None:
         log = open_log()
         log.append(batch(timestamp=10), 0)
         log.append(unreadable(timestamp=20), 0)
-        assert log.offset_for_timestamp(10) == (10, 0)
+        assert asyncio.run(log.offset_for_timestamp(10, LongReads())) == (10, 0)
         with pytest.raises(CorruptMessage):
-            log.offset_for_timestamp(15)
+            asyncio.run(log.offset_for_timestamp(15, LongReads()))
         with pytest.raises(CorruptMessage):
-            log.max_timestamp()
+            asyncio.run(log.max_timestamp(LongReads()))
 
     def test_the_largest_of_an_empty_log(self, open_log: OpenLog) -> None:
-        assert open_log().max_timestamp() is None
+        assert asyncio.run(open_log().max_timestamp(LongReads())) is None
 
     def test_log_append_time(self, open_log: OpenLog) -> None:
         log = open_log(message_timestamp_type="LogAppendTime")
         log.append(batch(2, timestamp=5), 99)
         assert [record.timestamp for record in read_records(log.read(0, 1000))] == [99, 99]
-        assert log.offset_for_timestamp(90) == (99, 0)
-        assert open_log(message_timestamp_type="LogAppendTime").max_timestamp() == (99, 0)
+        assert asyncio.run(log.offset_for_timestamp(90, LongReads())) == (99, 0)
+        assert asyncio.run(open_log(message_timestamp_type="LogAppendTime").max_timestamp(LongReads())) == (99, 0)
 
     def test_not_before_the_log_start(self, open_log: OpenLog) -> None:
         log = open_log()
         for stamp in (10, 20, 30):
             log.append(batch(timestamp=stamp), 0)
         log.advance_start(1)
-        assert log.offset_for_timestamp(0) == (20, 1)
+        assert asyncio.run(log.offset_for_timestamp(0, LongReads())) == (20, 1)
         log.advance_start(0)
         assert log.log_start_offset == 1
 
@@ -334,7 +336,7 @@ class TestRecovery:
         for use in (
             lambda: again.read(0, 100),
             lambda: again.append(batch(), 0),
-            lambda: again.offset_for_timestamp(0),
+            lambda: asyncio.run(again.offset_for_timestamp(0, LongReads())),
             lambda: list(again.records()),
         ):
             with pytest.raises(KafkaStorageError):

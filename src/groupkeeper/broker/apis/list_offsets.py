@@ -26,6 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
+    from groupkeeper.broker.log.long_reads import LongReads
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.protocol.primitives import RootMessage
 
@@ -61,7 +62,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
                 if counts[topic.name, part.partition_index] > 1:
                     raise InvalidRequest
                 log = broker.topics.partition(topic.name, part.partition_index)
-                answer = _find(log, part, call.api_version, committed)
+                answer = await _find(broker.topics.long_reads, log, part, call.api_version, committed)
             except KafkaError as error:
                 answer = ListOffsetsPartitionResponse(part.partition_index, error.code)
             answers[part.partition_index] = answer
@@ -84,20 +85,20 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     )
 
 
-def _find(
-    log: PartitionLog | None, part: ListOffsetsPartition, version: int, committed: bool
+async def _find(
+    reads: LongReads, log: PartitionLog | None, part: ListOffsetsPartition, version: int, committed: bool
 ) -> ListOffsetsPartitionResponse:
     if part.timestamp < 0 and version < _SINCE_VERSION.get(part.timestamp, 2**15):
         raise UnsupportedVersion
     if log is None:
         raise UnknownTopicOrPartition
     check_leader_epoch(part.current_leader_epoch)
-    timestamp, offset = _position(log, part.timestamp, committed)
+    timestamp, offset = await _position(reads, log, part.timestamp, committed)
     epoch = LEADER_EPOCH if offset >= 0 and version >= 4 else -1
     return ListOffsetsPartitionResponse(part.partition_index, 0, timestamp, offset, epoch)
 
 
-def _position(log: PartitionLog, timestamp: int, committed: bool) -> tuple[int, int]:
+async def _position(reads: LongReads, log: PartitionLog, timestamp: int, committed: bool) -> tuple[int, int]:
     end = log.last_stable_offset if committed else log.high_watermark
     if log.failure is None:
         if timestamp == LATEST:
@@ -106,7 +107,9 @@ def _position(log: PartitionLog, timestamp: int, committed: bool) -> tuple[int, 
             return -1, log.log_start_offset
         if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
             return -1, -1
-    found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    found = await (
+        log.max_timestamp(reads) if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp, reads)
+    )
     if found is None or found[1] >= end:
         return -1, -1
     return found

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20
 _BATCHES_PER_STEP = 16
+_RECORDS_PER_STEP = 1000
 _SHORT = 16
 """Records of a batch that are looked up one by one before it is read."""
 
@@ -103,7 +104,7 @@ class Compaction:
                 if len(self._last_offset_by_key) >= self._max_keys:
                     self.end_offset = header.base_offset
                     return
-                self._note(buf, pos, header, survey)
+                yield from self._note(buf, pos, header, survey)
 
     def _is_overwritten(self, header: BatchHeader) -> bool:
         """Whether all keys of a batch come again later, judging by its offsets alone: then the batch needn't be read.
@@ -122,13 +123,15 @@ class Compaction:
         following = self._segments.index(segment) + 1
         return following < len(self._segments) and self._segments[following].base_offset <= offset
 
-    def _note(self, buf: bytes, pos: int, header: BatchHeader, survey: TransactionSurvey) -> None:
+    def _note(self, buf: bytes, pos: int, header: BatchHeader, survey: TransactionSurvey) -> Iterator[None]:
         if header.is_control:
             self._last_marker[header.producer_id] = header.base_offset
             survey.note_marker(header, is_commit=_is_commit(buf, pos, header))
         elif header.record_count and not survey.note_batch(header):
             by_key, last_offsets = self._last_offset_by_key, self._last_offsets
-            for key, offset in read_keys(buf, pos, header):
+            for count, (key, offset) in enumerate(read_keys(buf, pos, header), 1):
+                if count % _RECORDS_PER_STEP == 0:
+                    yield
                 last_offsets.discard(by_key.get(key, -1))
                 last_offsets.add(offset)
                 by_key[key] = offset

@@ -9,16 +9,18 @@ from __future__ import annotations
 import os
 from asyncio import get_running_loop
 from bisect import bisect_right
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from logging import getLogger
 from zlib import crc32
 
 from groupkeeper.broker.log.producers import Producers
+from groupkeeper.broker.log.record_walk import QUICK_CONTENT, first_since, is_quick
 from groupkeeper.broker.log.sealed_segments import load_sealed, save_producers, seal, sync_sealed
 from groupkeeper.broker.log.segment import BrokenBatch, Segment, TornTail, file_name, scan
 from groupkeeper.broker.log.segment_files import repair, retire, swap_steps
 from groupkeeper.broker.storage.directory import replace_file
 from groupkeeper.protocol.codec import MalformedMessage
+from groupkeeper.protocol.compression import ContentTooLarge
 from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
 from groupkeeper.protocol.record_batch import Record, read_end_transaction, read_header, read_records, stamped
 from groupkeeper.protocol.uuids import uuid_of, uuid_text
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from asyncio import Future
     from collections.abc import Iterable, Iterator, Sequence
 
+    from groupkeeper.broker.log.long_reads import LongReads
     from groupkeeper.broker.settings.topic import TopicConfig
     from groupkeeper.broker.storage.open_files import OpenFiles
     from groupkeeper.protocol.record_batch import BatchHeader, EndTransaction
@@ -397,7 +400,7 @@ class PartitionLog:
     def _segment_index(self, offset: int) -> int:
         return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
 
-    def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
+    async def offset_for_timestamp(self, timestamp: int, reads: LongReads) -> tuple[int, int] | None:
         """Timestamp and offset of the first record whose timestamp is at least the given one, or None.
 
         As in Apache Kafka, only the first segment with a large enough maximum timestamp is searched. That timestamp may
@@ -405,40 +408,34 @@ class PartitionLog:
         matching records. Raises `KafkaStorageError`, and `CorruptMessage` for a batch whose records cannot be read.
         """
         with self._readable():
-            for segment in self._segments:
+            for segment in tuple(self._segments):
                 if segment.max_timestamp >= timestamp:
-                    batches = (segment.batch_at(position) for position in segment.positions_since(timestamp))
-                    found = (self._first_record_since(batch, timestamp) for batch in batches)
-                    return next((one for one in found if one is not None), None)
+                    for position in segment.positions_since(timestamp):
+                        batch = segment.batch_at(position)
+                        found = await self._first_since(batch, timestamp, self.log_start_offset, reads)
+                        if found is not None:
+                            return found
+                    break
             return None
 
-    def _first_record_since(self, batch: bytes, timestamp: int) -> tuple[int, int] | None:
-        header = read_header(batch)
-        if header.next_offset <= self.log_start_offset:
-            return None
-        for record in self._decoded(batch):
-            if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
-                return record.timestamp, record.offset
-        return None
-
-    def max_timestamp(self) -> tuple[int, int] | None:
+    async def max_timestamp(self, reads: LongReads) -> tuple[int, int] | None:
         """Timestamp and offset of the first record with the largest timestamp, or None for an empty log.
 
         As in Apache Kafka the record may lie before the log start offset, while its segment is still there.
         """
-        self._require_health()
-        latest = max(self._segments, key=lambda segment: segment.max_timestamp, default=None)
-        if latest is None or latest.size == 0:
-            return None
-        position = latest.position_of(latest.index.max_timestamp_offset)
-        for record in self._decoded(latest.batch_at(position)):
-            if record.timestamp == latest.max_timestamp:
-                return record.timestamp, record.offset
-        return None
+        with self._readable():
+            latest = max(self._segments, key=lambda segment: segment.max_timestamp, default=None)
+            if latest is None or latest.size == 0:
+                return None
+            batch = latest.batch_at(latest.position_of(latest.index.max_timestamp_offset))
+            return await self._first_since(batch, latest.max_timestamp, 0, reads)
 
-    def _decoded(self, batch: bytes) -> list[Record]:
+    async def _first_since(self, batch: bytes, timestamp: int, offset: int, reads: LongReads) -> tuple[int, int] | None:
         try:
-            return read_records(batch)
+            with suppress(ContentTooLarge):
+                if is_quick(read_header(batch)):
+                    return first_since(batch, timestamp, offset, QUICK_CONTENT)
+            return await reads.run(first_since, batch, timestamp, offset)
         except MalformedMessage as error:
             raise CorruptMessage(f"a batch of {self.topic}-{self.index} cannot be read: {error}") from None
 

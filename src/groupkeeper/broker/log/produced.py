@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from groupkeeper.broker.log.record_walk import is_refused_early, read_places, walk
+from groupkeeper.broker.log.record_walk import QUICK_CONTENT, is_quick, is_refused_early, read_places, walk
 from groupkeeper.protocol.compression import CODECS, ContentTooLarge, beginning, unpacked
 from groupkeeper.protocol.errors import (
     CorruptMessage,
@@ -34,10 +34,6 @@ _ZSTD_SINCE = 7
 _MAGIC = 2
 _MAGIC_AT = 16
 _LEAST_SIZE = 26
-_BEGINNING = 1 << 20
-"""Decompressed bytes of a batch that are read at once, without a thread."""
-_FEW_RECORDS = 5000
-_SMALL = 1 << 17
 _NAMED_ERRORS = 1000
 NO_TIMESTAMP = -1
 _FIRST_TIME, _LAST_TIME = -(1 << 63), (1 << 63) - 1
@@ -96,10 +92,10 @@ class Produced:
 
     def read(self) -> bool:
         """Reads the records, unless that takes long: then the answer is false. Raises `KafkaError`."""
-        if self.header.record_count > _FEW_RECORDS or (self._codec and len(self.records) > _SMALL):
+        if not is_quick(self.header):
             return False
         try:
-            self._read(_BEGINNING)
+            self._read(QUICK_CONTENT)
         except ContentTooLarge:
             return False
         return True
@@ -107,7 +103,7 @@ class Produced:
     def read_all(self, limit: int) -> None:
         """As `read`, in whatever time it takes. `limit`: bytes that the records may have, decompressed."""
         if self._codec:
-            first = beginning(self._codec, self.records[HEADER_SIZE:], _BEGINNING)
+            first = beginning(self._codec, self.records[HEADER_SIZE:], QUICK_CONTENT)
             if is_refused_early(first, self.header.record_count):
                 raise self._out_of_order()
         try:

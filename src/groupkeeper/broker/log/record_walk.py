@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from groupkeeper.protocol.compression import ContentTooLarge, CorruptRecord
+from groupkeeper.protocol.compression import MAX_DECOMPRESSED, ContentTooLarge, CorruptRecord, unpacked
+from groupkeeper.protocol.record import CODEC_MASK
+from groupkeeper.protocol.record_batch import HEADER_SIZE, check_crc, read_header
 from groupkeeper.protocol.zigzag import INT32, SIGNED, read_zigzag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from groupkeeper.protocol.record import BatchHeader
 
 _LEAST_SIZE = 7
 _BEYOND = 1 << 64
@@ -23,6 +27,9 @@ _FEW_HEADERS, _HEADERS_FOR_A_BYTE = 10_000, 8
 """The record headers that a batch may have: so many, and so many more for each of its bytes. Only an attacker's has
 more: a few bytes may decompress to millions of empty headers.
 """
+QUICK_CONTENT = 1 << 20
+"""Decompressed bytes of a batch that are read at once, without a thread."""
+_QUICK_BYTES, _QUICK_RECORDS = 1 << 17, 5000
 _PAUSE = 256
 """Records that are read one by one before the next search for a run."""
 _SHORT_RUN, _LONGEST_RUN = 6, 4096
@@ -35,6 +42,12 @@ _OFFSETS = {
 _BYTES = bytes(range(0x100))
 _ORDERED = bytes(signed + 0x40 for signed in SIGNED) + bytes(0x80)
 """From a varint of one byte to a byte that is in the order of the numbers."""
+
+
+def is_quick(header: BatchHeader) -> bool:
+    """Whether the records of a batch are read quickly if their content is not larger than `QUICK_CONTENT`."""
+    is_packed = header.attributes & CODEC_MASK
+    return header.record_count <= _QUICK_RECORDS and not (is_packed and header.batch_length > _QUICK_BYTES)
 
 
 class Walked(NamedTuple):
@@ -186,3 +199,26 @@ def read_places(body: bytes, pos: int, count: int) -> Iterator[tuple[int, int, b
         place, pos = read_zigzag(body, pos)
         yield delta, place, not body[pos] & 1
         pos = end
+
+
+def first_since(batch: bytes, timestamp: int, offset: int, limit: int = MAX_DECOMPRESSED) -> tuple[int, int] | None:
+    """Timestamp and offset of the first record of a batch, from an offset on, whose timestamp is at least the given
+    one.
+
+    Raises CorruptRecord, and ContentTooLarge for records of more than `limit` bytes.
+    """
+    header = read_header(batch)
+    if header.next_offset <= offset:
+        return None
+    check_crc(batch, 0, header)
+    body, start = batch, HEADER_SIZE
+    if codec := header.attributes & CODEC_MASK:
+        body, start = unpacked(codec, batch[HEADER_SIZE:], limit=limit) if header.record_count else b"", 0
+    try:
+        for delta, place, _ in read_places(body, start, header.record_count):
+            time = header.max_timestamp if header.has_log_append_time else header.base_timestamp + delta
+            if time >= timestamp and header.base_offset + place >= offset:
+                return time, header.base_offset + place
+    except IndexError:
+        raise CorruptRecord("the last record ends early") from None
+    return None

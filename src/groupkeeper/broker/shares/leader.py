@@ -280,24 +280,25 @@ class SharePartitions:
         log = None if topic is None else topic.partition(index)
         if log is None:
             raise UnknownTopicOrPartition
+        start_offset = state.start_offset
+        if start_offset == UNKNOWN_OFFSET:
+            start_offset = await self._reset_offset(group_id, log)
         led = self._led.get(key)  # another request may have loaded it meanwhile
         if led is None:
-            start_offset = state.start_offset
-            if start_offset == UNKNOWN_OFFSET:
-                start_offset = self._reset_offset(group_id, log)
             states = SharePartition(start_offset, state.batches)
             led = self._led[key] = LedPartition(self, key, log, states, state.state_epoch)
             led.move_start()
         return led
 
-    def _reset_offset(self, group_id: str, log: PartitionLog) -> int:
+    async def _reset_offset(self, group_id: str, log: PartitionLog) -> int:
         """The start offset for a group that has never read the partition (`share.auto.offset.reset`)."""
         reset = self.broker.group_configs.of(group_id).offset_reset
         if reset.strategy == "earliest":
             return log.log_start_offset
         if reset.strategy == "latest":
             return log.high_watermark
-        found = log.offset_for_timestamp(self.broker.now_ms() - reset.duration_ms)
+        wanted = self.broker.now_ms() - reset.duration_ms
+        found = await log.offset_for_timestamp(wanted, self.broker.topics.long_reads)
         return log.high_watermark if found is None else found[1]
 
     def drop(self, key: SharePartitionKey) -> None:
