@@ -10,19 +10,11 @@ from groupkeeper.pipeline.present.status import RULES as STATUS_RULES
 from groupkeeper.pipeline.tables import DECODED, TABLES, Table
 from groupkeeper.pipeline.tables.schema import ddl_of
 from groupkeeper.pipeline.transforms.paces import GAPS
+from groupkeeper.rules.words import duration
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "pipeline-tables.md"
 
 LIMITS = StaleLimits(now_ms=0)
-
-
-def _time(milliseconds: int) -> str:
-    """In the largest unit that it is a whole number of."""
-    for unit, size in (("hour", 3_600_000), ("minute", 60_000)):
-        if milliseconds % size == 0:
-            number = milliseconds // size
-            return f"{number} {unit}{'s' * (number != 1)}"
-    return f"{milliseconds / 1000:g} seconds"
 
 
 INTRODUCTION = """\
@@ -60,7 +52,7 @@ other logs right after it, both before Spark reads anything. Records and commits
 run. So `lag` is the log end at the instant minus the offset committed by then, however long the run takes. If the
 history does not reach the instant, `freshness` says by how much and why: an open transaction holds back the records
 after it in its partition of `__consumer_offsets`; a damaged or slow cluster is not read to its end. For groups
-whose commits are missing for more than {_time(MOST_BEHIND_MS)}, lag and status are unknown.
+whose commits are missing for more than {duration(MOST_BEHIND_MS)}, lag and status are unknown.
 
 **Lag in time** (`lag`) is the age of the first record at or after the committed offset: `exact` when that record
 was read, `interpolated` between commits of any group for that partition when it could not be read or has no
@@ -87,16 +79,16 @@ them waits.
 | `losing` | records were deleted before it read them: the log begins after its offset; the group is in use (\\*) |
 | `stopped` | a record waits, and nothing was committed for as long as the patience |
 | `stalled` | a record waits, and all commits had the same offset for as long as the patience |
-| `rewound` | behind an offset of the last {_time(STATUS_RULES.look_back_ms)}, and on its way back to it |
-| `lagging` | it commits, but the oldest record to read has waited for {_time(STATUS_RULES.lagging_ms)} |
-| `unstable` | {STATUS_RULES.rebalances} rebalances of the group or more in {_time(STATUS_RULES.rebalances_ms)} |
+| `rewound` | behind an offset of the last {duration(STATUS_RULES.look_back_ms)}, and on its way back to it |
+| `lagging` | it commits, but the oldest record to read has waited for {duration(STATUS_RULES.lagging_ms)} |
+| `unstable` | {STATUS_RULES.rebalances} rebalances of the group or more in {duration(STATUS_RULES.rebalances_ms)} |
 | `unknown` | the log could not be queried, or the age of its records, or the latest commits, are not known |
 
-(\\*) It has members, or has committed in the last {_time(STATUS_RULES.look_back_ms)}.
+(\\*) It has members, or has committed in the last {duration(STATUS_RULES.look_back_ms)}.
 
 The patience is {STATUS_RULES.intervals} times the partition's usual time between commits (for `stalled`: between moves)
-(the median of the last {GAPS}), at least {_time(STATUS_RULES.patience_ms)} and at most
-{_time(STATUS_RULES.most_patience_ms)}. It is {_time(STATUS_RULES.empty_patience_ms)} for a group whose members are gone
+(the median of the last {GAPS}), at least {duration(STATUS_RULES.patience_ms)} and at most
+{duration(STATUS_RULES.most_patience_ms)}. It is {duration(STATUS_RULES.empty_patience_ms)} for a group without members
 (but not for groups that never have members: `simple` groups and queries). A group has the status of its worst
 partition. So neither a topic with one record an hour nor a pause after fast commits makes a group "stopped", and a
 reader that died while its lag was small is noticed.
@@ -104,7 +96,7 @@ reader that died while its lag was small is noticed.
 **Stale**: a group or offset is `idle` after {LIMITS.idle_days} days without a commit, if the group has no members or
 records are unread. An offset in a quiet topic is not idle if the group has members and has read everything.
 `topic_deleted` also applies when a topic of that name was created again. `expiring` means within
-{_time(LIMITS.expiring_ms)}, by the broker's rules and its offsets.retention.minutes.
+{duration(LIMITS.expiring_ms)}, by the broker's rules and its offsets.retention.minutes.
 """
 
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Generic, Protocol
 
 from groupkeeper.coordinator.kernel.group import AnyGroup
 from groupkeeper.coordinator.kernel.group_state import GroupType
-from groupkeeper.coordinator.kernel.offset_store import BaseTime
 from groupkeeper.coordinator.kernel.result import Call, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Arm, TimerKey
@@ -65,8 +64,11 @@ class OffsetRules(Protocol):
     def is_subscribed_to(self, group: Any, topic: str) -> bool:
         """Whether offsets of the topic are in use: they are not deleted, nor do they expire."""
 
-    def base_time(self, group: Any) -> BaseTime | None:
-        """The time from which the age of a commit counts; None while the group's offsets don't expire."""
+    def do_offsets_age(self, group: Any) -> bool:
+        """Whether the group's offsets may expire, as groupkeeper.rules.expiry has it."""
+
+    def aging_since_ms(self, group: Any) -> int | None:
+        """From when the age of all its offsets counts; None: from each commit."""
 
 
 class Row(Generic[AnyGroup]):

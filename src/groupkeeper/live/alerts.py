@@ -20,6 +20,7 @@ from groupkeeper.live.limits import TIMES, Finding, Measure, Verdict, judge_grou
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.rules import Rule, Rules
 from groupkeeper.operations.selection import Names
+from groupkeeper.rules.words import length
 from groupkeeper.shell import Way, Ways, text, way_to
 from groupkeeper.shell import command as command_of
 
@@ -301,19 +302,8 @@ _WORDS: Mapping[Measure, str] = {
 def text_of(finding: Finding) -> str:
     """A broken limit in words."""
     values = (finding.value, finding.limit)
-    value, limit = (duration(each) if finding.measure in TIMES and isinstance(each, int) else each for each in values)
+    value, limit = (length(each) if finding.measure in TIMES and isinstance(each, int) else each for each in values)
     return _WORDS[finding.measure].format(value=value, limit=limit)
-
-
-def duration(ms: int) -> str:
-    """As options take it: ``1h30m``; at most two units, and seconds at the least."""
-    sign, seconds = "-" if ms < 0 else "", abs(ms) // 1000
-    parts: list[str] = []
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
-        if seconds >= size or (unit == "s" and not parts):
-            parts.append(f"{seconds // size}{unit}")
-            seconds %= size
-    return sign + "".join(parts[:2])
 
 
 def helpful(key: Key, findings: Sequence[Finding], ways: Ways, group_type: GroupType | None = None) -> str:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.lag import LagStatus
-from groupkeeper.operations.plans.telling import counted
 from groupkeeper.operations.problems import Problem
+from groupkeeper.rules.words import counted
 
 
 class Measure(StrEnum):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from groupkeeper.live.alerts import Kind, Notice
 from groupkeeper.live.rules import Template, Webhook
+from groupkeeper.operations.times import utc_text
 
 _ALERTMANAGER_PATH = "/api/v2/alerts"
 _LEASE = 5
@@ -38,8 +38,8 @@ def request_of(notice: Notice, webhook: Webhook) -> tuple[str, Any]:
         "group": notice.key.group or None,
         "severity": notice.severity,
         "owner": notice.owner or None,
-        "since": _time(notice.since_ms),
-        "at": _time(notice.at_ms),
+        "since": utc_text(notice.since_ms),
+        "at": utc_text(notice.at_ms),
         "texts": list(notice.texts),
         "command": notice.command or None,
         "repeated": notice.is_repeat,
@@ -52,7 +52,7 @@ def _slack(notice: Notice) -> Any:
         lines.append(f"Owner: {_escaped(notice.owner)}")
     if notice.command:
         lines.append(_code(notice.command))
-    lines.append(f"since {_time(notice.since_ms)}")
+    lines.append(f"since {utc_text(notice.since_ms)}")
     return {
         "text": _escaped(title(notice)),
         "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:2900]}}],
@@ -79,8 +79,5 @@ def _alertmanager(notice: Notice, webhook: Webhook) -> Any:
     annotations |= {"command": notice.command} if notice.command else {}
     lease_ms = _LEASE * (webhook.repeat_ms or 24 * 3600_000)
     ends_ms = notice.at_ms if notice.kind is Kind.RESOLVED else notice.at_ms + lease_ms
-    return {"labels": labels, "annotations": annotations, "startsAt": _time(notice.since_ms), "endsAt": _time(ends_ms)}
-
-
-def _time(ms: int) -> str:
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(ms / 1000))}.{ms % 1000:03}Z"
+    starts, ends = utc_text(notice.since_ms), utc_text(ends_ms)
+    return {"labels": labels, "annotations": annotations, "startsAt": starts, "endsAt": ends}

@@ -6,7 +6,7 @@ topic, and takes as long as reading what is left of it after compaction.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
@@ -20,6 +20,7 @@ from groupkeeper.protocol.messages.offset_commit_value import OffsetCommitValue
 from groupkeeper.protocol.offsets_topic import Entry, Tombstone, decode_record
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_end_transaction, read_records
+from groupkeeper.rules.expiry import emptied_ms
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -132,16 +133,13 @@ class Reader:
             case Tombstone(OffsetCommitKey() as key):
                 self.commits.get(key.group, {}).pop(TopicPartition(key.topic, key.partition), None)
             case Entry(GroupMetadataKey() as key, GroupMetadataValue() as value) if key.group in self._wanted:
-                # As `base_time` of groupkeeper.coordinator.classic.offsets has it for a group without members.
-                is_joined_once = bool(value.protocol_type) and not value.members
-                if is_joined_once and value.current_state_timestamp >= 0:
-                    self.empty_ms[key.group] = value.current_state_timestamp
+                since_ms, has_protocol = value.current_state_timestamp, bool(value.protocol_type)
+                empty_ms = emptied_ms(
+                    has_protocol=has_protocol, has_members=bool(value.members), state_since_ms=since_ms
+                )
+                if empty_ms is not None:
+                    self.empty_ms[key.group] = empty_ms
                 else:
                     self.empty_ms.pop(key.group, None)
             case Tombstone(GroupMetadataKey() as key):
                 self.empty_ms.pop(key.group, None)
-
-
-def newest_ms(times: Mapping[TopicPartition, CommitTime]) -> int | None:
-    """When a group last committed anything, None when it never did."""
-    return max((commit.time_ms for commit in times.values()), default=None)

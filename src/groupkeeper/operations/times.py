@@ -242,15 +242,6 @@ def _not_a_duration() -> BadDuration:
     return BadDuration("Text cannot be parsed to a Duration")
 
 
-def span_text(length_ms: int) -> str:
-    """How long that is in the largest unit: ``31 days``, ``1 hour``, ``12 seconds``."""
-    for unit, name in ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "second")):
-        if length_ms >= unit:
-            count = length_ms // unit
-            return f"{count} {name}{'s' * (count != 1)}"
-    return "less than a second"
-
-
 @lru_cache(maxsize=1024)
 def utc_text(timestamp_ms: int) -> str:
     """A time as people and programs read it: ``2026-01-31T23:59:59.123Z``; the number of ms beyond year 9999."""

@@ -276,22 +276,22 @@ BUGS = (
     Bug(
         "offsets expire too early",
         "offsets.expiry",
-        "base_time(offset), settings.offsets_retention_ms)",
-        "base_time(offset), settings.offsets_retention_ms // 2)",
+        "retention_ms, since_ms = settings.offsets_retention_ms, ",
+        "retention_ms, since_ms = settings.offsets_retention_ms // 2, ",
         ("Offsets",),
     ),
     Bug(
         "offsets never expire",
         "offsets.expiry",
-        "    if base_time is None:\n",
+        "    if not rules.do_offsets_age(group):\n",
         "    if True:\n",
         ("Liveness",),
     ),
     Bug(
         "an Empty group's offsets expire by their own age",
         "classic.offsets",
-        "return commit_time if empty_since_ms is None else lambda _: empty_since_ms",
-        "return commit_time",
+        "state_since_ms=group.roster.state_since_ms",
+        "state_since_ms=None",
         ("Offsets",),
     ),
     # --- the coordinator

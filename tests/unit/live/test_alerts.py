@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.unit.live.views import row, snapshot, view
 
-from groupkeeper.live.alerts import Alerts, Kind, Notice, duration
+from groupkeeper.live.alerts import Alerts, Kind, Notice
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
 from groupkeeper.live.rules import read_rules, rules_of
 from groupkeeper.operations.problems import Problem
@@ -129,8 +129,3 @@ def test_what_of_rules_matches_nothing_is_told_once_all_clusters_were_polled() -
     alerts.take(snapshot_of("other lag=0", 2), 2)  # it was there
     assert list(alerts.unmatched(["prod"])) == [said[1], gone, ("nobody", "it applies to no group so far")]
     assert ("typo", "prod", 0) in alerts.judged()
-
-
-def test_durations_are_as_options_take_them() -> None:
-    texts = {0: "0s", 999: "0s", 61_000: "1m1s", 3_600_000: "1h", 90_061_000: "1d1h", -5_000: "-5s"}
-    assert {ms: duration(ms) for ms in texts} == texts

@@ -57,7 +57,7 @@ def view(
 ) -> GroupView:
     rows = [each._replace(group_id=group_id) for each in rows]
     waits = (
-        [Wait(None) if each.lag else NOTHING_WAITS if each.lag == 0 else Wait(None, is_waiting=None) for each in rows]
+        [Wait(None) if each.lag else NOTHING_WAITS if each.lag == 0 else Wait(None, is_waiting=False) for each in rows]
         if waits is None
         else waits
     )

@@ -16,7 +16,7 @@ from groupkeeper.cli.framework.terminal import is_terminal
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.model import Plan
-from groupkeeper.operations.plans.telling import counted
+from groupkeeper.rules.words import counted
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.clusters import ClusterSession

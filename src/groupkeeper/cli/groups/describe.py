@@ -46,6 +46,7 @@ from groupkeeper.operations.share_groups import share_groups_among
 from groupkeeper.operations.streams_groups import streams_groups_among
 from groupkeeper.operations.topics import HIDDEN, describe_topics, hides_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
+from groupkeeper.rules.words import counted
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
@@ -177,7 +178,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     notes = _Notes()
     total = len(selection.group_ids)
     earlier = await _first_look(session, selection.group_ids) if options.trend is not None else None
-    session.progress.say(f"describing {_groups(total)}")
+    session.progress.say(f"describing {counted(total, 'group')}")
     done = shown = 0
     filters = _filters(options)
     parts = describe_lag(session.admin, selection.group_ids, topics=topics, to_last_stable=options.lag_to == "lso")
@@ -194,7 +195,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     hidden = [HIDDEN] if notes.has_empty and await hides_topics(session.admin) else []
     remarks = [*overall.remarks, *notes.remarks(bool(topics), may_hide=bool(hidden)), *hidden]
     if filters and total and not shown:
-        remarks.append(f"no row of {_groups(total)} matches {filters}")
+        remarks.append(f"no row of {counted(total, 'group')} matches {filters}")
     yield Page(problems=[*overall.problems, *problems], remarks=remarks)
 
 
@@ -203,10 +204,6 @@ def _filters(options: Namespace) -> str:
     typed = [f"--status {','.join(each.value for each in options.status)}"] if options.status else []
     typed += [f"--min-lag {options.min_lag}"] if options.min_lag is not None else []
     return " ".join(typed)
-
-
-def _groups(count: int) -> str:
-    return "1 group" if count == 1 else f"{count} groups"
 
 
 class _Notes:
@@ -260,7 +257,7 @@ class _Notes:
 
 def _counted(group_ids: Sequence[str], one: str, many: str) -> list[str]:
     if len(group_ids) > _FEW:
-        return [f"{len(group_ids)} groups {many}"]
+        return [f"{counted(len(group_ids), 'group')} {many}"]
     return [f"group {group_id} {one}" for group_id in group_ids]
 
 
@@ -367,7 +364,7 @@ async def _descriptions(session: ClusterSession) -> AsyncIterator[tuple[list[Any
     selection, overall = await selected(session, with_share=True, with_streams=True)
     total = len(selection.group_ids)
     done = 0
-    session.progress.say(f"describing {_groups(total)}")
+    session.progress.say(f"describing {counted(total, 'group')}")
     for part in in_parts(selection.group_ids):
         described = await session.admin.describe_consumer_groups(part)
         shares = await share_groups_among(session.admin, described.failed)

@@ -40,6 +40,7 @@ from groupkeeper.operations.plans.making import Made, Request, Topics, aim, make
 from groupkeeper.operations.plans.model import GroupPlan, Trouble
 from groupkeeper.operations.plans.telling import consequences
 from groupkeeper.protocol.errors import GroupAuthorizationFailed
+from groupkeeper.rules.words import counted
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
@@ -74,7 +75,7 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     options = session.options
     selection, overall = await selected(session)
     remarks = [*overall.remarks, *passed_over(options.from_file, plans_of(options) or (), selection.group_ids)]
-    session.progress.say(f"planning {len(selection.group_ids)} groups")
+    session.progress.say(f"planning {counted(len(selection.group_ids), 'group')}")
     made, problems = await _made(session, selection.group_ids, remarks)
     plan = made.plan
     verdict = await check(session.admin, plan, creates=options.create)

@@ -311,7 +311,7 @@ def run_job(
     """
     from groupkeeper.cli.pipeline.watch import FollowScreen, Screen
     from groupkeeper.pipeline.errors import SourceError
-    from groupkeeper.pipeline.report.words import counted
+    from groupkeeper.rules.words import counted
 
     screen = Screen() if has_end else FollowScreen()
     try:
@@ -415,7 +415,7 @@ def _survey(source: dict[str, str], screen: Screen, *, has_end: bool) -> Plan:
     """
     from groupkeeper.pipeline.kafka.options import parse_options
     from groupkeeper.pipeline.kafka.planning import Plan
-    from groupkeeper.pipeline.report.words import counted
+    from groupkeeper.rules.words import counted
 
     parsed = parse_options(source)
     if not has_end:

@@ -11,7 +11,7 @@ from groupkeeper.cli.framework.reports import Column, Page, Problem, Shape
 from groupkeeper.cli.pipeline.family import add_directory, add_owners, add_spark
 from groupkeeper.cli.pipeline.lake import settings_of
 from groupkeeper.cli.pipeline.parts import import_job, import_part
-from groupkeeper.pipeline.report.words import counted, duration
+from groupkeeper.rules.words import counted, duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -130,7 +130,7 @@ def _save(options: Namespace, source: dict[str, str], then: Then, run: Run, scre
     from groupkeeper.pipeline.errors import SourceError
     from groupkeeper.pipeline.jobs.restoring import kip122_plans
     from groupkeeper.pipeline.jobs.watch import Problem
-    from groupkeeper.pipeline.report.words import counted
+    from groupkeeper.rules.words import counted
 
     if not then:
         run.fail(Problem(None, "there are no committed offsets of that time to plan for: no plan is written"))
@@ -168,7 +168,7 @@ def _save(options: Namespace, source: dict[str, str], then: Then, run: Run, scre
 def _outside(group: GroupPlan) -> str:
     """Of the offsets that the logs do not have: how many, and one of them."""
     from groupkeeper.operations.plans.making import because
-    from groupkeeper.pipeline.report.words import counted
+    from groupkeeper.rules.words import counted
 
     one = group.notes[0]
     count = counted(len(group.notes), "offset")
@@ -179,7 +179,7 @@ async def _save_starts(folder: str, source: dict[str, str], then: Then, run: Run
     """Files only of groups of which all could be asked."""
     from groupkeeper.operations.queries.starting_offsets import EARLIEST, start_at_offsets
     from groupkeeper.pipeline.jobs.watch import Problem
-    from groupkeeper.pipeline.report.words import counted
+    from groupkeeper.rules.words import counted
 
     os.makedirs(folder, exist_ok=True)
     written = 0

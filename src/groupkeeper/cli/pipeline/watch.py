@@ -15,7 +15,7 @@ from typing import NamedTuple, TextIO
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.terminal import is_terminal
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
-from groupkeeper.pipeline.report.words import amount, counted, duration
+from groupkeeper.rules.words import amount, counted, duration
 
 __all__ = ["FollowScreen", "Screen", "Stage"]
 

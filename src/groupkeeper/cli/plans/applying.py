@@ -25,7 +25,8 @@ from groupkeeper.operations.plans.guard import Verdict, check
 from groupkeeper.operations.plans.journal import JournalUnwritable
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.plans.recording import UNANSWERED, Recorder
-from groupkeeper.operations.plans.telling import counted, trouble_problem
+from groupkeeper.operations.plans.telling import trouble_problem
+from groupkeeper.rules.words import counted
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser

@@ -31,10 +31,10 @@ from groupkeeper.operations.plans.clones.settling import Hints
 from groupkeeper.operations.plans.making import ALL_COMMITTED
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import without_secrets
-from groupkeeper.operations.plans.telling import counted
 from groupkeeper.operations.selection import BadPattern, Names, select_groups
 from groupkeeper.operations.share_changes import ShareAdmin
 from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.rules.words import counted
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser

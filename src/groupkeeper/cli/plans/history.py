@@ -29,11 +29,12 @@ from groupkeeper.operations.plans.journal import Journal, JournalUnreadable, Rec
 from groupkeeper.operations.plans.making import Otherwise
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import cluster_id_of, without_secrets
-from groupkeeper.operations.plans.telling import consequences, counted
+from groupkeeper.operations.plans.telling import consequences
 from groupkeeper.operations.plans.undoing import make_undo
 from groupkeeper.operations.selection import Names
 from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
 from groupkeeper.operations.times import utc_text
+from groupkeeper.rules.words import counted
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser

@@ -26,7 +26,7 @@ from groupkeeper.cli.plans.writing import (
 )
 from groupkeeper.operations.plans.making import Request, make_reset
 from groupkeeper.operations.plans.recording import without_secrets
-from groupkeeper.operations.plans.telling import counted
+from groupkeeper.rules.words import counted
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser

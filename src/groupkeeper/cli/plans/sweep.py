@@ -19,7 +19,7 @@ from groupkeeper.operations.plans.deleting import make_deletion
 from groupkeeper.operations.plans.making import ALL_COMMITTED
 from groupkeeper.operations.plans.recording import without_secrets
 from groupkeeper.operations.plans.sweeping import RETENTION, Criteria, make_sweep
-from groupkeeper.operations.plans.telling import counted
+from groupkeeper.rules.words import counted
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser

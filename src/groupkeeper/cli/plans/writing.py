@@ -20,12 +20,13 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans import document, official
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Otherwise, Policies, Topics
 from groupkeeper.operations.plans.model import Kind, Plan
-from groupkeeper.operations.plans.telling import consequences, counted, trouble_problem
+from groupkeeper.operations.plans.telling import consequences, trouble_problem
 from groupkeeper.operations.plans.world import will_be_made
 from groupkeeper.operations.reset import Scenario, parse_topic_argument
 from groupkeeper.operations.selection import BadPattern, Names
 from groupkeeper.operations.share_changes import SHARE_KINDS
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
+from groupkeeper.rules.words import counted
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser

@@ -7,7 +7,6 @@ from __future__ import annotations
 from groupkeeper.coordinator.classic.checks import check_generation, check_member
 from groupkeeper.coordinator.classic.group import ClassicGroup, Syncing
 from groupkeeper.coordinator.kernel.group_state import GroupState
-from groupkeeper.coordinator.kernel.offset_store import BaseTime, commit_time
 from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.coordinator.kernel.timers import Arm, MemberSession
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
@@ -15,6 +14,7 @@ from groupkeeper.protocol.errors import NonEmptyGroup, RebalanceInProgress, Unkn
 from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
 from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from groupkeeper.rules import expiry
 
 
 def check_commit(group: ClassicGroup, topics: TopicsImage, call: Call, request: OffsetCommitRequest) -> tuple[Arm, ...]:
@@ -61,14 +61,19 @@ def check_delete(group: ClassicGroup) -> None:
         raise NonEmptyGroup
 
 
-def base_time(group: ClassicGroup) -> BaseTime | None:
-    """The time from which the age of a commit counts; None while the group's offsets don't expire."""
+def do_offsets_age(group: ClassicGroup) -> bool:
+    """Whether the group's offsets may expire in its present state."""
     roster = group.roster
-    if roster.protocol_type is None:
-        return commit_time
-    if group.state is GroupState.EMPTY:
-        empty_since_ms = roster.state_since_ms
-        return commit_time if empty_since_ms is None else lambda _: empty_since_ms
-    if group.state is GroupState.STABLE and roster.uses_consumer_protocol() and roster.subscribed_topics is not None:
-        return commit_time
-    return None
+    return expiry.do_offsets_age(
+        has_members=roster.protocol_type is not None and group.state is not GroupState.EMPTY,
+        is_settled=group.state is GroupState.STABLE,
+        are_topics_known=roster.uses_consumer_protocol() and roster.subscribed_topics is not None,
+    )
+
+
+def aging_since_ms(group: ClassicGroup) -> int | None:
+    """From when the age of all its offsets counts; None: from each commit."""
+    has_protocol, has_members = group.roster.protocol_type is not None, group.state is not GroupState.EMPTY
+    return expiry.emptied_ms(
+        has_protocol=has_protocol, has_members=has_members, state_since_ms=group.roster.state_since_ms
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol, TypeAlias
 
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
@@ -29,20 +29,6 @@ class CommittedOffset(NamedTuple):
     expire_timestamp_ms: int | None = None
     topic_id: bytes = ZERO_UUID
     log_offset: int = -1
-
-
-BaseTime: TypeAlias = Callable[[CommittedOffset], int]
-"""From when on the age of an offset counts."""
-
-
-def commit_time(offset: CommittedOffset) -> int:
-    """A `BaseTime`: the age of an offset counts from its commit."""
-    return offset.commit_timestamp_ms
-
-
-def expiry_ms(own_ms: int | None, base_ms: int, retention_ms: int) -> int:
-    """When an offset expires: at the expiry time of its commit, or (None) when its age reaches the retention."""
-    return base_ms + retention_ms if own_ms is None else own_ms
 
 
 OffsetsByTopic: TypeAlias = Mapping[str, Mapping[int, CommittedOffset]]

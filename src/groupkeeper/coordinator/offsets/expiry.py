@@ -1,9 +1,4 @@
-"""Offsets that are removed without a request: by age, and with their topic.
-
-Three other modules implement the rule of age too, and must change with it: `groupkeeper.operations.plans.sweeping` and
-`groupkeeper.pipeline.present.stale` find offsets that will expire, `groupkeeper.pipeline.transforms.tombstones` finds
-offsets that have expired.
-"""
+"""Offsets that are removed without a request: by age, as `groupkeeper.rules.expiry` has it, and with their topic."""
 
 from __future__ import annotations
 
@@ -11,7 +6,6 @@ from collections.abc import Mapping
 
 from groupkeeper.coordinator.kernel.group import Group
 from groupkeeper.coordinator.kernel.group_state import GroupState
-from groupkeeper.coordinator.kernel.offset_store import expiry_ms
 from groupkeeper.coordinator.kernel.result import Meter, Record, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Arm, OffsetExpiration
@@ -20,6 +14,7 @@ from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
 from groupkeeper.protocol.offsets_topic import Tombstone
 from groupkeeper.protocol.primitives import ZERO_UUID
+from groupkeeper.rules.expiry import expires_ms
 
 
 def expire_offsets(state: StateView, settings: Settings, now_ms: int) -> Result:
@@ -54,15 +49,15 @@ def next_pass(settings: Settings, share: float = 1) -> Arm:
 def _expired_offsets(
     state: StateView, group: Group, rules: OffsetRules, settings: Settings, now_ms: int
 ) -> list[Tombstone]:
-    base_time = rules.base_time(group)
-    if base_time is None:
+    if not rules.do_offsets_age(group):
         return []
+    retention_ms, since_ms = settings.offsets_retention_ms, rules.aging_since_ms(group)
     return [
         Tombstone(OffsetCommitKey(group.group_id, topic, partition))
         for topic, offsets in state.offsets.of_group(group.group_id).items()
         if not rules.is_subscribed_to(group, topic)
         for partition, offset in offsets.items()
-        if now_ms >= expiry_ms(offset.expire_timestamp_ms, base_time(offset), settings.offsets_retention_ms)
+        if now_ms >= expires_ms(offset.expire_timestamp_ms, offset.commit_timestamp_ms, retention_ms, since_ms)
         and not state.offsets.is_pending(group.group_id, topic, partition)
     ]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from groupkeeper.coordinator.kernel.offset_store import BaseTime, commit_time
 from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 from groupkeeper.protocol.errors import (
@@ -104,9 +103,13 @@ def check_delete(group: EpochGroup) -> None:
     """Refuses no request as a whole; topics that members subscribe to are refused one by one."""
 
 
-def base_time(group: EpochGroup) -> BaseTime:
-    """The time of the commit: the age of an offset counts from it."""
-    return commit_time
+def do_offsets_age(group: EpochGroup) -> bool:
+    """Always: which topics the members read is known in each state."""
+    return True
+
+
+def aging_since_ms(group: EpochGroup) -> None:
+    """The age of an offset counts from its commit."""
 
 
 def _member(group: EpochGroup, member_id: str | None) -> EpochMember:

@@ -16,7 +16,6 @@ from groupkeeper.client.admin.types import (
     TopicDescription,
     TopicPartition,
 )
-from groupkeeper.coordinator.kernel.offset_store import expiry_ms
 from groupkeeper.operations.commit_times import OFFSETS_TOPIC, CommitTime, Times, commit_times
 from groupkeeper.operations.plans.deleting import NO_PARTITIONS, chosen
 from groupkeeper.operations.plans.making import Made, Topics
@@ -34,9 +33,11 @@ from groupkeeper.operations.plans.world import (
     times_unknown,
 )
 from groupkeeper.operations.reset import INACTIVE
-from groupkeeper.operations.times import span_text, utc_text
+from groupkeeper.operations.times import utc_text
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPartition
+from groupkeeper.rules.expiry import do_offsets_age, expires_ms
+from groupkeeper.rules.words import duration
 
 RETENTION = "offsets.retention.minutes"
 
@@ -229,7 +230,7 @@ class _Sweep:
             last_ms = max(times)
             if last_ms <= limit_ms and self._times.empty_ms.get(group_id, last_ms) <= limit_ms:
                 what = "last commit" if is_exact else "the last record read is of"
-                idle[topic] = f"{what} {utc_text(last_ms)}, {span_text(self._now_ms - last_ms)} ago"
+                idle[topic] = f"{what} {utc_text(last_ms)}, {duration(self._now_ms - last_ms)} ago"
         if has_unknown:
             self.remarks.append(
                 f"{group_id}: the age of some of its offsets is not known; these offsets are left unchanged"
@@ -237,22 +238,24 @@ class _Sweep:
         return idle
 
     def _expiring(self, group_id: str, committed: Committed, group: Group | None) -> dict[TopicPartition, str]:
-        """The partitions whose offsets the brokers expire soon: the rule of groupkeeper.coordinator.offsets.expiry."""
+        """The partitions whose offsets the brokers expire soon."""
         criteria = self._criteria
         if criteria.expiring_ms is None or criteria.retention_ms is None or self._times.failure(group_id) is not None:
             return {}
-        reads: frozenset[str] | None = frozenset()
-        if group is not None and group.group_state not in INACTIVE:
-            is_settled = group.group_type is GroupType.CONSUMER or group.group_state is GroupState.STABLE
-            reads = read_topics(group) if is_settled else None
-        if reads is None:
+        has_members = group is not None and group.group_state not in INACTIVE
+        reads = read_topics(group) if has_members else frozenset()
+        is_settled = group is not None and (
+            group.group_type is GroupType.CONSUMER or group.group_state is GroupState.STABLE
+        )
+        if reads is None or not do_offsets_age(
+            has_members=has_members, is_settled=is_settled, are_topics_known=reads is not None
+        ):
             return {}
         expiring = {}
         empty_ms = self._times.empty_ms.get(group_id)
         is_vain = False
         for place, commit in self._known(group_id, committed).items():
-            from_ms = commit.time_ms if empty_ms is None else empty_ms
-            at_ms = expiry_ms(commit.expires_ms, from_ms, criteria.retention_ms)
+            at_ms = expires_ms(commit.expires_ms, commit.time_ms, criteria.retention_ms, empty_ms)
             if place.topic in reads or at_ms > self._now_ms + criteria.expiring_ms:
                 continue
             if empty_ms is not None and empty_ms + criteria.retention_ms <= at_ms:

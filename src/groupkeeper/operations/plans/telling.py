@@ -8,11 +8,7 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.plans.model import GroupPlan, Trouble
 from groupkeeper.operations.problems import Problem, problem_of
-
-
-def counted(number: int, thing: str) -> str:
-    """``1 group``, ``2 groups``, ``1,234 groups``"""
-    return f"{number:,} {thing}{'s' * (number != 1)}"
+from groupkeeper.rules.words import counted
 
 
 def consequences(groups: Sequence[GroupPlan], *, is_share: bool = False) -> list[str]:

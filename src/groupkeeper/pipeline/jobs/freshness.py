@@ -12,9 +12,9 @@ from groupkeeper.client.admin.types import Position
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant
 from groupkeeper.pipeline.kafka.measuring import cluster_of, record_times
-from groupkeeper.pipeline.report.words import duration
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.tables import FRESHNESS
+from groupkeeper.rules.words import duration
 
 __all__ = ["MOST_BEHIND_MS", "freshness"]
 

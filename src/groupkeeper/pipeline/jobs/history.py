@@ -16,7 +16,6 @@ from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.kafka.written import Counts, Written
 from groupkeeper.pipeline.present.sql import Rows, of_rows, together
-from groupkeeper.pipeline.report.words import counted
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.storage.output import Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, Table
@@ -31,6 +30,7 @@ from groupkeeper.pipeline.transforms.history import (
 )
 from groupkeeper.pipeline.transforms.query import of_frames
 from groupkeeper.pipeline.transforms.tombstones import CAUSES_OF, kept_for
+from groupkeeper.rules.words import counted
 
 __all__ = ["LITTLE", "Appended", "Aside", "append", "written_by"]
 

@@ -21,7 +21,6 @@ from groupkeeper.pipeline.jobs.watch import Problem, Run
 from groupkeeper.pipeline.kafka.instants import Instant, Instants
 from groupkeeper.pipeline.present.moved import places
 from groupkeeper.pipeline.present.sql import Rows, made
-from groupkeeper.pipeline.report.words import counted
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets, Tables
 from groupkeeper.pipeline.storage.output import Output, Staged
@@ -29,6 +28,7 @@ from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG_HISTORY, LOG
 from groupkeeper.pipeline.tables.state import CARRIED
 from groupkeeper.pipeline.transforms.history import is_before
 from groupkeeper.pipeline.transforms.thinning import hourly_ends, hourly_lag
+from groupkeeper.rules.words import counted
 
 __all__ = ["make_tables", "update_lake"]
 

@@ -11,8 +11,8 @@ from groupkeeper.operations.plans import kip122
 from groupkeeper.operations.plans.making import Made, Policies, Request, Topics, make_reset
 from groupkeeper.operations.plans.model import Change, GroupPlan
 from groupkeeper.operations.topics import describe_topics
-from groupkeeper.pipeline.report.words import counted
 from groupkeeper.protocol.uuids import uuid_text
+from groupkeeper.rules.words import counted
 
 __all__ = ["POLICIES", "OffsetThen", "kip122_plans", "of_topics_now", "restore_plan", "then_of"]
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from groupkeeper.pipeline.present.sql import Rows, made, only
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, FRESHNESS, LAG, QUALITY, REJECTS, STATUS, Table
+from groupkeeper.rules.words import counted
 
 __all__ = ["FAILED", "OK", "UNKNOWN", "Check", "Offsets", "checks_of_offsets", "checks_of_tables", "quality_rows"]
 
@@ -74,7 +75,7 @@ def checks_of_offsets(
         }
         missing = max(0, sum(gaps.values()) - taken.get(cluster, 0))
         twice = (
-            f"{_counted(doubled, 'row')} with the place of another row"
+            f"{counted(doubled, 'row')} with the place of another row"
             if doubled
             else "no place in the log has two rows"
         )
@@ -82,7 +83,7 @@ def checks_of_offsets(
         if missing:
             places = sum(gap > 0 for gap in gaps.values())
             detail = (
-                f"{_counted(missing, 'offset')} without a row, in {_counted(places, 'partition')}: compacted, of "
+                f"{counted(missing, 'offset')} without a row, in {counted(places, 'partition')}: compacted, of "
                 "aborted transactions, or lost; 'groupkeeper pipeline quality' compares them with the log when the "
                 "cluster is named"
             )
@@ -136,7 +137,7 @@ def _counts(rows: Mapping[Table, Rows]) -> dict[Table, tuple[int, int]]:
 def _keys(table: Table, doubled: int) -> Check:
     key = ", ".join(table.key)
     detail = (
-        f"{_counted(doubled, 'row')} with the key ({key}) of another row" if doubled else f"({key}) is in no two rows"
+        f"{counted(doubled, 'row')} with the key ({key}) of another row" if doubled else f"({key}) is in no two rows"
     )
     return Check(None, table.name, "keys", FAILED if doubled else OK, doubled, detail)
 
@@ -155,10 +156,6 @@ def _per_cluster(table: Table, name: str, query: str, rows: Rows, noun: str, lac
     checks = []
     for row in made(_FOUND, query, {table.name: rows}).read_all().to_pylist():
         number = row["found"]
-        detail = f"{_counted(number, noun)} {lack}: {row['detail']}" if number else f"no {noun} is {lack.split(',')[0]}"
+        detail = f"{counted(number, noun)} {lack}: {row['detail']}" if number else f"no {noun} is {lack.split(',')[0]}"
         checks.append(Check(row["cluster"], table.name, name, FAILED if number else OK, number, detail))
     return checks
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"

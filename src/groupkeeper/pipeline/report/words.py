@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from groupkeeper.rules.words import amount, counted, duration, number, rate
+
 __all__ = ["ago", "amount", "clock", "counted", "days", "duration", "moment", "name", "number", "rate", "reason"]
 
 _LONGEST = 90
@@ -11,48 +13,6 @@ _LONGEST_REASON = 600
 """More than any that the tables have: a topic's name has 249 characters at most."""
 
 _TAIL = 20
-
-
-def number(value: int | None) -> str:
-    """In full: 1,234,567; an em dash where it is not known."""
-    return "—" if value is None else f"{value:,}"
-
-
-def counted(value: int, noun: str) -> str:
-    """1 group, 2 groups, 1,234 groups"""
-    return f"{value:,} {noun}{'s' * (value != 1)}"
-
-
-def amount(value: int | None) -> str:
-    """In short: 950, 12.3 k, 4.56 M."""
-    if value is None:
-        return "—"
-    if abs(value) < 10_000:
-        return f"{value:,}"
-    rounded = float(f"{value:.3g}")  # before the unit is chosen: 999,600 is 1 M
-    if abs(rounded) >= 1e15:
-        return f"{rounded:.2e}"
-    size, unit = next(each for each in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")) if abs(rounded) >= each[0])
-    return f"{rounded / size:.3g} {unit}"
-
-
-def rate(value: float) -> str:
-    """Per second: 0.4/s, 12.3 k/s."""
-    return f"{amount(round(value)) if abs(value) >= 10 or value == round(value) else f'{value:.1f}'}/s"
-
-
-def duration(ms: int | None) -> str:
-    """The two largest units: 0 s, 12 s, 3 min 5 s, 2 h 10 min, 4 d 1 h."""
-    if ms is None:
-        return "—"
-    if 0 < ms < 1000:
-        return "under 1 s"
-    seconds = ms // 1000
-    for size, unit, below, lower in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if seconds >= size:
-            rest = seconds % size // below
-            return f"{seconds // size:,} {unit}" + (f" {rest} {lower}" if rest else "")
-    return f"{seconds} s"
 
 
 def days(value: float | None) -> str:

@@ -1,0 +1,53 @@
+"""What `check` and alert rules compare: the measures of a group, and when a value breaks its limit."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Measure(StrEnum):
+    """What of a group is limited. Times are in ms.
+
+    ``idle``: for how long a group has committed nothing in a partition where a record waits. ``rebalances``: within a
+    span that the rule names. ``state``: as Kafka has it; ``status``: as groupkeeper.rules.status has it.
+    """
+
+    LAG = "lag"
+    TIME_LAG = "time_lag"
+    UNCOMMITTED = "uncommitted"
+    LOST = "lost"
+    MARGIN = "retention_margin"
+    IDLE = "idle"
+    REBALANCES = "rebalances"
+    MEMBERS = "members"
+    STATE = "state"
+    STATUS = "status"
+
+
+TIMES = frozenset({Measure.TIME_LAG, Measure.MARGIN, Measure.IDLE})
+LOWEST = frozenset({Measure.MARGIN, Measure.MEMBERS})
+"""Measures with a lower limit: smaller values exceed it."""
+
+
+class Verdict(StrEnum):
+    """What is found of a group. ``unknown``: something isn't known that the answer depends on."""
+
+    OK = "ok"
+    BROKEN = "broken"
+    UNKNOWN = "unknown"
+
+
+def verdict(measure: Measure, value: int | None, limit: int, *, is_whole: bool) -> Verdict:
+    """A value beside its limit. ``is_whole``: all parts of the value are known. If a part of a sum isn't, the limit is
+    broken when the known parts break it, and the verdict is unknown otherwise: what is unknown never keeps a limit.
+    """
+    if value is not None and (value < limit if measure in LOWEST else value > limit):
+        return Verdict.BROKEN
+    return Verdict.OK if is_whole else Verdict.UNKNOWN
+
+
+def verdict_of_status(status: str, bad: frozenset[str]) -> Verdict:
+    """Whether a group has one of the statuses that are to be told."""
+    if status in bad:
+        return Verdict.BROKEN
+    return Verdict.UNKNOWN if status == "unknown" else Verdict.OK

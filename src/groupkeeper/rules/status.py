@@ -1,0 +1,196 @@
+"""How a group does: one ladder of statuses, for each partition and for the group.
+
+A status depends on how long a record has waited while its group stood still. It does not depend on how often a group
+commits, on how many records a topic gets, or on the lag. Times are in ms, and compared without correction: a clock that
+is off by a minute moves the limits by a minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from groupkeeper.rules.words import counted, duration
+
+LAGGING_MS = 5 * 60 * 1000
+PATIENCE_MS = 10 * 60 * 1000
+MOST_PATIENCE_MS = 3 * 3600 * 1000
+EMPTY_PATIENCE_MS = 60 * 1000
+GAPS = 3
+"""A group may take this many of its usual gaps."""
+ABANDONED_MS = 24 * 3600 * 1000
+REBALANCES = 10
+REBALANCES_MS = 10 * 60 * 1000
+
+
+class Status(StrEnum):
+    """From best to worst.
+
+    ``losing``: records were removed before the group read them. ``stopped``: a record waits, and nothing was committed
+    for as long as the group's patience lasts. ``stalled``: the group commits, but the same offset. ``rewound``: behind
+    an earlier offset, and on its way back to it. ``lagging``: the next record has waited for five minutes, or for more
+    than half of its retention. ``unstable``: only of whole groups, which rebalance all the time. ``abandoned``: records
+    wait, but nobody reads them: the group has had neither members nor commits for a day, or it has members, and none
+    of them reads the topic.
+    """
+
+    OK = "ok"
+    ABANDONED = "abandoned"
+    UNKNOWN = "unknown"
+    UNSTABLE = "unstable"
+    LAGGING = "lagging"
+    REWOUND = "rewound"
+    STALLED = "stalled"
+    STOPPED = "stopped"
+    LOSING = "losing"
+
+
+RANKS: Mapping[Status, int] = {status: rank for rank, status in enumerate(Status)}
+
+
+class Facts(NamedTuple):
+    """What is known of a partition of a group. None: not known.
+
+    ``committed_offset``: None: nothing is committed. ``lag``: offsets to the end of the log. ``lost``: those of them
+    that were removed unread. ``in_log``: offsets that the log has. ``is_beyond``: the committed offset is past the end
+    of the log. ``is_waiting``: whether a record waits; aborted records and markers of transactions don't.
+    ``waits_ms``: for how long the next one has waited. ``margin_ms``: in how long retention may remove it, None also
+    where it removes nothing by age. ``still_ms``: for how long the committed offset has not moved. ``quiet_ms``: for
+    how long nothing was committed, not even the same offset; None where only offsets are seen. ``had_been``: the
+    offset before the last move back of the last day; None also: there was none. ``members``: of the group.
+    ``is_simple``: the group never has members, its program only commits. ``is_read``: whether a member reads the
+    topic. ``idle_ms``: for how long the group has committed nothing at all. ``usual_gap_ms``: its usual time between
+    commits; ``usual_move_ms``: between commits of other offsets.
+    """
+
+    committed_offset: int | None = None
+    lag: int | None = None
+    lost: int | None = None
+    in_log: int | None = None
+    is_beyond: bool = False
+    is_waiting: bool | None = None
+    waits_ms: int | None = None
+    margin_ms: int | None = None
+    still_ms: int | None = None
+    quiet_ms: int | None = None
+    had_been: int | None = None
+    members: int | None = None
+    is_simple: bool = False
+    is_read: bool | None = None
+    idle_ms: int | None = None
+    usual_gap_ms: int | None = None
+    usual_move_ms: int | None = None
+
+
+def patience_ms(usual_ms: int | None, members: int | None, *, is_simple: bool = False) -> int:
+    """How long a group may stand still while a record waits: three times its usual gap (None: not known), but at least
+    10 minutes and at most 3 hours; a minute where it has no members.
+    """
+    if members == 0 and not is_simple:
+        return EMPTY_PATIENCE_MS
+    return min(max(GAPS * (usual_ms or 0), PATIENCE_MS), MOST_PATIENCE_MS)
+
+
+def is_abandoned(members: int | None, idle_ms: int | None) -> bool:
+    """Whether a group has had neither members nor commits for a day."""
+    return members == 0 and idle_ms is not None and idle_ms >= ABANDONED_MS
+
+
+def partition_status(facts: Facts) -> Status:
+    """The first rung that fits, from what makes all others meaningless to the worst, and down again."""
+    if facts.committed_offset is None and facts.lag is None:
+        return Status.OK if facts.in_log == 0 else Status.UNKNOWN
+    if facts.lag is None or facts.is_beyond:
+        return Status.UNKNOWN
+    if not facts.lag:
+        return Status.OK
+    if facts.is_read is False or is_abandoned(facts.members, facts.idle_ms):
+        return Status.ABANDONED
+    if facts.lost:
+        return Status.LOSING
+    if facts.is_waiting is False:
+        return Status.OK
+    if facts.waits_ms is None or facts.is_waiting is None:
+        return Status.UNKNOWN
+    return _status_of_waiting(facts, facts.waits_ms)
+
+
+def _status_of_waiting(facts: Facts, waits_ms: int) -> Status:
+    stood_ms = min(waits_ms, facts.still_ms or 0)
+    quiet_ms = stood_ms if facts.quiet_ms is None else min(waits_ms, facts.quiet_ms)
+    patience = patience_ms(facts.usual_gap_ms, facts.members, is_simple=facts.is_simple)
+    if quiet_ms >= patience:
+        return Status.STOPPED
+    if stood_ms >= max(patience, patience_ms(facts.usual_move_ms, facts.members, is_simple=facts.is_simple)):
+        return Status.STALLED
+    if facts.had_been is not None and (facts.committed_offset or 0) < facts.had_been:
+        return Status.REWOUND
+    is_half_gone = facts.margin_ms is not None and facts.margin_ms < waits_ms
+    return Status.LAGGING if waits_ms >= LAGGING_MS or is_half_gone else Status.OK
+
+
+def group_status(worst: Status, members: int | None, lately: int | None) -> Status:
+    """The status of a group: that of its worst partition. Where it has members, topics that none reads don't count.
+
+    ``lately``: rebalances in the last 10 minutes; None: not known.
+    """
+    if worst is Status.ABANDONED and members:
+        worst = Status.OK
+    is_unstable = lately is not None and lately >= REBALANCES and RANKS[worst] < RANKS[Status.UNSTABLE]
+    return Status.UNSTABLE if is_unstable else worst
+
+
+def reason(facts: Facts, status: Status) -> str:
+    """Why a partition has its status, as a phrase."""
+    if status is Status.LOSING:
+        return f"{counted(facts.lost or 0, 'record')} removed before the group read them"
+    if status is Status.ABANDONED:
+        if facts.is_read is False:
+            return "no member of the group reads this topic any more"
+        return f"the group has had neither members nor commits for {duration(facts.idle_ms)}"
+    if status is Status.UNKNOWN:
+        return _reason_unknown(facts)
+    if not facts.lag:
+        return "nothing to read"
+    if facts.is_waiting is False:
+        return "no record waits: what is left are markers of transactions, aborted or removed records"
+    return f"the next record has waited for {duration(facts.waits_ms)}{_and(facts, status)}"
+
+
+def _reason_unknown(facts: Facts) -> str:
+    if facts.is_beyond:
+        return "the committed offset is past the end of the log"
+    if facts.lag is None:
+        if facts.committed_offset is None:
+            return "nothing is committed: auto.offset.reset decides where the group begins"
+        return "the log's end is not known"
+    return "there are records to read, of unknown age"
+
+
+def _and(facts: Facts, status: Status) -> str:
+    none = "; the group has no members" if facts.members == 0 and not facts.is_simple else ""
+    if status is Status.STOPPED:
+        if facts.quiet_ms is None:
+            return f", and the committed offset has not moved for {duration(facts.still_ms)}{none}"
+        return f", and nothing was committed for {duration(facts.quiet_ms)}{none}"
+    if status is Status.STALLED:
+        return f", and commits are of the same offset for {duration(facts.still_ms)}"
+    if status is Status.REWOUND:
+        return f"; the group had been at offset {facts.had_been}, and is at {facts.committed_offset}"
+    if status is Status.LAGGING and facts.margin_ms is not None and facts.margin_ms < (facts.waits_ms or 0):
+        when = "at any moment" if facts.margin_ms <= 0 else f"in {duration(facts.margin_ms)}"
+        return f", and may be removed {when}{none}"
+    return none
+
+
+def not_judged(facts: Facts) -> dict[Status, str]:
+    """The rungs that could not be judged of a partition where records wait, with what is missing."""
+    missing = {
+        Status.ABANDONED: "whether a member reads the topic" if facts.is_read is None else "",
+        Status.STALLED: "commits of the same offset" if facts.quiet_ms is None else "",
+        Status.STOPPED: "since when the committed offset stands" if facts.still_ms is None else "",
+        Status.LAGGING: "since when the next record waits" if facts.waits_ms is None else "",
+        Status.LOSING: "where the log begins" if facts.lost is None else "",
+    }
+    return {status: f"{what} is not known" for status, what in missing.items() if what}
