@@ -257,6 +257,23 @@ async def test_a_topic_that_was_made_again_between_two_polls_keeps_nothing(serve
         (await admin.delete_consumer_groups(["again"])).all()
 
 
+async def test_new_certificates_and_their_authority_are_taken_from_the_same_files(tmp_path: Path) -> None:
+    trusted = tmp_path / "authority.pem"
+    properties = {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.location": str(trusted)}
+    port, watching = None, None
+    for is_first in (True, False):
+        with BackgroundBroker(tls=True, port=port) as broker:  # each has an authority of its own
+            trusted.write_text(Path(broker.client_properties()["ssl.truststore.location"]).read_text())
+            port = int(broker.bootstrap_servers.rpartition(":")[2])
+            servers = broker.bootstrap_servers
+            watching = watching or collector(servers, timeout_ms=2000, properties=list(properties.items()))
+            snapshot = await until(watching, lambda snapshot: snapshot.is_up)
+            assert (snapshot.replaced is None) == is_first
+        assert not (await watching.poll()).is_up
+    assert watching is not None
+    await watching.close()
+
+
 async def test_an_unreachable_cluster_has_a_snapshot_and_comes_back(tmp_path: Path) -> None:
     history = History(tmp_path / "history.sqlite", BOUNDS)
     with BackgroundBroker() as broker:

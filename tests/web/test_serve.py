@@ -169,6 +169,24 @@ def test_a_signal_ends_it(broker: BackgroundBroker, tmp_path: Path, number: sign
         assert file.execute("SELECT count(*) FROM samples").fetchone() == (3,)
 
 
+def test_a_cluster_that_never_answers_holds_up_no_other(
+    broker: BackgroundBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # connections are made, and nobody reads
+        clusters = ("--bootstrap-server", f"prod={broker.bootstrap_servers}")
+        clusters = (*clusters, "--bootstrap-server", f"silent=127.0.0.1:{silent.getsockname()[1]}")
+        with serving(*clusters, "--interval", "50ms", "--timeout", "20s") as served:
+            text = served.until(
+                lambda text: (value(text, "groupkeeper_collector_polls_total", cluster="prod") or 0) > 5
+            )
+            assert value(text, "groupkeeper_group_lag", cluster="prod", group="search") == 8
+            assert value(text, "groupkeeper_collector_polls_total", cluster="silent") in (None, 0)
+        began = time.monotonic()
+        assert main(["check", "--max-lag", "8", "--timeout", "500ms", *clusters]) == 1
+        assert time.monotonic() - began < 10
+        assert "cluster silent: " in capsys.readouterr().err
+
+
 def test_series_come_and_go_with_their_groups(tmp_path: Path) -> None:
     authorizer = RuleAuthorizer(allows_without_rules=True)
     with BackgroundBroker(authorizer=authorizer) as broker:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -410,6 +413,25 @@ def test_delete_tells_what_becomes_of_each(run: Run, servers: str, executes: boo
 
 
 UNREACHABLE = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "300ms"]
+
+
+def test_addresses_of_what_is_no_broker_do_not_hide_one(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as web:
+
+        def answer() -> None:
+            with contextlib.suppress(OSError), web.accept()[0] as connection:
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        others = [f"127.0.0.1:{each.getsockname()[1]}" for each in (web, silent)]
+        seeds = ",".join(["127.0.0.1:1", "no-such-host.invalid:9", *others, servers])
+        try:
+            assert main(["groups", "list", "--bootstrap-server", seeds]) == 0
+        finally:
+            web.shutdown(socket.SHUT_RDWR)  # if nobody connected
+            answering.join()
+        assert capsys.readouterr().err == ""
 
 
 def test_an_unreachable_broker_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
