@@ -198,10 +198,8 @@ def _worst(finding: Finding, group: GroupView) -> tuple[str | None, int | None]:
     part = _PARTS.get(finding.measure)
     if part is None or finding.verdict is not Verdict.BROKEN:
         return None, None
-    parts = (part(row, wait) for row, wait in zip(group.rows, group.waits, strict=True))
-    known = [(value, row) for value, row in zip(parts, group.rows, strict=True) if value is not None]
-    worst = max(known, key=lambda each: each[0], default=(0, None))[1]
-    return (None, None) if worst is None else (worst.topic, worst.partition)
+    parts = ((part(row, wait), row.topic, row.partition) for row, wait in zip(group.rows, group.waits, strict=True))
+    return max((each for each in parts if each[0] is not None), default=(0, None, None))[1:]
 
 
 _PARTS: Mapping[Measure, Callable[[PartitionLag, Wait], int | None]] = {
