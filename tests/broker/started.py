@@ -12,11 +12,13 @@ MAIN = "import sys; from groupkeeper.cli.main import main; sys.exit(main(['broke
 class Started:
     """A running `groupkeeper broker` and where it is."""
 
-    def __init__(self, *arguments: str, directory: Path) -> None:
+    def __init__(self, *arguments: str, directory: Path, descriptors: int | None = None) -> None:
+        """`descriptors` is the hard limit of open files."""
         self.errors_path = directory / "errors.txt"
+        limited = [] if descriptors is None else ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"]
         with self.errors_path.open("w") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", MAIN, *arguments],
+                [*limited, sys.executable, "-c", MAIN, *arguments],
                 cwd=directory,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -41,8 +43,8 @@ class Begin:
         self.directory = directory
         self.running: list[Started] = []
 
-    def __call__(self, *arguments: str) -> Started:
-        self.running.append(Started(*arguments, directory=self.directory))
+    def __call__(self, *arguments: str, descriptors: int | None = None) -> Started:
+        self.running.append(Started(*arguments, directory=self.directory, descriptors=descriptors))
         return self.running[-1]
 
     def fail(self, *arguments: str, status: int = 1) -> str:

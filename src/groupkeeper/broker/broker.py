@@ -131,7 +131,7 @@ class Broker(Node):
         self.authorizer = authorizer or Authorizer()
         self._listeners = listeners_of(self.config)
         self._endpoints: dict[str, Endpoint] = {}
-        self._files = OpenFiles()
+        self.files = OpenFiles()
         self._opened = AsyncExitStack()
         self.loop: AbstractEventLoop | None = None
         self.active_faults: Faults | None = None
@@ -161,7 +161,7 @@ class Broker(Node):
             bound = self._bind()
             self._directory = StorageDirectory(self._storage_path(opened), self.config.node_id)
             opened.callback(self._directory.close)
-            opened.callback(self._files.close_all)
+            opened.callback(self.files.close_all)
             self.cluster_id = self._directory.cluster_id
             self.features = FeatureLevels(self._directory, self.config)
             opened.callback(self.features.close)
@@ -177,7 +177,7 @@ class Broker(Node):
             self._open_audit(opened)
             self.quotas = ClientQuotas(self._directory, self.config)
             opened.callback(self.quotas.close)
-            self.topics = Topics(self._directory, self.config, self._files)
+            self.topics = Topics(self._directory, self.config, self.files)
             opened.callback(self.topics.close)
             self.topics.load()
             self.share_states = ShareStateRuntime(self)
@@ -195,7 +195,7 @@ class Broker(Node):
             self.transactions = TransactionRuntime(self, self.groups)
             opened.push_async_callback(self.transactions.stop)
             await self.transactions.start()
-            self.cleaner = LogCleaner(self, self._files, self._is_being_read)
+            self.cleaner = LogCleaner(self, self.files, self._is_being_read)
             opened.push_async_callback(self.cleaner.stop)
             self.cleaner.start()
             self.dynamic_config.on_changed(self._take_settings)

@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from groupkeeper.broker.security.security import Security
     from groupkeeper.broker.settings.config import Config
     from groupkeeper.broker.settings.group_overrides import GroupConfigs
+    from groupkeeper.broker.storage.open_files import OpenFiles
 
 
 class Node:
     """Base of `Broker`.
 
-    Attributes (all but the first two from `start` on):
-        config: the settings.
+    Attributes (all but the first three from `start` on):
+        config: the settings. files: the open log files.
         authorizer: decides which principals may do what. audit: where logins and decisions of the authorizer are
         written; None: nowhere. quotas: how much clients may send and get. topics: the topics and their logs.
         group_configs: the settings of single groups: `group_configs.of(group_id)`. has_faults: whether deliberate
@@ -25,6 +26,7 @@ class Node:
     """
 
     config: Config
+    files: OpenFiles
     authorizer: Authorizer
     audit: AuditLog | None = None
     has_faults: bool = False

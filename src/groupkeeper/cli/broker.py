@@ -11,6 +11,7 @@ import sys
 
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.broker.storage.open_files import raise_descriptor_limit
 from groupkeeper.cli.framework import garbage
 from groupkeeper.cli.framework.commands import Command
 from groupkeeper.java_properties import BadEscape, parse_properties
@@ -32,6 +33,7 @@ _EXIT_FORCED = 130
 def run(arguments: argparse.Namespace) -> int:
     """Runs a broker; returns its exit status. Blocks until SIGTERM or SIGINT; a second signal ends it at once."""
     _open_standard_streams()
+    raise_descriptor_limit()
     garbage.stop_looking()  # until all is loaded: nothing of that is garbage
     logging.basicConfig(format="[%(asctime)s] %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
     try:

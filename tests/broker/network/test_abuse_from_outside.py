@@ -8,7 +8,7 @@ import signal
 import struct
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -98,6 +98,40 @@ async def test_two_thousand_connections_of_all_kinds(begin: Begin) -> None:
         good.writer.close()
     assert started.end(signal.SIGTERM) == 0
     assert "Traceback" not in started.errors
+
+
+@pytest.mark.parametrize("descriptors", [64, 128])
+async def test_more_connections_than_descriptors(begin: Begin, descriptors: int) -> None:
+    started = begin("--port", "0", "--data", "data", descriptors=descriptors)
+    good = await Wire.open(started.address)
+    await good.create("t", partitions=60)
+    batch = write_batch([Record(None, b"v", timestamp=1)])
+    wires = []
+    with suppress(TimeoutError):
+        for _ in range(2 * descriptors):
+            wires.append(await asyncio.wait_for(Wire.open(started.address), 1))
+    # What is connected is served, also where it needs files and modules that nothing has opened yet.
+    for partition in range(60):
+        assert (await good.produce("t", batch, partition=partition)).error_code == 0
+    while (await commit(good, 1)) == NOT_COORDINATOR:  # until the offsets topic is there
+        await good.call(FindCoordinatorRequest(coordinator_keys=["g"]), 6)
+    for wire in wires:
+        wire.writer.transport.abort()
+    late = await Wire.open(started.address)
+    assert (await asyncio.wait_for(late.produce("t", batch), 20)).base_offset == 1
+    assert started.end(signal.SIGTERM) == 0
+    assert "Traceback" not in started.errors
+    assert started.errors.count("new connections wait") == 1
+
+
+def test_the_soft_limit_of_descriptors_is_raised(begin: Begin) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+    try:
+        started = begin("--port", "0", "--data", "data")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert resource.prlimit(started.process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
 
 
 @contextmanager

@@ -39,6 +39,9 @@ class Socket(asyncio.Transport):
             self._changed.clear()
             await asyncio.wait_for(self._changed.wait(), 5)
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def is_closing(self) -> bool:
         return self.is_closed
 

@@ -132,7 +132,7 @@ class _Reading:
         self._broker = broker
         self._call = call
         self._size = 0
-        self._room = min(request.max_bytes, broker.config.fetch_max_bytes)
+        self._room = min(request.max_bytes, broker.server.fetch_room)
         if broker.quotas.table:
             self._room = min(self._room, broker.quotas.largest_fetch(call))
         self._min_bytes = min(request.min_bytes, self._room)

@@ -120,7 +120,7 @@ async def _fetch(
         else:
             error = TopicAuthorizationFailed()
             answers[place] = PartitionData(place[1], error.code, error.message)
-    max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+    max_bytes = min(request.max_bytes, max(broker.server.fetch_room, 1))
     wanted = Wanted(
         session=session,
         topics=topics,

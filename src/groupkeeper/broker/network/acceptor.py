@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from logging import getLogger
+from logging import ERROR, INFO, getLogger
 
 from groupkeeper.broker.network.connection_limits import Refused
+from groupkeeper.broker.storage.open_files import OUT_OF_DESCRIPTORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from groupkeeper.broker.network.connection_limits import ConnectionLimits
+    from groupkeeper.broker.network.rated_log import RatedLog
 
     Context = Callable[[], ssl.SSLContext]
 
@@ -43,6 +45,7 @@ class Acceptor:
         limits: ConnectionLimits,
         context: Context | None,
         handshake_timeout_s: float,
+        log: RatedLog,
     ) -> None:
         """Accepts connections from now on. `protocol` gets a function to call when the connection is lost; `context` is
         called for every connection, None without TLS.
@@ -53,6 +56,7 @@ class Acceptor:
         self._limits = limits
         self._context = context
         self._handshake_timeout_s = handshake_timeout_s if context is not None else None
+        self._log = log
         self._loop = asyncio.get_running_loop()
         self._begun: set[asyncio.Task[None]] = set()
         self._accepting = self._loop.create_task(self._accept())
@@ -62,18 +66,21 @@ class Acceptor:
             try:
                 accepted, address = await self._loop.sock_accept(self._socket)
             except OSError as error:
-                _log.warning("cannot accept a connection: %s", error)
+                if error.errno in OUT_OF_DESCRIPTORS and self._limits.files.close_oldest():
+                    continue
+                self._log.line("every address", "cannot accept a connection: %s", error.strerror or error)
                 await asyncio.sleep(_PAUSE_S)
                 continue
             try:
-                await self._limits.wait_for_room(self._listener)
+                await self._limits.wait_for_room(self._listener, accepted.fileno())
                 self._limits.take(self._listener, address[0])
             except Refused as refused:
-                _log.info("a connection from %s is closed: %s", address[0], refused)
+                self._log.line(address[0], "a connection from %s is closed: %s", address[0], refused, level=INFO)
                 next_step = self._refuse(accepted, refused.delay_s)
-            except Exception:
+            except Exception as error:
                 # Accepting must continue after any error of this connection or of the limits.
-                _log.exception("a connection from %s is closed, as it cannot be counted", address[0])
+                text = "a connection from %s is closed, as it cannot be counted"
+                self._log.line(address[0], text, address[0], level=ERROR, error=error)
                 next_step = self._refuse(accepted, 0.0)
             except BaseException:
                 accepted.close()

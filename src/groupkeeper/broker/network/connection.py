@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from logging import getLogger
+from logging import ERROR
+from math import inf
 from typing import Protocol, cast
 
 from groupkeeper.broker.security.identity import Identity
@@ -17,17 +18,19 @@ if TYPE_CHECKING:
     Later = Callable[[], Awaitable[bytes | None]]
     """Gives the answer to a request that has to wait for something."""
 
+    from groupkeeper.broker.network.held_bytes import HeldBytes
     from groupkeeper.broker.network.listeners import Listener
+    from groupkeeper.broker.network.rated_log import RatedLog
 
-_log = getLogger("groupkeeper.broker")
-
-_QUEUED_BYTES_LIMIT = 1 << 20
+_QUEUED_BYTES_LIMIT = 1 << 17
 _FRAME_OVERHEAD = 64
 """What a queued frame takes besides its bytes: a peer that sends empty ones is held up as well."""
 _UNSENT_LIMIT = 64
 _UNSENT_BYTES_LIMIT = 1 << 20
 _SIZE_LENGTH = 4
 _END_GRACE_S = 1.0
+_KEPT_SILENT_S = 10.0
+_KEPT_S = 60.0
 _LINGER_S = 30.0
 """How long the peer of a closed connection may take to read what was answered."""
 
@@ -63,12 +66,18 @@ class Serving(Protocol):
         is_closing: whether the server is closing and new connections must be closed.
         receive_buffer: the shared buffer into which every connection's bytes are received before they are copied.
         max_request_bytes: larger requests close their connection.
+        unfinished: requests that have not arrived as a whole, or wait for an earlier one of their connection.
+        unsent: answers that their peers have not read yet.
+        log: where lines about peers go.
     """
 
     connections: set[Connection]
     is_closing: bool
     receive_buffer: memoryview
     max_request_bytes: int
+    unfinished: HeldBytes
+    unsent: HeldBytes
+    log: RatedLog
 
     def answer(self, connection: Connection, frame: bytes) -> bytes | Later | None:
         """The answer's frame; None when no answer is due; or a function that gives the frame later. Raises
@@ -107,13 +116,14 @@ class Connection(asyncio.BufferedProtocol):
         self._left = b""
         self._parts: list[bytes] = []
         self._missing = 0
+        self._arrived = 0
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._waker: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._at_end = False
         self._muted_until = 0.0
-        self._active_at = self._loop.time()
+        self._began_at = self._active_at = self._loop.time()
         self._later: Later | None = None
         self._is_serving = False
         self._is_closed = False
@@ -182,6 +192,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._on_lost()
+        self._let_go()
         if self._abort_timer is not None:
             self._abort_timer.cancel()
         if self.admission is not None:
@@ -196,11 +207,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._writable = self._loop.create_future()
+        if self._transport is not None:
+            self._server.unsent.hold(self, self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None
+        self._server.unsent.release(self)
 
     # ------------------------------------------------------------------ frames
 
@@ -214,12 +228,17 @@ class Connection(asyncio.BufferedProtocol):
             if len(chunk) < self._missing:
                 self._parts.append(chunk)
                 self._missing -= len(chunk)
+                self._arrived += len(chunk)
+                self._server.unfinished.hold(self, self._arrived)
                 return
             self._parts.append(chunk[: self._missing])
             self._queue(b"".join(self._parts))
             chunk = chunk[self._missing :]
             self._parts = []
             self._missing = 0
+            if self._arrived:
+                self._arrived = 0
+                self._server.unfinished.release(self)
         elif self._left:
             chunk = self._left + chunk
             self._left = b""
@@ -245,6 +264,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._queued_bytes > _QUEUED_BYTES_LIMIT and not self._reading_paused and self._transport is not None:
             self._reading_paused = True
             self._transport.pause_reading()
+            self._server.unfinished.hold(self, self._queued_bytes)
 
     def _next_frame(self) -> bytes:
         frame = self._frames.popleft()
@@ -252,6 +272,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._reading_paused and self._queued_bytes <= _QUEUED_BYTES_LIMIT // 2 and self._transport is not None:
             self._reading_paused = False
             self._transport.resume_reading()
+            self._server.unfinished.release(self)
         return frame
 
     # ------------------------------------------------------------------ serving
@@ -316,7 +337,8 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(error, CloseConnection):
             self._close_because(error)
         else:
-            _log.error("serving %s failed, its connection is closed", self.client_host, exc_info=error)
+            text = "serving %s failed, its connection is closed"
+            self._server.log.line(self.client_host, text, self.client_host, level=ERROR, error=error)
             self._hang_up()
 
     def mute(self, seconds: float) -> None:
@@ -354,7 +376,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(data)
 
     def _close_because(self, reason: CloseConnection) -> None:
-        _log.warning("closing the connection from %s: %s", self.client_host, reason)
+        self._report(reason)
         if reason.answer is not None:
             self._out.append(reason.answer)
         self._flush()
@@ -371,9 +393,34 @@ class Connection(asyncio.BufferedProtocol):
         """Closes the connection after the pending answers are written."""
         self._close_because(CloseConnection(reason))
 
+    def abort(self, reason: str) -> None:
+        """Closes the connection at once: what waits for its peer is dropped."""
+        self._report(reason)
+        self._hang_up()
+        self._let_go()
+        self._parts, self._left = [], b""
+        self._frames.clear()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _report(self, reason: object) -> None:
+        self._server.log.line(self.client_host, "closing the connection from %s: %s", self.client_host, reason)
+
+    def _let_go(self) -> None:
+        self._server.unfinished.release(self)
+        self._server.unsent.release(self)
+
+    def idle_since(self) -> float:
+        """Since when nothing came, by the event loop's time; infinite while a request waits for its answer."""
+        return inf if self._is_serving or self._is_closed else self._active_at
+
+    def may_be_closed_at(self) -> float:
+        """From when on others may have its place if it stays idle: it keeps it for longer once it sent something."""
+        return self.idle_since() + (_KEPT_SILENT_S if self._active_at == self._began_at else _KEPT_S)
+
     def close_if_idle(self, since: float) -> None:
         """Closes the connection if it was idle since that time of the event loop and no request waits for an answer."""
-        if self._active_at <= since and not self._is_serving and self._transport is not None:
+        if self.idle_since() <= since and self._transport is not None:
             if self._transport.get_write_buffer_size():  # the peer does not read: these bytes would never be written
                 self._transport.abort()
             else:

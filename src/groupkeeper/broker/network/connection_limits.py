@@ -10,14 +10,16 @@ import asyncio
 import socket
 from collections import Counter
 from logging import getLogger
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from groupkeeper.broker.quotas.rate import Rate, Recent
 from groupkeeper.broker.settings.config import Config, parse_counts_by_host
 from groupkeeper.broker.settings.table import INT_MAX
+from groupkeeper.broker.storage.open_files import descriptor_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from groupkeeper.broker.network.rated_log import RatedLog
     from groupkeeper.broker.node import Node
 
 _log = getLogger("groupkeeper.broker")
@@ -35,6 +37,13 @@ class Refused(Exception):
         self.delay_s = delay_s
 
 
+class _Server(Protocol):
+    log: RatedLog
+
+    def close_idle(self) -> None:
+        """Closes an idle connection to make room for another one."""
+
+
 class _Own(NamedTuple):
     """A listener's counts: open connections, and new connections per second."""
 
@@ -45,8 +54,10 @@ class _Own(NamedTuple):
 class ConnectionLimits:
     """Counts the open connections of one broker."""
 
-    def __init__(self, broker: Node) -> None:
+    def __init__(self, broker: Node, server: _Server) -> None:
+        self.files = broker.files
         self._broker = broker
+        self._server = server
         self._config = broker.config
         self._by_address: Counter[str] = Counter()
         self._by_listener: Counter[str] = Counter()
@@ -61,15 +72,15 @@ class ConnectionLimits:
         """Raises `InvalidSetting` for invalid limits of a listener."""
         self._own(listener)
 
-    async def wait_for_room(self, listener: str) -> None:
-        """Returns when a listener may accept one more connection."""
+    async def wait_for_room(self, listener: str, opened: int) -> None:
+        """Returns when a listener may accept one more connection; `opened` is its descriptor."""
         wait_ms = max(
             self._throttle_ms(_BROKER, self._config.max_connection_creation_rate),
             self._throttle_ms(("listener", listener), self._own(listener).per_second),
         )
         if wait_ms:
             await asyncio.sleep(wait_ms / 1000)
-        while not self._has_room(listener):
+        while not (self._has_room(listener) and self._has_descriptors(opened)):
             self._freed.clear()
             try:
                 await asyncio.wait_for(self._freed.wait(), _LOOK_AGAIN_S)
@@ -97,6 +108,14 @@ class ConnectionLimits:
         if not self._by_address[address]:
             del self._by_address[address]
         self._freed.set()
+
+    def _has_descriptors(self, opened: int) -> bool:
+        if self.files.leaves_reserve(opened):
+            return True
+        text = "new connections wait: of the %d descriptors (ulimit -n) the last are for log files"
+        self._server.log.line("every address", text, descriptor_limit(), most=1)
+        self._server.close_idle()
+        return False
 
     def _has_room(self, listener: str) -> bool:
         is_below = self._by_listener[listener] < self._own(listener).at_once

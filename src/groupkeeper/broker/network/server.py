@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from functools import partial
-from logging import getLogger
+from logging import ERROR, getLogger
 from time import perf_counter
 
 from groupkeeper.broker.api_table import TABLE, Api
@@ -13,6 +13,8 @@ from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.acceptor import Acceptor
 from groupkeeper.broker.network.connection import CloseConnection, Connection
 from groupkeeper.broker.network.connection_limits import ConnectionLimits
+from groupkeeper.broker.network.held_bytes import HeldBytes
+from groupkeeper.broker.network.rated_log import RatedLog
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix
 from groupkeeper.protocol.errors import KafkaError, UnknownServerError, UnsupportedVersion
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.network.listeners import Listener
     from groupkeeper.broker.network.timed import Timed
     from groupkeeper.broker.node import Node
+    from groupkeeper.broker.settings.config import Config
     from groupkeeper.protocol.messages.request_header import RequestHeader
     from groupkeeper.protocol.primitives import RootMessage
 
@@ -52,6 +55,15 @@ class Server:
         self.is_closing = False
         self.receive_buffer = memoryview(bytearray(_RECEIVE_BUFFER))
         self.max_request_bytes = broker.config.socket_request_max_bytes
+        self.unfinished = HeldBytes(
+            _most_unfinished(broker.config),
+            "its requests have not arrived as a whole, and all such requests exceed queued.max.request.bytes",
+        )
+        self.unsent = HeldBytes(
+            broker.config.groupkeeper_unsent_max_bytes,
+            "it does not read its answers, and all such answers exceed groupkeeper.unsent.max.bytes",
+        )
+        self.log = RatedLog()
         self._broker = broker
         self._carry_out = respond
         self._bound: list[tuple[Listener, socket.socket]] = []
@@ -72,7 +84,7 @@ class Server:
     async def listen(self) -> None:
         """Accepts connections on all bound addresses. Raises OSError, `InvalidSetting`."""
         config = self._broker.config
-        limits = ConnectionLimits(self._broker)
+        limits = ConnectionLimits(self._broker, self)
         for listener, _ in self._bound:
             limits.check(listener.name)
         timeout_s = config.groupkeeper_authentication_timeout_ms / 1000
@@ -81,7 +93,7 @@ class Server:
             protocol = partial(Connection, self, listener)
             has_tls = listener.protocol.endswith("SSL")
             context = partial(self._broker.security.tls, listener.name) if has_tls else None
-            self._acceptors.append(Acceptor(listener.name, one, protocol, limits, context, timeout_s))
+            self._acceptors.append(Acceptor(listener.name, one, protocol, limits, context, timeout_s, self.log))
         if any(listener.protocol.endswith("SSL") for listener, _ in self._bound):
             self._check_stores(config.groupkeeper_tls_check_interval_ms / 1000)
         if config.connections_max_idle_ms >= 0:
@@ -113,6 +125,7 @@ class Server:
         for _, one in self._bound:
             one.close()
         self._bound.clear()
+        self.log.sum_up()
 
     def _sweep_idle(self, max_idle_s: float) -> None:
         loop = asyncio.get_running_loop()
@@ -120,6 +133,18 @@ class Server:
         for connection in tuple(self.connections):
             connection.close_if_idle(since)
         self._idle_sweep = loop.call_later(max(max_idle_s / 10, 0.01), self._sweep_idle, max_idle_s)
+
+    def close_idle(self) -> None:
+        """Closes an idle connection to make room for another one."""
+        first = min(self.connections, key=Connection.may_be_closed_at, default=None)
+        now = asyncio.get_running_loop().time()
+        if first is not None and first.may_be_closed_at() <= now:
+            first.close_if_idle(now)
+
+    @property
+    def fetch_room(self) -> int:
+        """How many bytes of records the next answer may have: fewer while many answers wait for their readers."""
+        return min(self._broker.config.fetch_max_bytes, max(self.unsent.most - self.unsent.total, 0) // 2)
 
     def admit(self, connection: Connection, transport: asyncio.BaseTransport) -> None:
         """Sets the identity of the peer of a listener with security, or its authentication."""
@@ -224,7 +249,7 @@ class Server:
             response = reply(self._broker, call)
             answer = encode_response(call.correlation_id, response, call.api_version)
         except Exception as error:
-            response, answer = _failure(api, call, error)
+            response, answer = self._failure(api, call, error)
         if not is_timed or size is None:
             return answer
         return self._throttled(call, connection, size, response, answer, perf_counter() - began)
@@ -237,7 +262,7 @@ class Server:
             response = await (work if timed is None else timed)
             answer = b"" if response is None else encode_response(call.correlation_id, response, call.api_version)
         except Exception as error:
-            response, answer = _failure(api, call, error)
+            response, answer = self._failure(api, call, error)
         if timed is not None and size is not None:
             answer = self._throttled(call, connection, size, response, answer, timed.seconds)
         return answer or None
@@ -255,6 +280,18 @@ class Server:
         response.throttle_time_ms = throttle_ms  # type: ignore[attr-defined]
         return encode_response(call.correlation_id, response, call.api_version)
 
+    def _failure(self, api: Api, call: Call, error: Exception) -> tuple[RootMessage, bytes]:
+        """The response to a request that raised an error, and its frame."""
+        if isinstance(error, CloseConnection):
+            raise error
+        if not isinstance(error, KafkaError):
+            name = api_name(api.key)
+            values = name, call.api_version, call.client_host
+            self.log.line(call.client_host, "%s version %d from %s failed", *values, level=ERROR, error=error)
+            error = UnknownServerError()
+        response = _refusal(api, call, error)
+        return response, encode_response(call.correlation_id, response, call.api_version)
+
     def _answer_unsupported(self, header: RequestHeader) -> bytes:
         key, version = header.request_api_key, header.request_api_version
         if key != API_VERSIONS:
@@ -267,16 +304,9 @@ class Server:
         return encode_response(header.correlation_id, answer, 0)
 
 
-def _failure(api: Api, call: Call, error: Exception) -> tuple[RootMessage, bytes]:
-    """The response to a request that raised an error, and its frame."""
-    if isinstance(error, CloseConnection):
-        raise error
-    if not isinstance(error, KafkaError):
-        name = api_name(api.key)
-        _log.error("%s version %d from %s failed", name, call.api_version, call.client_host, exc_info=error)
-        error = UnknownServerError()
-    response = _refusal(api, call, error)
-    return response, encode_response(call.correlation_id, response, call.api_version)
+def _most_unfinished(config: Config) -> int:
+    given = config.queued_max_request_bytes
+    return given if given > 0 else 10 * config.socket_request_max_bytes
 
 
 def _timed(work: Awaitable[RootMessage | None]) -> Timed[RootMessage | None]:

@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     from groupkeeper.broker.coordination.runtime import GroupRuntime
     from groupkeeper.broker.observing.metrics_endpoint import MetricsEndpoint
     from groupkeeper.broker.shares.state import ShareStateRuntime
+    from groupkeeper.broker.storage.open_files import OpenFiles
     from groupkeeper.coordinator.kernel.group import Group
 
 
 class Measured(Protocol):
     """What is measured of a broker."""
+
+    files: OpenFiles
 
     @property
     def groups(self) -> GroupRuntime: ...
@@ -70,7 +73,7 @@ class Metrics:
         """
         from groupkeeper.broker.observing.metrics_endpoint import MetricsEndpoint
 
-        return await MetricsEndpoint.open(self.samples, port)
+        return await MetricsEndpoint.open(self.samples, port, self._broker.files)
 
     def _groups(self) -> Iterator[Group]:
         for shard in self._broker.groups.shards:

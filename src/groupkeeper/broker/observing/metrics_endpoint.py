@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric as Family
 
     from groupkeeper.broker.observing.metrics_table import Sample
+    from groupkeeper.broker.storage.open_files import OpenFiles
 
 _HOST = "127.0.0.1"
 _PATIENCE_S = 10.0
@@ -34,8 +35,10 @@ class MetricsEndpoint:
         self._thread = thread
 
     @classmethod
-    async def open(cls, samples: Callable[[], list[Sample]], port: int) -> MetricsEndpoint:
-        """`samples` reads the values. Raises OSError when it can't listen, `InvalidSetting` without the library."""
+    async def open(cls, samples: Callable[[], list[Sample]], port: int, files: OpenFiles) -> MetricsEndpoint:
+        """`samples` reads the values; its connections leave room for `files`. Raises OSError when it can't listen,
+        `InvalidSetting` without the library.
+        """
         try:
             from prometheus_client import CollectorRegistry, start_http_server
         except ImportError:
@@ -49,6 +52,7 @@ class MetricsEndpoint:
         except OSError as error:
             why = f"cannot listen on {_HOST}:{port} for metrics: {error.strerror or error}"
             raise OSError(error.errno, why) from None
+        server.verify_request = lambda request, client_address: files.leaves_reserve(request.fileno())  # type: ignore
         return cls(server, thread)
 
     async def close(self) -> None:

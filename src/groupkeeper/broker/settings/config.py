@@ -92,6 +92,17 @@ class Config(GroupSettings):
     message_max_bytes = whole(1048588, low=0, doc="Largest record batch.").in_kafka(ANY)
     fetch_max_bytes = whole(57671680, low=1024, doc="Most bytes in one Fetch answer.")
     socket_request_max_bytes = whole(104857600, low=1, doc="Largest request; a larger one closes the connection.")
+    queued_max_request_bytes = long(
+        -1,
+        doc="Most bytes of requests that have not arrived as a whole or wait, over all connections; beyond, the "
+        "connection that is silent for longest is closed. Not above 0: ten times `socket.request.max.bytes`.",
+    ).in_kafka()
+    groupkeeper_unsent_max_bytes = long(
+        268435456,
+        low=1,
+        doc="Most bytes of answers that clients have not read yet, over all connections. Near it Fetch answers get "
+        "smaller; beyond, the connection that has not read for longest is closed.",
+    )
     groupkeeper_metrics_port = whole(
         0, low=0, high=65535, doc="Where on 127.0.0.1 Prometheus finds the metrics (docs/metrics.md); 0 is nowhere."
     )
@@ -321,6 +332,8 @@ class Config(GroupSettings):
 
 
 def _check_relations(config: Config) -> None:
+    if 0 < config.queued_max_request_bytes < config.socket_request_max_bytes:
+        raise InvalidSetting("queued.max.request.bytes must be larger or equal to socket.request.max.bytes")
     if config.log_retention_ms == 0:
         raise InvalidSetting(
             "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to 1"

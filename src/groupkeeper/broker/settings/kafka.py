@@ -102,7 +102,6 @@ _SETTINGS = (
     ),
     KafkaSetting("process.roles", FIXED, "list"),
     KafkaSetting("producer.purgatory.purge.interval.requests", FIXED, "int", "1000"),
-    KafkaSetting("queued.max.request.bytes", FIXED, "long", "-1"),
     KafkaSetting("queued.max.requests", FIXED, "int", "500"),
     KafkaSetting("remote.fetch.max.wait.ms", ANY, "int", "500"),
     KafkaSetting("remote.list.offsets.request.timeout.ms", ANY, "long", "30000"),
