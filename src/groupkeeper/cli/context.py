@@ -89,7 +89,9 @@ def _add_add(command: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a property whose value is entered at a hidden prompt, or read from a line of standard input",
+        help="a property whose value is entered at a hidden prompt, or read from a line of standard input, such as "
+        'sasl.jaas.config: \'org.apache.kafka.common.security.plain.PlainLoginModule required username="…" '
+        'password="…";\'',
     )
     command.add_argument(
         "--protected",
@@ -112,12 +114,16 @@ def _add(options: Namespace) -> None:
     say(f"context {options.name} saved" + (" and selected\n" if context_files.current() == options.name else "\n"))
 
 
+_ENTERED = {"sasl.jaas.config": ' (the whole entry: CLASS required username="…" password="…";)'}
+"""What a prompt says of properties that are often mistaken for a password."""
+
+
 def _ask(name: str) -> str:
     if is_terminal(sys.stdin):
         from getpass import getpass
 
         try:
-            return getpass(f"{name}: ")
+            return getpass(f"{name}{_ENTERED.get(name, '')}: ")
         except EOFError:
             return ""
     return sys.stdin.readline().rstrip("\n") if sys.stdin else ""
@@ -127,7 +133,8 @@ def _check(options: Namespace, path: str | None, properties: dict[str, str]) -> 
     """Refuse what the client would refuse, while it is easy to mend."""
     try:
         referred = {} if path is None else values.properties(path)
-        source = "--property" if properties else "--command-config"
+        given = [f"--{name}" for name in ("property", "secret") if getattr(options, name)]
+        source = " or ".join(given) or "--command-config"
         check(Cluster(options.bootstrap_server, {**referred, **properties}, source))
     except (ArgumentTypeError, UsageMistake) as problem:
         options.refuse(str(problem))

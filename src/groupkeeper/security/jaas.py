@@ -10,6 +10,12 @@ from groupkeeper.security.errors import BadCredentials
 
 NAME = "sasl.jaas.config"
 
+_OPTIONS = frozenset({
+    "username", "password", "tokenauth", "clientId", "clientSecret", "scope", "serviceName", "keyTab", "principal",
+    "useKeyTab", "storeKey", "useTicketCache", "unsecuredLoginStringClaim_sub",
+})  # fmt: skip
+"""Options that errors may name. Any other word may be a part of a password that was not put in quotes."""
+
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 _TOKEN = re.compile(
     r"""\s+ | //[^\r\n]* | /\*.*?\*/ | (?P<open>/\*)
@@ -25,19 +31,24 @@ _CONTROL = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 class LoginModule(NamedTuple):
-    """``class_name`` without its package."""
+    """``class_name`` without its package. Errors show it as ``title``: it may be a password in the wrong place."""
 
     class_name: str
     options: Mapping[str, str]
 
+    @property
+    def title(self) -> str:
+        """Its class name, if that is the name of a login module."""
+        return _shown(self.class_name)
+
     def __repr__(self) -> str:
-        return f"LoginModule({self.class_name}, options: {', '.join(self.options)})"  # their values are secrets
+        return f"LoginModule({self.title}, options: {len(self.options)})"  # names and values may be secrets
 
     def needed(self, name: str) -> str:
         """An option that must be there and not be empty; raises BadCredentials."""
         value = self.options.get(name)
         if not value:
-            raise BadCredentials(f'{NAME}: {self.class_name} has no {name}: add {name}="…" before the semicolon')
+            raise BadCredentials(f'{NAME}: {self.title} has no {name}: add {name}="…" before the semicolon')
         return value
 
 
@@ -74,14 +85,19 @@ def parse_jaas_file(text: str) -> dict[str, list[LoginModule]]:
         modules = []
         while tokens[position : position + 1] != [_Token("sign", "}")]:
             if position >= len(tokens):
-                raise BadCredentials(f"section {name.text} does not end with '}};'")
+                raise _unended(name)
             module, position = _module(tokens, position)
             modules.append(module)
         if tokens[position + 1 : position + 2] != [_Token("sign", ";")]:
-            raise BadCredentials(f"section {name.text} does not end with '}};'")
+            raise _unended(name)
         sections[name.text] = modules
         position += 2
     return sections
+
+
+def _unended(section: _Token) -> BadCredentials:
+    known = f" {section.text}" if section.text.endswith(("KafkaServer", "KafkaClient")) else ""
+    return BadCredentials(f"section{known} does not end with '}};'")
 
 
 def _module(tokens: list[_Token], position: int) -> tuple[LoginModule, int]:
@@ -89,8 +105,9 @@ def _module(tokens: list[_Token], position: int) -> tuple[LoginModule, int]:
     if name.kind not in ("word", "text"):
         raise _bad("it must begin with the class name of a login module")
     class_name = name.text.rpartition(".")[2]
+    shown = _shown(class_name)
     if position + 1 >= len(tokens) or tokens[position + 1].text.lower() not in _FLAGS:
-        raise _bad(f"after {class_name} the word 'required' must follow")
+        raise _bad(f"after the class name of {shown} the word 'required' must follow")
     position += 2
     options: dict[str, str] = {}
     while position < len(tokens):
@@ -98,15 +115,23 @@ def _module(tokens: list[_Token], position: int) -> tuple[LoginModule, int]:
         if token == _Token("sign", ";"):
             return LoginModule(class_name, options), position + 1
         if token.kind == "sign":
-            raise _bad(f"a character in the options of {class_name} is out of place: put values in double quotes")
+            raise _bad(f"a character in the options of {shown} is out of place: put values in double quotes")
         if position + 2 >= len(tokens) or tokens[position + 1] != _Token("sign", "="):
-            raise _bad(f"option {token.text if token.kind == 'word' else ''} of {class_name} has no value, or no ';'")
+            raise _bad(f"{_option(token)} of {shown} has no value, or no ';': put values with blanks in double quotes")
         value = tokens[position + 2]
         if value.kind not in ("word", "text"):
-            raise _bad(f"the value of option {token.text} of {class_name} must be in double quotes")
+            raise _bad(f"the value of {_option(token)} of {shown} must be in double quotes")
         options[token.text] = value.text
         position += 3
-    raise _bad(f"the entry of {class_name} must end with a semicolon")
+    raise _bad(f"the entry of {shown} must end with a semicolon")
+
+
+def _shown(class_name: str) -> str:
+    return class_name if class_name.endswith("LoginModule") else "the login module"
+
+
+def _option(token: _Token) -> str:
+    return f"the option {token.text}" if token.text in _OPTIONS else "an option"
 
 
 def _tokens(text: str) -> Iterator[_Token]:

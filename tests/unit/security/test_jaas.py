@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupkeeper.security.errors import BadCredentials
-from groupkeeper.security.jaas import parse_jaas
+from groupkeeper.security.jaas import parse_jaas, parse_jaas_file
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -39,12 +39,12 @@ def test_forms_that_java_takes(text: str, options: dict[str, str]) -> None:
         ("", "has no login module"),
         ('Plain required username="a"', "must end with a semicolon"),
         ('Plain required username="a" password="b" other', "has no value, or no ';'"),
-        ("Plain", "the word 'required' must follow"),
+        ("x.PlainLoginModule", "after the class name of PlainLoginModule the word 'required' must follow"),
         ('Plain username="a";', "the word 'required' must follow"),
         ('Plain required username="a;', "a quote is not closed"),
         ("Plain required /* a;", "a comment is not closed"),
-        ("Plain required password=12345;", "option password of Plain must be in double quotes"),
-        ("Plain required password=;", "option password of Plain must be in double quotes"),
+        ("Plain required password=12345;", "the option password of the login module must be in double quotes"),
+        ("Plain required password=;", "the option password of the login module must be in double quotes"),
         ("Plain required =x;", "out of place"),
         ("= required;", "must begin with the class name"),
         ("Plain required; Scram required;", "it has 2 login modules"),
@@ -63,6 +63,13 @@ def test_what_is_wrong_is_said(text: str, says: str) -> None:
         'Plain required username="u" password "hush";',
         'Plain required username="u" "hush";',
         'Plain required username="u" password="hush"',
+        "hush",
+        "x.hush",
+        "hush required",
+        "hush = required",
+        'PlainLoginModule required username="u" password=my hush word;',
+        "PlainLoginModule required username=u password=x hush=;",
+        "PlainLoginModule required hush",
     ],
 )
 def test_secrets_stay_out_of_errors(text: str) -> None:
@@ -71,8 +78,15 @@ def test_secrets_stay_out_of_errors(text: str) -> None:
     assert "hush" not in str(caught.value)
 
 
+def test_a_password_in_place_of_a_section_stays_out_of_errors() -> None:
+    for text in ("hush {", "hush { PlainLoginModule required;", "hush { PlainLoginModule required; }"):
+        with pytest.raises(BadCredentials) as caught:
+            parse_jaas_file(text)
+        assert "hush" not in str(caught.value)
+
+
 def test_secrets_stay_out_of_repr() -> None:
     module = parse_jaas('Plain required username="u" password="hush";')
     assert "hush" not in repr(module)
-    with pytest.raises(BadCredentials, match="Plain has no token"):
+    with pytest.raises(BadCredentials, match="the login module has no token"):
         module.needed("token")

@@ -198,7 +198,7 @@ class ListenerSasl:
             if text is not None:
                 module = parse_jaas(text)
                 if module.class_name != class_name:
-                    raise BadCredentials(f"{mechanism} needs {class_name}, not {module.class_name}")
+                    raise BadCredentials(f"{mechanism} needs {class_name}, not {module.title}")
                 return module
             path = properties.text(JAAS_FILE)
             if path is None:

@@ -207,7 +207,7 @@ def _login_module(properties: Mapping[str, str], mechanism: str) -> LoginModule:
         raise IllegalArgument(f"{NAME} is not set: sasl.mechanism={mechanism} needs it, as in: {example}")
     module = parse_jaas(text)
     if module.class_name != wanted:
-        raise IllegalArgument(f"{NAME} is for {module.class_name}, but sasl.mechanism={mechanism} needs {wanted}")
+        raise IllegalArgument(f"{NAME} is for {module.title}, but sasl.mechanism={mechanism} needs {wanted}")
     return module
 
 

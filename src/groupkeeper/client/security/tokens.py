@@ -89,9 +89,7 @@ def unsecured_token(module: LoginModule, now_s: float) -> Token:
         _add_claim(claims, name, value)
     if not isinstance(claims.get(principal_name), str):
         option = f"{_UNSECURED}StringClaim_{principal_name}"
-        raise IllegalArgument(
-            f"{NAME}: {module.class_name} has no {option}, nor is sasl.oauthbearer.token.endpoint.url set"
-        )
+        raise IllegalArgument(f"{NAME}: {module.title} has no {option}, nor is sasl.oauthbearer.token.endpoint.url set")
     expires_s = now_s + _number(f"{_UNSECURED}LifetimeSeconds", lifetime)
     claims.setdefault("iat", int(now_s * 1000) / 1000)  # whole ms, as brokers' clocks: it must not be in their future
     claims.setdefault("exp", expires_s)
