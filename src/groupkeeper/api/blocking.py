@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from groupkeeper.client.errors import ClientClosed
+from groupkeeper.client.errors import ClientClosed, IllegalArgument
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -24,6 +25,7 @@ class Blocking:
         self._admin = admin
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._process = os.getpid()
 
     @property
     def principal(self) -> str:
@@ -31,6 +33,7 @@ class Blocking:
         return self._admin.principal
 
     def __enter__(self) -> Self:
+        self._process = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="groupkeeper-admin", daemon=True)
         self._thread.start()
@@ -54,6 +57,9 @@ class Blocking:
         loop, thread = self._loop, self._thread
         if loop is None or thread is None:
             return
+        if self._process != os.getpid():  # a fork has neither the thread nor connections of its own
+            self._loop = self._thread = None
+            return
         try:
             self._run(self._end())
         finally:
@@ -74,6 +80,9 @@ class Blocking:
             if self._loop is None:
                 raise ClientClosed("the client isn't connected: use it as `with SyncAdmin(…) as admin:`, or connect it")
             raise RuntimeError("a function that a call was given must not make another call of the same client")
+        if self._process != os.getpid():
+            call.close()
+            raise IllegalArgument("this client belongs to the parent process: make one in each process")
         running = asyncio.run_coroutine_threadsafe(call, self._loop)
         try:
             return running.result()

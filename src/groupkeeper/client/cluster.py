@@ -59,6 +59,7 @@ class Cluster:
         self._peers: dict[int, Peer] = {}
         self._retired: set[asyncio.Task[None]] = set()
         self._is_closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def deadline(self, name: str, timeout_ms: int | None) -> Deadline:
         """The deadline of a call that starts now; None: the default timeout."""
@@ -66,6 +67,12 @@ class Cluster:
             raise ClientClosed(f"{name}: the client was closed")
         if isinstance(timeout_ms, str):
             raise IllegalArgument(f"timeout_ms is a number of milliseconds, not {timeout_ms!r}")
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        elif not self._is_at_home():
+            raise IllegalArgument(
+                f"{name}: this client belongs to another event loop: make one in each loop, also in each asyncio.run"
+            )
         return Deadline(name, self.settings.default_api_timeout_ms if timeout_ms is None else timeout_ms)
 
     def backoff(self) -> Backoff:
@@ -94,9 +101,15 @@ class Cluster:
             except CallTimedOut:
                 raise last from None
 
+    def _is_at_home(self) -> bool:
+        """Whether this is the loop of its connections, which no other loop can use."""
+        return self._loop is asyncio.get_running_loop()
+
     async def close(self) -> None:
         """Drop every connection and wait until the sockets are gone."""
         self._is_closed = True
+        if self._loop is not None and not self._is_at_home():
+            return
         for peer in (*self._bootstrap, *self._peers.values()):
             await peer.close()
         await asyncio.gather(*self._retired, return_exceptions=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -100,3 +102,28 @@ def test_it_has_every_call_with_its_types_and_documentation() -> None:
         assert str(inspect.signature(here)) == str(inspect.signature(calls[name]))
         assert inspect.getdoc(here) == inspect.getdoc(calls[name])
     assert get_type_hints(SyncAdmin.close)["return"] is type(None)
+
+
+def test_another_loop_and_a_forked_process_are_told_so_at_once(servers: str) -> None:
+    admin = Admin(servers)
+
+    async def ask() -> int:
+        return len(await admin.list_topics())
+
+    assert asyncio.run(ask()) == 1
+    with pytest.raises(IllegalArgument, match="listTopics: this client belongs to another event loop"):
+        asyncio.run(ask())
+    asyncio.run(admin.close())
+
+    with SyncAdmin(servers) as blocking:
+        read, write = os.pipe()
+        if (child := os.fork()) == 0:
+            try:
+                blocking.list_topics()
+            except IllegalArgument as error:
+                os.write(write, str(error).encode())
+            blocking.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert os.read(read, 200) == b"this client belongs to the parent process: make one in each process"
+        assert [topic.name for topic in blocking.list_topics()] == ["orders"]
