@@ -93,6 +93,16 @@ def test_one_of_many_alike_is_seen() -> None:
                 walked(bytes(made), 5000)
 
 
+def test_more_records_than_two_bytes_count() -> None:
+    records = [Record(b"", None, timestamp=T0 + place // 9000) for place in range(40_000)]
+    body = body_of(records)
+    assert walked(body, len(records)) == Walked(4, 0, False, True)
+    at = len(body_of(records[:30_000]))
+    made = bytearray(body)
+    made[at + 3] ^= 2  # the lowest byte of an offset delta
+    assert walked(bytes(made), len(records)) == Walked(4, 0, False, False)
+
+
 def test_many_records_of_one_offset_are_not_all_read() -> None:
     body = bytes((12, 0, 0, 0, 0, 1, 0)) * 1_000_000
     assert not walked(body, 1_000_000, must_be_consecutive=True).is_consecutive

@@ -95,7 +95,7 @@ class Produced:
         if not is_quick(self.header):
             return False
         try:
-            self._read(QUICK_CONTENT)
+            self._read(QUICK_CONTENT, 0)
         except ContentTooLarge:
             return False
         return True
@@ -107,11 +107,11 @@ class Produced:
             if is_refused_early(first, self.header.record_count):
                 raise self._out_of_order()
         try:
-            self._read(limit)
+            self._read(limit, len(self.records))
         except ContentTooLarge as error:
             raise MessageTooLarge(f"{self.log.topic}-{self.log.index}: {error}") from None
 
-    def _read(self, limit: int) -> None:
+    def _read(self, limit: int, size: int) -> None:
         self.content, self.start = self.records, HEADER_SIZE
         if self._codec:
             try:
@@ -121,7 +121,7 @@ class Produced:
             except CorruptRecord as error:  # as Apache Kafka answers
                 raise UnknownServerError(f"{self.log.topic}-{self.log.index}: {error}") from None
         try:
-            self._walked = walk(self.content, self.start, self.header.record_count, self._codec > 0, len(self.records))
+            self._walked = walk(self.content, self.start, self.header.record_count, self._codec > 0, size)
         except ContentTooLarge:
             raise
         except CorruptRecord as error:

@@ -34,11 +34,11 @@ _PAUSE = 256
 """Records that are read one by one before the next search for a run."""
 _SHORT_RUN, _LONGEST_RUN = 6, 4096
 _PLACES = range(0x2000)
-_OFFSETS = {
-    1: (bytes(place << 1 for place in range(0x40)),),
-    2: (bytes(place << 1 & 0x7F | 0x80 for place in _PLACES), bytes(place >> 6 for place in _PLACES)),
-}
-"""By their length: each byte of the varints of consecutive offset deltas."""
+_EVEN = bytes(place << 1 for place in range(0x40))
+_LOW = bytes(place << 1 & 0x7F | 0x80 for place in _PLACES)
+_HIGH = bytes(place >> 6 for place in _PLACES)
+_MIDDLE = bytes(place >> 6 | 0x80 for place in _PLACES)
+"""The bytes of the varints of consecutive offset deltas."""
 _BYTES = bytes(range(0x100))
 _ORDERED = bytes(signed + 0x40 for signed in SIGNED) + bytes(0x80)
 """From a varint of one byte to a byte that is in the order of the numbers."""
@@ -142,8 +142,8 @@ def _times_of_run(body: bytes, start: int, size: int, place: int, most: int) -> 
     _, at_time = read_zigzag(body, start)
     at_time += 1
     _, at_key = read_zigzag(body, at_time + 1)
-    offsets = _OFFSETS.get(at_key - at_time - 1, ((),))
-    count = min(most, len(body) // size, _LONGEST_RUN, len(offsets[0]) - place)
+    offsets = _offsets_from(place, at_key - at_time - 1)
+    count = min(most, len(body) // size, len(offsets[0]))
     if count <= 0 or body[at_time] > 0x7F:
         return b""
     length, pos = read_zigzag(body, at_key)
@@ -157,10 +157,22 @@ def _times_of_run(body: bytes, start: int, size: int, place: int, most: int) -> 
         if body[at + size : at + size + span : size].count(body[at]) != count:
             return b""
     for at, expected in enumerate(offsets, at_time + 1 + size):
-        if body[at : at + span : size] != expected[place : place + count]:
+        if body[at : at + span : size] != expected[:count]:
             return b""
     times = bytes(body[at_time + size : at_time + size + span : size])
     return times.translate(_ORDERED) if times.isascii() else b""
+
+
+def _offsets_from(place: int, width: int) -> tuple[bytes, ...]:
+    """Each byte of the varints, of `width` bytes, of this and the following offset deltas; none for other widths."""
+    at = place % len(_LOW)
+    span = slice(at, at + _LONGEST_RUN)
+    if width == 1:
+        return (_EVEN[place:],)
+    if width == 2:
+        return _LOW[place : place + _LONGEST_RUN], _HIGH[place : place + _LONGEST_RUN]
+    low = _LOW[span]
+    return (low, _MIDDLE[span], bytes((place >> 13,)) * len(low)) if width == 3 and place >> 20 == 0 else (b"",)
 
 
 def _bounds(times: bytes) -> tuple[int, int]:
