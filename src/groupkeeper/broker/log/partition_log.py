@@ -14,7 +14,7 @@ from logging import getLogger
 from zlib import crc32
 
 from groupkeeper.broker.log.producers import Producers
-from groupkeeper.broker.log.record_walk import QUICK_CONTENT, first_since, is_quick
+from groupkeeper.broker.log.record_walk import QUICK_CONTENT, first_of, is_quick
 from groupkeeper.broker.log.sealed_segments import load_sealed, save_producers, seal, sync_sealed
 from groupkeeper.broker.log.segment import BrokenBatch, Segment, TornTail, file_name, scan
 from groupkeeper.broker.log.segment_files import repair, retire, swap_steps
@@ -412,7 +412,7 @@ class PartitionLog:
                 if segment.max_timestamp >= timestamp:
                     for position in segment.positions_since(timestamp):
                         batch = segment.batch_at(position)
-                        found = await self._first_since(batch, timestamp, self.log_start_offset, reads)
+                        found = await self._first_of(batch, range(timestamp, 1 << 63), self.log_start_offset, reads)
                         if found is not None:
                             return found
                     break
@@ -428,14 +428,14 @@ class PartitionLog:
             if latest is None or latest.size == 0:
                 return None
             batch = latest.batch_at(latest.position_of(latest.index.max_timestamp_offset))
-            return await self._first_since(batch, latest.max_timestamp, 0, reads)
+            return await self._first_of(batch, range(latest.max_timestamp, latest.max_timestamp + 1), 0, reads)
 
-    async def _first_since(self, batch: bytes, timestamp: int, offset: int, reads: LongReads) -> tuple[int, int] | None:
+    async def _first_of(self, batch: bytes, times: range, offset: int, reads: LongReads) -> tuple[int, int] | None:
         try:
             with suppress(ContentTooLarge):
                 if is_quick(read_header(batch)):
-                    return first_since(batch, timestamp, offset, QUICK_CONTENT)
-            return await reads.run(first_since, batch, timestamp, offset)
+                    return first_of(batch, times, offset, QUICK_CONTENT)
+            return await reads.run(first_of, batch, times, offset)
         except MalformedMessage as error:
             raise CorruptMessage(f"a batch of {self.topic}-{self.index} cannot be read: {error}") from None
 

@@ -213,9 +213,8 @@ def read_places(body: bytes, pos: int, count: int) -> Iterator[tuple[int, int, b
         pos = end
 
 
-def first_since(batch: bytes, timestamp: int, offset: int, limit: int = MAX_DECOMPRESSED) -> tuple[int, int] | None:
-    """Timestamp and offset of the first record of a batch, from an offset on, whose timestamp is at least the given
-    one.
+def first_of(batch: bytes, times: range, offset: int, limit: int = MAX_DECOMPRESSED) -> tuple[int, int] | None:
+    """Timestamp and offset of the first record of a batch, from an offset on, whose timestamp is one of the given ones.
 
     Raises CorruptRecord, and ContentTooLarge for records of more than `limit` bytes.
     """
@@ -229,7 +228,7 @@ def first_since(batch: bytes, timestamp: int, offset: int, limit: int = MAX_DECO
     try:
         for delta, place, _ in read_places(body, start, header.record_count):
             time = header.max_timestamp if header.has_log_append_time else header.base_timestamp + delta
-            if time >= timestamp and header.base_offset + place >= offset:
+            if time in times and header.base_offset + place >= offset:
                 return time, header.base_offset + place
     except IndexError:
         raise CorruptRecord("the last record ends early") from None
