@@ -101,6 +101,14 @@ def openssl_suite(name: str) -> str:
     return "-".join([*parts, cipher]).replace("_", "-")
 
 
+_TOO_WEAK = {
+    "CA_MD_TOO_WEAK": "a certificate is signed with a weak digest, SHA-1 or MD5 (CA_MD_TOO_WEAK)",
+    "EE_KEY_TOO_SMALL": "the certificate's key is too short (EE_KEY_TOO_SMALL)",
+    "CA_KEY_TOO_SMALL": "the key of a CA in the chain is too short (CA_KEY_TOO_SMALL)",
+}
+"""What OpenSSL's security level refuses although the store is whole, by its reason."""
+
+
 def load_identity(context: ssl.SSLContext, identity: Identity) -> None:
     """Shows this certificate to peers. Raises BadCredentials."""
     # Given a password, even an empty one, OpenSSL doesn't ask for one on the terminal.
@@ -111,6 +119,8 @@ def load_identity(context: ssl.SSLContext, identity: Identity) -> None:
         except ssl.SSLError as error:
             if error.reason == "KEY_VALUES_MISMATCH":
                 raise BadCredentials("ssl.keystore: the private key and the first certificate do not match") from None
+            if error.reason in _TOO_WEAK:
+                raise BadCredentials(f"ssl.keystore: {_TOO_WEAK[error.reason]}, which OpenSSL refuses") from None
             hint = "ssl.key.password is wrong, or the key damaged" if identity.password else "the key is damaged"
             reason = f" ({error.reason})" if error.reason else ""
             raise BadCredentials(f"ssl.keystore: the private key cannot be used: {hint}{reason}") from None
