@@ -115,6 +115,14 @@ async def set_quota(wire: Wire, one: Entity, key: str, value: float) -> None:
     assert [(one.error_code, one.error_message) for one in answer.entries] == [(0, None)]
 
 
+async def test_the_answer_names_an_entity_in_javas_order(start: Start, connect: Connect) -> None:
+    wire = await connect(await start())
+    names = [part(49, "EntityData", entity_type=kind, entity_name="a") for kind in (USER, CLIENT_ID)]
+    op = part(49, "OpData", key=PRODUCED, value=1.0, remove=False)
+    answer: Any = await wire.call(request_class(49)([part(49, "EntryData", entity=names, ops=[op])]), 1)
+    assert [one.entity_type for one in answer.entries[0].entity] == [CLIENT_ID, USER]
+
+
 async def produce(wire: Wire, size: int) -> int:
     """How long the broker asks to wait, in ms."""
     batch = write_batch([Record(None, b"x" * size, timestamp=1)])

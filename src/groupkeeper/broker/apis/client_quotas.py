@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from groupkeeper.broker.apis._access import own_message, require_cluster
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.quotas.entities import Component, Entity
@@ -72,7 +74,8 @@ def _alter(quotas: ClientQuotas, request: AlterClientQuotasRequest) -> RootMessa
 
 
 def _result(entry: EntryData, error: KafkaError | None) -> altered.EntryData:
-    names = [altered.EntityData(one.entity_type, one.entity_name) for one in entry.entity]
+    parts = sorted(entry.entity, key=attrgetter("entity_type"))  # Java's order
+    names = [altered.EntityData(one.entity_type, one.entity_name) for one in parts]
     return altered.EntryData(0 if error is None else error.code, None if error is None else own_message(error), names)
 
 
