@@ -59,6 +59,8 @@ def snapshot(
     """
     run = Run(watch)
     with open_output(spark, directory, is_remote=is_remote, lake=lake, keep_days=keep_days) as output:
+        if output.ledger.loss is not None:
+            run.note(output.ledger.loss)
         given = update_history(output, options, run, found)
         given = with_queries(spark, given, checkpoints, run)._replace(owners=owners, journals=journals)
         make_tables(output, given, run, from_start=from_start)

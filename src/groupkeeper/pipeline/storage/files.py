@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlparse
@@ -51,7 +51,10 @@ class Files(Protocol):
         """A file's text."""
 
     def write_new(self, path: str, text: str) -> bool:
-        """Creates a file atomically; False if it exists already."""
+        """Creates a durable file atomically; False if it exists already."""
+
+    def sync(self, paths: Sequence[str]) -> None:
+        """Make files and directories durable, before an entry names them; one that doesn't exist is left out."""
 
     def move(self, source: str, target: str) -> None:
         """Move a file; the target's directory is made. Does nothing if the file doesn't exist (any more)."""
@@ -124,7 +127,10 @@ class LocalFiles:
         target = self._root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = target.with_name(f".{target.name}.{os.getpid()}")
-        beside.write_text(text)
+        with beside.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         try:
             os.link(beside, target)
         except FileExistsError:
@@ -137,7 +143,15 @@ class LocalFiles:
             os.replace(beside, target)
         finally:
             beside.unlink(missing_ok=True)
+        _sync(target.parent)
         return True
+
+    def sync(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            at = self._root / path
+            for each in (*(at.iterdir() if at.is_dir() else ()), at):
+                if each.exists():
+                    _sync(each)
 
     def move(self, source: str, target: str) -> None:
         to = self._root / target
@@ -181,6 +195,14 @@ class LocalFiles:
 
     def clean(self, path: str, own: str) -> None:
         self.remove(path)  # the lock keeps other runs out
+
+
+def _sync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _exchanged(one: Path, other: Path) -> bool:
@@ -265,6 +287,9 @@ class HadoopFiles:
                 return False
             raise SourceError(f"{self._root}/{path} cannot be written: {first_line(error)}") from error
         return True
+
+    def sync(self, paths: Sequence[str]) -> None:
+        """Does nothing: what a closed file has is with the store."""
 
     def move(self, source: str, target: str) -> None:
         if not self._files.exists(self._at(source)):

@@ -4,11 +4,12 @@ files of the tables. Its last entry is one consistent set of all tables.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -27,8 +28,9 @@ __all__ = [
     "check_foreign",
     "check_schema",
     "entry_path",
-    "last_entry",
+    "newest_entry",
     "number_of",
+    "numbers_of",
     "schema_of",
     "stored_lake",
 ]
@@ -108,15 +110,44 @@ class Ledger:
         self._last: dict[str, Any] = {
             "id": uuid.uuid4().hex, "schema": SCHEMA, "next_offsets": {}, "files": {}, "moves": []
         }  # fmt: skip
-        self._number = last_entry(files.names(ENTRIES))
+        names = files.names(ENTRIES)
+        self._number, found = newest_entry(names, files.read, directory)
+        self._lost = [number for number in numbers_of(names) if number > self._number]
         if self._number:
-            self._last = json.loads(files.read(entry_path(self._number)))
-            check_schema(self._last, directory)
+            self._last = found
+            check_schema(found, directory)
+            if self._lost:
+                self._fall_back()
             self._move()
             self._check()
             self._forget()
         else:
             check_foreign(files.names(""), directory)
+
+    def _fall_back(self) -> None:
+        """Take back what the unreadable entries after this one did to the tables. The tables are rebuilt: files of this
+        entry may be gone.
+        """
+        for table, listed in self._last["files"].items():
+            there = [name for name in self._files.names(table) if name.endswith(".parquet")]
+            for name in there:
+                if number_of(name) > self._number and name not in listed:
+                    self._files.remove(f"{table}/{name}")
+            if not set(listed).issubset(there):  # as one of those entries has merged files
+                self._last["files"][table] = [name for name in there if number_of(name) <= self._number]
+        self._last = {**self._last, "made_to": None, "removed": [], "moves": [], "directories": {}}
+        for number in self._lost:
+            self._files.move(entry_path(number), f"{entry_path(number)}.unreadable")
+
+    @property
+    def loss(self) -> str | None:
+        """What to tell of an entry that could not be read; None: all could."""
+        if not self._lost:
+            return None
+        return (
+            f"{self._directory}/{entry_path(self._lost[0])} cannot be read, and was put aside as …json.unreadable: the "
+            "entry before it is used, its rows are read again, and all tables are rebuilt"
+        )
 
     @property
     def id(self) -> str:
@@ -420,6 +451,7 @@ class Ledger:
             **changes,
         }
         self._files.check_lock()
+        self._files.sync([*(each.source for each in moves), *(directories or {}).values()])
         self.is_settled = False
         if not self._files.write_new(entry_path(number), json.dumps(entry)):
             raise SourceError(f"{self._directory}: another run has written to it meanwhile: run again")
@@ -487,9 +519,31 @@ def _is_beyond(reach: Mapping[str, Mapping[str, int]], made_to: NextOffsets) -> 
     )
 
 
-def last_entry(names: Iterable[str]) -> int:
-    """The number of the last entry, from the names of the ledger's files; 0: there is none."""
-    return max((int(match[1]) for name in names if (match := _NAME.fullmatch(name))), default=0)
+def numbers_of(names: Iterable[str]) -> list[int]:
+    """The numbers of the entries, from the names of the ledger's files."""
+    return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+
+
+def newest_entry(
+    names: Iterable[str], read: Callable[[str], str | bytes], directory: str
+) -> tuple[int, dict[str, Any]]:
+    """The last entry that is whole, with its number; 0 and {}: there is none. A power cut can leave an entry empty or
+    cut off; the one before it is complete.
+
+    Raises SourceError when there are entries, and none is whole.
+    """
+    numbers = numbers_of(names)
+    for number in reversed(numbers):
+        with contextlib.suppress(ValueError):
+            entry = json.loads(read(entry_path(number)))
+            if isinstance(entry, dict) and {"files", "next_offsets"} <= entry.keys():
+                return number, entry
+    if numbers:
+        raise SourceError(
+            f"{directory}/{entry_path(numbers[-1])} cannot be read, and no earlier entry either: bring the file back "
+            f"from a copy, or remove {directory} with {ROOT} in it to read everything again"
+        )
+    return 0, {}
 
 
 def schema_of(entry: Mapping[str, Any]) -> int:
@@ -521,8 +575,7 @@ def stored_lake(directory: str) -> dict[str, Any] | None:
     if root is None:
         return None
     files = LocalFiles(root)
-    number = last_entry(files.names(ENTRIES))
-    found: dict[str, Any] | None = json.loads(files.read(entry_path(number))).get("lake") if number else None
+    found: dict[str, Any] | None = newest_entry(files.names(ENTRIES), files.read, directory)[1].get("lake")
     return found
 
 

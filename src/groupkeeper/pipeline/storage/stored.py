@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +12,7 @@ from pyarrow import fs
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.present.sql import Rows, plain
-from groupkeeper.pipeline.storage.ledger import ENTRIES, NextOffsets, check_schema, entry_path, last_entry, schema_of
+from groupkeeper.pipeline.storage.ledger import ENTRIES, NextOffsets, check_schema, entry_path, newest_entry, schema_of
 from groupkeeper.pipeline.tables import Table
 
 __all__ = ["Stored"]
@@ -30,18 +29,18 @@ class Stored:
     def __init__(self, directory: str) -> None:
         self.system, self._path = _located(directory)
         entries = fs.FileSelector(f"{self._path}/{ENTRIES}", allow_not_found=True)
-        self.number = last_entry([each.base_name for each in self.system.get_file_info(entries)])
-        """The number of the entry; 0: the ledger has none."""
-        self.entry: dict[str, Any] = {}
-        """The entry of the ledger; empty: it has none."""
-        if self.number:
-            with self.system.open_input_stream(f"{self._path}/{entry_path(self.number)}") as file:
-                self.entry = json.loads(file.read())
-            check_schema(self.entry, directory)
+        names = [each.base_name for each in self.system.get_file_info(entries)]
+        self.number, self.entry = newest_entry(names, self._read, directory)
+        """The last entry of the ledger that can be read, with its number; 0 and empty: it has none."""
+        check_schema(self.entry, directory)
         self.files: dict[str, list[str]] = self.entry.get("files", {})
         """The names of the files of each table that belong together; tables that no run has listed are missing."""
         listed = self.system.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
         self._directories = {each.base_name for each in listed if each.type == fs.FileType.Directory}
+
+    def _read(self, path: str) -> bytes:
+        with self.system.open_input_stream(f"{self._path}/{path}") as file:
+            return bytes(file.read())
 
     @property
     def written_time(self) -> datetime | None:

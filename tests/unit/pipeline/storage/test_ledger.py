@@ -13,8 +13,9 @@ import pytest
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.storage.files import LocalFiles
 from groupkeeper.pipeline.storage.lease import Busy
-from groupkeeper.pipeline.storage.ledger import Ledger, Tables
+from groupkeeper.pipeline.storage.ledger import ENTRIES, Ledger, Tables
 from groupkeeper.pipeline.storage.output import open_output
+from groupkeeper.pipeline.storage.stored import Stored
 
 
 class Killed(BaseException):
@@ -105,6 +106,53 @@ def test_killed_at_any_step(tmp_path: Path, number: int, is_behind: bool) -> Non
     run(LocalFiles(tmp_path), tmp_path, "last", log)
     assert rows(tmp_path) == "abcdefgh"
     assert Ledger(LocalFiles(tmp_path), str(tmp_path)).next_offsets == {"c": {0: 8}}
+
+
+TORN = {
+    "emptied": b"",
+    "cut off": b'{"id": "x", "fil',
+    "zeros": bytes(300),
+    "garbage": b"\xff\xfe{}",
+    "other": b"[1, 2]",
+}
+
+
+@pytest.mark.parametrize("torn", TORN.values(), ids=TORN)
+def test_after_an_entry_that_cannot_be_read_the_one_before_counts(tmp_path: Path, torn: bytes) -> None:
+    log = list("abcdefgh")
+    for end in (2, 4, 6):
+        run(LocalFiles(tmp_path), tmp_path, f"run{end}", log[:end])
+    entries = tmp_path / ENTRIES
+    (entries / "0000000003.json").write_bytes(torn)
+    assert Stored(str(tmp_path)).number == 2
+    ledger = Ledger(LocalFiles(tmp_path), str(tmp_path))
+    assert (ledger.number, ledger.next_offsets, ledger.made_to) == (2, {"c": {0: 4}}, None)
+    assert f"{tmp_path}/_groupkeeper/ledger/0000000003.json cannot be read" in str(ledger.loss)
+    assert (rows(tmp_path), (entries / "0000000003.json.unreadable").read_bytes()) == ("abcd", torn)
+    run(LocalFiles(tmp_path), tmp_path, "last", log)
+    assert rows(tmp_path) == "abcdefgh"
+    assert Ledger(LocalFiles(tmp_path), str(tmp_path)).loss is None
+
+
+def test_an_unreadable_entry_of_a_merge_loses_no_row(tmp_path: Path) -> None:
+    log = list("abcdefgh")
+    for end in (2, 4, 6):
+        run(LocalFiles(tmp_path), tmp_path, f"run{end}", log[:end])
+    merge(LocalFiles(tmp_path), tmp_path, "one")
+    (tmp_path / ENTRIES / "0000000004.json").write_bytes(b"")
+    run(LocalFiles(tmp_path), tmp_path, "last", log)
+    assert rows(tmp_path) == "abcdefgh"
+    ledger = Ledger(LocalFiles(tmp_path), str(tmp_path))
+    assert sorted(ledger.files("commits")) == sorted(each.name for each in (tmp_path / "commits").glob("*.parquet"))
+
+
+def test_where_no_entry_can_be_read_the_file_is_named(tmp_path: Path) -> None:
+    run(LocalFiles(tmp_path), tmp_path, "first", list("ab"))
+    (tmp_path / ENTRIES / "0000000001.json").write_bytes(b"")
+    for open_it in (Stored, lambda directory: Ledger(LocalFiles(tmp_path), directory)):
+        with pytest.raises(SourceError, match="0000000001[.]json cannot be read, and no earlier entry either"):
+            open_it(str(tmp_path))
+    assert rows(tmp_path) == "ab"
 
 
 def merge(files: LocalFiles, root: Path, *names: str) -> None:

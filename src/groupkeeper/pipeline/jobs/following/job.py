@@ -56,6 +56,8 @@ def follow(
         if output.is_here:
             output.files.remove(CHECKPOINTS)  # left by an earlier version
         run = Run(watch)
+        if output.ledger.loss is not None:
+            run.note(output.ledger.loss)
         run.append({COMMITS.name: 0, GROUP_RECORDS.name: 0})
         reads = Reads(output, with_privacy(parsed, output.ledger), run, interval_s)
         refreshing = Refreshing(output, reads, run, checkpoints, owners, journals)
