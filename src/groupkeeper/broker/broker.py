@@ -178,7 +178,7 @@ class Broker(Node):
             self.quotas = ClientQuotas(self._directory, self.config)
             opened.callback(self.quotas.close)
             self.topics = Topics(self._directory, self.config, self.files)
-            opened.callback(self.topics.close)
+            opened.callback(self.topics.close, is_for_good=self._is_temporary)
             self.topics.load()
             self.share_states = ShareStateRuntime(self)
             opened.push_async_callback(self.share_states.stop)

@@ -84,8 +84,7 @@ class FeatureLevels:
 
     def load(self) -> None:
         """Reads what the directory holds. Raises `InvalidSetting` when it is damaged."""
-        for entry in self._journal.read():
-            self._take(entry["epoch"], entry["levels"])
+        self._journal.replay(lambda entry: self._take(entry["epoch"], entry["levels"]))
         self._journal.begin([{"epoch": self.epoch, "levels": self._changed}] if self._changed else [])
 
     def close(self) -> None:

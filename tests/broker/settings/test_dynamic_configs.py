@@ -97,7 +97,7 @@ async def test_changes_are_there_after_a_restart(start: Start, connect: Connect,
     assert [one.name for one in await describe(wire, BROKER, ALL)] == [
         "group.consumer.assignment.interval.ms", "nobody.knows", "min.insync.replicas",
     ]  # fmt: skip
-    assert (tmp_path / JOURNAL).read_text().count("\n") == 2
+    assert (tmp_path / JOURNAL).read_text().count("\n") == 3
 
 
 async def test_settings_of_others_are_told_as_by_kafka(start: Start, connect: Connect) -> None:

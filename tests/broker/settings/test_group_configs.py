@@ -262,8 +262,8 @@ async def test_bounds_that_were_narrowed_narrow_what_was_given(start: Start, con
     ("text", "message"),
     [
         ("{\n", "line 1 is damaged"),
-        ('{"group": "g", "configs": {"nope": "1"}}\n', "group g: Unknown group config name: nope"),
-        ('{"group": "g", "configs": {"consumer.session.timeout.ms": "x"}}\n', "group g: Invalid value x"),
+        ('{"group": "g", "configs": {"nope": "1"}}\n', "line 1: Unknown group config name: nope"),
+        ('{"group": "g", "configs": {"consumer.session.timeout.ms": "x"}}\n', "line 1: Invalid value x"),
     ],
 )
 async def test_a_damaged_registry_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -11,7 +11,8 @@ import pytest
 from google_crc32c import value as crc32c
 
 from groupkeeper.broker.log.long_reads import LongReads
-from groupkeeper.broker.log.partition_log import PartitionLog, topic_id_of
+from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.broker.log.segment_files import topic_id_of
 from groupkeeper.broker.storage.open_files import OpenFiles
 from groupkeeper.protocol.errors import (
     CorruptMessage,
@@ -315,66 +316,6 @@ class TestRecovery:
             (tmp_path / LOG_FILE).write_bytes(content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1 :])
             assert open_log().log_end_offset == 3, at
 
-    @pytest.mark.parametrize("at", [8, 11, 16, 17, 21, 61, 70])
-    def test_corruption_of_what_was_on_the_disk_is_reported_and_never_served(
-        self, open_log: OpenLog, tmp_path: Path, caplog: pytest.LogCaptureFixture, at: int
-    ) -> None:
-        log = open_log()
-        log.append(batch(3), 0)
-        middle = log.size
-        log.append(batch(3), 0)
-        log.append(batch(3), 0)
-        log.roll()
-        log.sync()
-        assert log.recovery_point == 9
-        content = bytearray((tmp_path / LOG_FILE).read_bytes())
-        content[middle + at] ^= 0x55
-        (tmp_path / LOG_FILE).write_bytes(content)
-        (tmp_path / "t-0/00000000000000000000.index").unlink()  # so that the segment is read
-        again = open_log(recovery_point=9)
-        assert f"00000000000000000000.log is corrupt at position {middle}" in caplog.text
-        for use in (
-            lambda: again.read(0, 100),
-            lambda: again.append(batch(), 0),
-            lambda: asyncio.run(again.offset_for_timestamp(0, LongReads())),
-            lambda: list(again.records()),
-        ):
-            with pytest.raises(KafkaStorageError):
-                use()
-        assert (tmp_path / LOG_FILE).read_bytes() == content  # left as it is, for whoever repairs it
-
-    @pytest.mark.parametrize("at", [8, 11, 16, 17, 21, 61, 70])
-    def test_behind_the_recovery_point_a_log_ends_at_the_first_broken_batch(
-        self, open_log: OpenLog, tmp_path: Path, at: int
-    ) -> None:
-        """When the power fails, later pages may be on the disk, and earlier ones not. Apache Kafka cuts there, too."""
-        log = open_log()
-        log.append(batch(3), 0)
-        middle = log.size
-        log.append(batch(3), 0)
-        log.append(batch(3), 0)
-        content = bytearray((tmp_path / LOG_FILE).read_bytes())
-        content[middle + at] ^= 0x55
-        (tmp_path / LOG_FILE).write_bytes(content)
-        again = open_log()
-        assert (again.failure, again.log_end_offset, again.size) == (None, 3, middle)
-        assert again.append(batch(), 0) == 3
-        assert offsets(again) == [0, 1, 2, 3]
-
-    def test_segments_behind_a_broken_batch_go(self, open_log: OpenLog, tmp_path: Path) -> None:
-        log = open_log(segment_bytes="1048576")
-        for number in range(9):
-            log.append(batch(size=300_000, sequence=number), 0)
-        assert [segment.base_offset for segment in log.segments] == [0, 3, 6]
-        second = tmp_path / "t-0/00000000000000000003.log"
-        second.write_bytes(second.read_bytes()[:-1])
-        again = open_log(recovery_point=3, segment_bytes="1048576")
-        assert (again.failure, again.log_end_offset) == (None, 5)
-        assert again.append(batch(sequence=5), 0) == 5  # the producer's last batches are as forgotten as the log's
-        assert offsets(again, 3, max_bytes=1 << 24) == [3, 4, 5]
-        at_last = open_log(recovery_point=3, segment_bytes="1048576")
-        assert (at_last.failure, at_last.log_end_offset) == (None, 6)
-
     def test_a_log_that_ends_before_its_start_begins_there(self, open_log: OpenLog, files: OpenFiles) -> None:
         """Records were deleted, which was noted; then the power failed, and took those behind them."""
         log = open_log()
@@ -396,7 +337,9 @@ class TestRecovery:
     def test_other_files_are_left_alone(self, open_log: OpenLog, tmp_path: Path) -> None:
         open_log().append(batch(), 0)
         (tmp_path / "t-0/leader-epoch-checkpoint").write_text("0\n0\n")
-        (tmp_path / "t-0/note.log").write_text("no log")
+        for name in ("note.log", "7.log", "٠" * 20 + ".log"):
+            (tmp_path / "t-0" / name).write_text("no log")
+        (tmp_path / "t-0/00000000000000000005").mkdir()
         assert open_log().log_end_offset == 1
 
 

@@ -101,7 +101,7 @@ def dirty_part(log: PartitionLog, cleaned_offset: int, now_ms: int) -> Dirty | N
 
 def _earliest_ms(segment: Segment) -> int:
     """Time of the first batch."""
-    for _, header in segment.headers():
+    for _, _, _, header in segment.batches():
         return header.max_timestamp
     return _latest_ms(segment)
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from groupkeeper.broker.log.cleanable import active_is_heavy, dirty_part, expired_count, is_outdated
 from groupkeeper.broker.log.compaction import Compaction
-from groupkeeper.broker.log.producer_snapshot import encode_aborted
+from groupkeeper.broker.log.sealed_segments import save_aborted
 from groupkeeper.broker.log.segment import file_name
 from groupkeeper.broker.log.segment_files import CLEANED, INDEXES, LOG
 from groupkeeper.broker.log.topics import INTERNAL_TOPICS
@@ -195,10 +195,8 @@ class LogCleaner:
             try:
                 cleaned = await _in_turns(compaction.write(group))
                 assert cleaned is not None
-                observed = compaction.survey.observed[seen[0] :]
-                if observed:
-                    path = file_name(group[0].base_offset, ".txnindex" + CLEANED)
-                    _write(os.path.join(log.directory, path), encode_aborted(observed))
+                save_aborted(cleaned.new, compaction.survey.observed[seen[0] :])
+                cleaned.new.save()
                 await asyncio.to_thread(_sync, log.directory, group[0].base_offset)
                 if not self._put_in_place(log, cleaned):
                     return None
@@ -301,11 +299,6 @@ def _sync(directory: str, base_offset: int) -> None:
         with suppress(FileNotFoundError):
             sync_file(os.path.join(directory, file_name(base_offset, suffix + CLEANED)))
     sync_file(directory)
-
-
-def _write(path: str, content: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(content)
 
 
 def _discard(log: PartitionLog, base_offset: int) -> None:

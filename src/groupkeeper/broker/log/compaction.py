@@ -15,7 +15,7 @@ from typing import NamedTuple
 from groupkeeper.broker.log.segment import Segment, file_name
 from groupkeeper.broker.log.segment_files import CLEANED, LOG
 from groupkeeper.broker.log.transaction_survey import TransactionSurvey
-from groupkeeper.protocol.record_batch import HEADER_SIZE, check_crc, read_header, read_records
+from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptRecord, check_crc, read_header, read_records
 from groupkeeper.protocol.record_batch import read_end_transaction as end_of
 from groupkeeper.protocol.retained_batch import read_entries, read_keys, retained_batch
 
@@ -180,8 +180,6 @@ class Compaction:
             _write_all(descriptor, b"".join(waiting))
         finally:
             os.close(descriptor)
-        for suffix, content in zip((".index", ".timeindex"), new.index.encode(), strict=True):
-            _write_file(os.path.join(self._log.directory, file_name(base_offset, suffix + CLEANED)), content)
         yield Cleaned(group, new)
 
     def _kept(self, buf: bytes, pos: int, header: BatchHeader) -> bytes:
@@ -246,7 +244,7 @@ def _batches(segment: Segment) -> Iterator[tuple[bytes, int, BatchHeader]]:
     """
     descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        position = 0
+        position, next_offset = 0, segment.base_offset
         while position < segment.size:
             chunk = os.pread(descriptor, min(_CHUNK, segment.size - position), position)
             if not chunk:
@@ -255,15 +253,20 @@ def _batches(segment: Segment) -> Iterator[tuple[bytes, int, BatchHeader]]:
             if first > len(chunk):
                 chunk = os.pread(descriptor, first, position)
                 if len(chunk) < first:
-                    raise OSError(None, "ends too early", segment.path)
+                    raise CorruptRecord(f"{segment.path} has no whole batch at position {position}")
             at = 0
             while at + HEADER_SIZE <= len(chunk):
                 header = read_header(chunk, at)
                 if at + header.size_in_bytes > len(chunk):
                     break
                 check_crc(chunk, at, header)
+                if not next_offset <= header.base_offset < header.next_offset <= segment.next_offset:
+                    raise CorruptRecord(f"{segment.path} has offset {header.base_offset} at position {position + at}")
+                next_offset = header.next_offset
                 yield chunk, at, header
                 at += header.size_in_bytes
+            if at == 0:
+                raise CorruptRecord(f"{segment.path} has no whole batch at position {position}")
             position += at
     finally:
         os.close(descriptor)
@@ -278,8 +281,3 @@ def _write_all(descriptor: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
-
-
-def _write_file(path: str, content: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(content)

@@ -10,20 +10,21 @@ import os
 from asyncio import get_running_loop
 from bisect import bisect_right
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from logging import getLogger
 from zlib import crc32
 
 from groupkeeper.broker.log.producers import Producers
 from groupkeeper.broker.log.record_walk import QUICK_CONTENT, first_of, is_quick
-from groupkeeper.broker.log.sealed_segments import load_sealed, save_producers, seal, sync_sealed
-from groupkeeper.broker.log.segment import BrokenBatch, Segment, TornTail, file_name, scan
-from groupkeeper.broker.log.segment_files import repair, retire, swap_steps
+from groupkeeper.broker.log.sealed_segments import load_sealed, save_producers, seal, sync_segments
+from groupkeeper.broker.log.segment import Segment, TornTail, file_name
+from groupkeeper.broker.log.segment_files import PARTITION_METADATA, repair, retire, swap_steps, without_copies
 from groupkeeper.broker.storage.directory import replace_file
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.compression import ContentTooLarge
 from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError, OffsetOutOfRange
 from groupkeeper.protocol.record_batch import Record, read_end_transaction, read_header, read_records, stamped
-from groupkeeper.protocol.uuids import uuid_of, uuid_text
+from groupkeeper.protocol.uuids import uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 _log = getLogger("groupkeeper.broker")
 
-PARTITION_METADATA = "partition.metadata"
 _PATCHED = 16
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 LEADER_EPOCH = 0
@@ -346,16 +346,21 @@ class PartitionLog:
                 f"but we only have log segments from offset {self.log_start_offset} up to {self.log_end_offset}."
             )
         segment, position = self._place_of(offset)
+        for one in self._segments[self._segment_index(offset)].damage if self._segments else ():
+            if one.first_offset <= offset < one.next_offset:
+                raise CorruptMessage(f"offset {offset} of {self.topic}-{self.index} is damaged")
         if segment is None:
             return b""
-        end = segment.size
+        end = next((one.position for one in segment.damage if one.position > position), segment.size)
         if end_offset is not None and end_offset < self.log_end_offset:
-            end = segment.position_of(end_offset)
+            end = min(end, segment.position_of(end_offset))
         if position >= end:
             return b""
         found = segment.read_at(position, min(max_bytes, end - position))
         if len(found) < 12 or len(found) < _batch_length(found):
-            return segment.batch_at(position) if at_least_one else b""
+            found = segment.batch_at(position) if at_least_one else b""
+        if not segment.is_intact(position, found):
+            return self._read(offset, max_bytes, at_least_one=at_least_one, end_offset=end_offset)
         return found
 
     def bytes_ahead(self, offset: int, end_offset: int) -> int | None:
@@ -394,8 +399,10 @@ class PartitionLog:
         """Every batch from an offset on, decoded, in order, for the loading of a coordinator."""
         self._require_health()
         for segment in self._segments[self._segment_index(offset) :]:
-            for block, at, header in segment.batches(segment.position_of(offset)):
-                yield header, read_records(block, at, header=header)
+            for _, block, at, header in segment.batches(segment.position_of(offset)):
+                yield header, read_records(block, at, header=header, verify=False)
+            if segment.damage:
+                _log.error("%r: read without what is damaged in %s", self, segment.path)
 
     def _segment_index(self, offset: int) -> int:
         return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
@@ -410,11 +417,13 @@ class PartitionLog:
         with self._readable():
             for segment in tuple(self._segments):
                 if segment.max_timestamp >= timestamp:
-                    for position in segment.positions_since(timestamp):
-                        batch = segment.batch_at(position)
-                        found = await self._first_of(batch, range(timestamp, 1 << 63), self.log_start_offset, reads)
-                        if found is not None:
-                            return found
+                    since = segment.position_of(segment.index.offset_before(timestamp))
+                    for _, block, at, header in segment.batches(since):
+                        if header.max_timestamp >= timestamp:
+                            batch = block[at : at + header.size_in_bytes]
+                            found = await self._first_of(batch, range(timestamp, 1 << 63), self.log_start_offset, reads)
+                            if found is not None:
+                                return found
                     break
             return None
 
@@ -460,86 +469,97 @@ class PartitionLog:
 
     # ------------------------------------------------------------------ life
 
-    def sync(self) -> None:
-        """Flushes all segments except the last to disk. Raises OSError. May run in a thread, beside everything else."""
+    def sync(self, *, is_end: bool = False) -> None:
+        """Flushes all segments except the last to disk. Raises OSError. May run in a thread, beside everything else.
+
+        With `is_end` the last one too, with what the next start needs in order not to read it.
+        """
         segments = tuple(self._segments)
-        if segments and segments[-1].base_offset > self.recovery_point:
-            sync_sealed(segments, self._directory, self.recovery_point)
-            self.recovery_point = segments[-1].base_offset
+        ends = [segment.base_offset for segment in segments[1:]]
+        if is_end and segments:
+            seal(segments[-1], self.producers, self._directory, self.log_end_offset)
+            ends.append(self.log_end_offset)
+        if ends and ends[-1] > self.recovery_point:
+            sync_segments(segments, ends, self._directory, self.recovery_point)
+            self.recovery_point = ends[-1]
 
-    def recover(self, file_names: Iterable[str]) -> None:
-        """Reads what is on disk, as Apache Kafka does.
+    def recover(self, file_names: Iterable[str], known_end: int = 0) -> None:
+        """Reads what is on disk: only segments whose files of indexes don't match, or may not be on the disk.
 
-        Closed segments that are on disk aren't read if their indexes exist. A broken batch after the recovery point
-        truncates the log: a write ended early, or the power failed before all pages were on disk. A broken batch before
-        the recovery point is corruption, which makes the partition unavailable.
+        The log had records up to its recovery point and `known_end`, at least. What lies behind the last intact batch
+        and all known records is a write that ended early, and is cut off. Other damage stays in place: only the
+        offsets in it cannot be read.
         """
         try:
-            self._recover(repair(self._directory, file_names))
+            self._recover(repair(self._directory, file_names), max(known_end, self.recovery_point))
         except OSError as error:
             self.failure = f"{error.filename or self._directory}: {error.strerror}"
         if self.failure is not None:
             _log.error("partition %s-%d is not available: %s", self.topic, self.index, self.failure)
             return
-        if self._segments:
-            self.log_start_offset = max(self.log_start_offset, self._segments[0].base_offset)
+        if self._segments or self.log_end_offset:
+            first = self._segments[0].base_offset if self._segments else self.log_end_offset
+            if first > self.log_start_offset:
+                _log.warning("%s: begins at offset %d, not %d", self._directory, first, self.log_start_offset)
+                self.log_start_offset = first
         if self.log_end_offset < self.log_start_offset:
             _log.warning("%r ends before its log start offset: starting an empty log there", self)
             self._retire(len(self._segments))
             self.log_end_offset = self.log_start_offset
 
-    def _recover(self, names: Sequence[str]) -> None:
+    def _recover(self, names: Sequence[str], known_end: int) -> None:
         segments = [self._new_segment(int(name[:-4])) for name in names]
-        is_synced = bool(segments) and self.recovery_point >= segments[-1].base_offset
-        trusted = load_sealed(segments, self.producers, self._directory) if is_synced else 0
+        trusted = load_sealed(segments, self.producers, self._directory, self.recovery_point)
+        if trusted < len(segments):
+            left = without_copies(self._directory, [segment.base_offset for segment in segments])
+            segments = [segment for segment in segments if segment.base_offset in left]
         self._segments += segments[:trusted]
-        for segment in segments[trusted:]:
+        self.log_end_offset = segments[trusted - 1].next_offset if trusted else 0
+        limits = [segment.base_offset for segment in segments[1:]]
+        for segment, limit in zip(segments[trusted:], limits[trusted:], strict=False):
             self._segments.append(segment)
-            if segment is segments[-1] and len(segments) > 1:
-                save_producers(self.producers, self._directory, segment.base_offset)
-            broken = self._recover_segment(segment)
-            if broken is not None:
-                if self.log_end_offset < self.recovery_point:
-                    self.failure = f"{segment.path} is corrupt at position {broken.position}: {broken.why}"
-                else:
-                    self._cut_off(broken, segments[len(self._segments) :])
-                return
-            if segment is not segments[-1]:
-                seal(segment, self.producers, self._directory)
+            self._scan(segment, limit, limit)
+            seal(segment, self.producers, self._directory)
+        if trusted < len(segments):
+            active = segments[-1]
+            self._segments.append(active)
+            if limits:
+                save_producers(self.producers, self._directory, active.base_offset, active.base_offset)
+            self._scan(active, active.base_offset + _MAX_RELATIVE_OFFSET, known_end)
+        for one, following in pairwise(segments if not self.config.is_compacted else ()):
+            if one.next_offset < following.base_offset:
+                self._report_loss(one.next_offset, following.base_offset)
+        if self.log_end_offset < known_end:
+            self._report_loss(self.log_end_offset, known_end)
+            self._go_on_at(known_end)
 
-    def _recover_segment(self, segment: Segment) -> BrokenBatch | None:
-        """Reads a segment up to its end, or up to the first incomplete or invalid batch."""
-        descriptor = self._files.descriptor(segment.path)
-        self.log_end_offset = max(self.log_end_offset, segment.base_offset)
-        try:
-            for header, length in scan(descriptor, os.fstat(descriptor).st_size, self.log_end_offset):
-                position = segment.size
-                segment.add(header.last_offset, header.max_timestamp, length)
-                self.log_end_offset = header.next_offset
-                if header.producer_id >= 0:
-                    marker = _marker_in(segment.batch_at(position), header) if header.is_control else None
-                    self._remember(header, marker, header.max_timestamp)
-        except BrokenBatch as broken:
-            return broken
-        return None
-
-    def _cut_off(self, broken: BrokenBatch, later: Sequence[Segment]) -> None:
-        """Truncates the segment before a broken batch, and removes later segments. Raises OSError."""
-        last = self._segments[-1]
-        descriptor = self._files.descriptor(last.path)
-        _log.warning(
-            "%s: torn write at position %d (%s), cut off %d bytes%s",
-            last.path,
-            broken.position,
-            broken.why,
-            os.fstat(descriptor).st_size - broken.position,
-            f" and {len(later)} later segments" if later else "",
+    def _report_loss(self, first: int, end: int) -> None:
+        _log.error(
+            "%s: %d offsets from %d on are missing, no file has their records", self._directory, end - first, first
         )
-        os.ftruncate(descriptor, broken.position)
-        for segment in later:
-            self._retired += retire(self._directory, segment.base_offset)
-        if later:
-            save_producers(self.producers, self._directory, last.base_offset)
+
+    def _go_on_at(self, offset: int) -> None:
+        """Leaves a gap up to an offset, so that offsets of lost records are not used again."""
+        self.log_end_offset = offset
+        if self._segments:
+            active = self._segments[-1]
+            if active.size:
+                seal(active, self.producers, self._directory, offset)
+            else:
+                self._retired += retire(self._directory, active.base_offset)
+                del self._segments[-1]
+            self._segments.append(self._new_segment(offset))
+            self._segments[-1].create()
+
+    def _scan(self, segment: Segment, limit: int, known_end: int) -> None:
+        """Reads a segment, and cuts off what is behind the last of all records that it had."""
+        self.log_end_offset = max(self.log_end_offset, segment.base_offset)
+        for position, header in segment.scan(self.log_end_offset, limit, known_end):
+            self.log_end_offset = header.next_offset
+            if header.producer_id >= 0:
+                marker = _marker_in(segment.batch_at(position), header) if header.is_control else None
+                self._remember(header, marker, header.max_timestamp)
+        self.log_end_offset = max(self.log_end_offset, segment.end_scan(known_end))
 
     def close(self, failure: str | None = None) -> None:
         """Closes the files and wakes all waiting calls; with `failure` later calls raise `KafkaStorageError`."""
@@ -561,16 +581,6 @@ class PartitionLog:
     def _require_health(self) -> None:
         if self.failure is not None:
             raise KafkaStorageError(self.failure)
-
-
-def topic_id_of(directory: str) -> bytes | None:
-    """The id of the topic that a partition's directory belongs to; None when the directory has no id."""
-    try:
-        with open(os.path.join(directory, PARTITION_METADATA), encoding="utf-8") as file:
-            lines = dict(line.split(": ", 1) for line in file.read().splitlines() if ": " in line)
-        return uuid_of(lines["topic_id"])
-    except (FileNotFoundError, KeyError, ValueError):
-        return None
 
 
 def _marker_in(batch: bytes, header: BatchHeader) -> EndTransaction | None:

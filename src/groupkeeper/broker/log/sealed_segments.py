@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from itertools import pairwise
 from logging import getLogger
 
-from groupkeeper.broker.log.producer_snapshot import decode_aborted, decode_producers, encode_aborted, encode_producers
-from groupkeeper.broker.log.segment import INDEX_SUFFIXES, file_name
-from groupkeeper.broker.log.segment_files import SNAPSHOT
+from groupkeeper.broker.log.producer_snapshot import decode_producers, encode_aborted, encode_producers
+from groupkeeper.broker.log.segment import ABORTED, CHECKSUMS, file_name
+from groupkeeper.broker.log.segment_files import INDEXES, SNAPSHOT
 from groupkeeper.broker.log.segment_index import replace_bytes
 from groupkeeper.broker.storage.directory import sync_file
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 _log = getLogger("groupkeeper.broker")
 
-ABORTED = ".txnindex"
-
 
 def seal(segment: Segment, producers: Producers, directory: str, next_offset: int | None = None) -> None:
     """Writes the indexes of a segment that gets no more records, and the producers as they are at `next_offset`.
@@ -31,15 +28,14 @@ def seal(segment: Segment, producers: Producers, directory: str, next_offset: in
     If a file cannot be written, the next start reads the segment instead.
     """
     try:
-        segment.save_index()
         save_aborted(segment, [one for one in producers.aborted if one.last_offset >= segment.base_offset])
+        segment.save()
     except OSError as error:
         _log.warning("%s: cannot write its index: %s", segment.path, error.strerror)
-        for suffix in INDEX_SUFFIXES:
-            with suppress(OSError):
-                os.unlink(segment.file(suffix))
+        with suppress(OSError):
+            os.unlink(segment.file(CHECKSUMS))
     if next_offset is not None:
-        save_producers(producers, directory, next_offset)
+        save_producers(producers, directory, next_offset, segment.base_offset)
 
 
 def save_aborted(segment: Segment, aborted: Sequence[Aborted]) -> None:
@@ -51,13 +47,14 @@ def save_aborted(segment: Segment, aborted: Sequence[Aborted]) -> None:
             os.unlink(segment.file(ABORTED))
 
 
-def save_producers(producers: Producers, directory: str, offset: int) -> None:
-    """Writes the state of producers at the start of the last segment; removes older snapshots."""
+def save_producers(producers: Producers, directory: str, offset: int, oldest: int) -> None:
+    """Writes the state of producers at an offset; removes snapshots of offsets before `oldest`."""
     name = file_name(offset, SNAPSHOT)
     try:
         replace_bytes(os.path.join(directory, name), encode_producers(producers))
         for other in os.listdir(directory):
-            if other.endswith(SNAPSHOT) and other[: -len(SNAPSHOT)].isdigit() and other != name:
+            stem = other.removesuffix(SNAPSHOT)
+            if stem != other and stem.isdecimal() and int(stem) < oldest:
                 os.unlink(os.path.join(directory, other))
     except OSError as error:
         _log.warning("%s: cannot write %s: %s", directory, name, error.strerror)
@@ -65,45 +62,48 @@ def save_producers(producers: Producers, directory: str, offset: int) -> None:
             os.unlink(os.path.join(directory, name))
 
 
-def load_sealed(segments: Sequence[Segment], producers: Producers, directory: str) -> int:
-    """Loads all segments but the last, and the producers, from the stored files; returns the number of segments that
-    need not be read.
+def load_sealed(segments: Sequence[Segment], producers: Producers, directory: str, recovery_point: int) -> int:
+    """Loads segments, and the producers as they are behind them, from the stored files; returns the number of segments
+    that need not be read: all, all but the last, or none.
 
-    The number is 0 when a file is missing or doesn't match; then the producers are unchanged.
+    None when a file is missing or damaged, or when the segments may not be on the disk; then the producers are
+    unchanged.
     """
-    if len(segments) < 2:
+    if not segments or recovery_point < segments[-1].base_offset:
         return 0
+    limits = [segment.base_offset for segment in segments[1:]]
+    aborted = []
+    loaded = 0
     try:
-        for segment, following in pairwise(segments):
-            segment.load_index(following.base_offset)
-        aborted = [one for segment in segments[:-1] for one in _aborted_in(segment)]
-        with open(os.path.join(directory, file_name(segments[-1].base_offset, SNAPSHOT)), "rb") as file:
-            decode_producers(file.read(), producers)
+        for segment, limit in zip(segments, [*limits, recovery_point], strict=True):
+            aborted.append(segment.load(limit))
+            loaded += 1
     except (OSError, ValueError) as error:
-        _log.info("%s: reading all segments, as the stored indexes cannot be used: %s", directory, error)
-        for segment in segments:
-            segment.forget_index()
-        return 0
-    producers.aborted += aborted
-    return len(segments) - 1
+        if loaded < len(limits):
+            _log.warning("%s: reading all segments, as a file beside them cannot be used: %s", directory, error)
+    for count in range(loaded, max(len(limits) - 1, 0), -1):
+        end = segments[count - 1].next_offset if count == len(segments) else limits[-1]
+        try:
+            with open(os.path.join(directory, file_name(end, SNAPSHOT)), "rb") as file:
+                decode_producers(file.read(), producers)
+        except (OSError, ValueError) as error:
+            _log.warning("%s: reading segments, as the producers at offset %d are not known: %s", directory, end, error)
+            continue
+        producers.aborted += [one for some in aborted[:count] for one in some]
+        return count
+    for segment in segments:
+        segment.forget()
+    return 0
 
 
-def sync_sealed(segments: Sequence[Segment], directory: str, recovery_point: int) -> None:
-    """Syncs the files of all segments but the last to the disk, from the recovery point on. Raises OSError."""
-    for segment, following in pairwise(segments):
-        if following.base_offset > recovery_point:
+def sync_segments(segments: Sequence[Segment], ends: Sequence[int], directory: str, recovery_point: int) -> None:
+    """Syncs the files of segments that end behind the recovery point to the disk. Raises OSError."""
+    for segment, end in zip(segments, ends, strict=False):
+        if end > recovery_point:
             sync_file(segment.path)
-            for suffix in (*INDEX_SUFFIXES, ABORTED):
+            for suffix in INDEXES:
                 with suppress(FileNotFoundError):
                     sync_file(segment.file(suffix))
     with suppress(FileNotFoundError):
-        sync_file(os.path.join(directory, file_name(segments[-1].base_offset, SNAPSHOT)))
+        sync_file(os.path.join(directory, file_name(ends[-1], SNAPSHOT)))
     sync_file(directory)
-
-
-def _aborted_in(segment: Segment) -> list[Aborted]:
-    try:
-        with open(segment.file(ABORTED), "rb") as file:
-            return decode_aborted(file.read())
-    except FileNotFoundError:
-        return []

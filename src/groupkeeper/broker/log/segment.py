@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import os
+from logging import getLogger
 from struct import Struct
 
+from google_crc32c import value as crc32c
+
+from groupkeeper.broker.log.producer_snapshot import decode_aborted
+from groupkeeper.broker.log.scan import MAGIC, Damage, scan
 from groupkeeper.broker.log.segment_index import NO_TIMESTAMP, SegmentIndex, replace_bytes
-from groupkeeper.protocol.record_batch import check_crc, read_header
+from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptRecord, check_crc, read_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from groupkeeper.broker.log.producers import Aborted
     from groupkeeper.broker.storage.open_files import OpenFiles
     from groupkeeper.protocol.record_batch import BatchHeader
 
-HEADER_SIZE = 61
+_log = getLogger("groupkeeper.broker")
+
 _LENGTH_PREFIX = 12
 # base offset, batch length, leader epoch, magic, crc, attributes, last offset delta: the fields for iteration.
 _WALK = Struct(">qiibIhi")
-_SCAN_CHUNK = 1 << 20
-_MAGIC = 2
+_CHUNK = 1 << 20
 _HAS_WRITEV = hasattr(os, "writev")  # PyPy 7.3 has none
+_CHECKED = Struct(">qqqqIII")
 
+ABORTED = ".txnindex"
+CHECKSUMS = ".checksums"
 INDEX_SUFFIXES = (".index", ".timeindex")
 
 
@@ -42,19 +51,44 @@ class Segment:
         base_offset: offset the file is named after; no record in it is lower.
         size: bytes of whole batches in the file.
         first_timestamp: largest timestamp of the first batch, −1 when empty or unknown.
+        next_offset: offset after the last record, `base_offset` when empty.
         index: the positions of batches.
+        damage: what is known to be damaged, in the order of the file.
     """
 
-    __slots__ = ("_files", "_index_interval", "base_offset", "first_timestamp", "index", "path", "size")
+    __slots__ = (
+        "_files",
+        "_from_earlier",
+        "_index_interval",
+        "_intact",
+        "_is_verified",
+        "base_offset",
+        "damage",
+        "first_timestamp",
+        "index",
+        "next_offset",
+        "path",
+        "size",
+    )
 
     def __init__(self, path: str, base_offset: int, files: OpenFiles, index_interval: int = 4096) -> None:
         self.path = path
         self.base_offset = base_offset
-        self.size = 0
-        self.first_timestamp = NO_TIMESTAMP
         self._files = files
         self._index_interval = index_interval
-        self.index = SegmentIndex(base_offset, index_interval)
+        self.forget()
+
+    def forget(self) -> None:
+        """Knows nothing of the file, as before `load` or `scan`."""
+        self.size = 0
+        self.first_timestamp = NO_TIMESTAMP
+        self.next_offset = self.base_offset
+        self.index = SegmentIndex(self.base_offset, self._index_interval)
+        self.damage: list[Damage] = []
+        self._is_verified = True
+        self._from_earlier = 0
+        self._intact = (0, 0)
+        """The bytes written by an earlier process, and those of them that were read and are intact."""
 
     @property
     def max_timestamp(self) -> int:
@@ -88,6 +122,7 @@ class Segment:
             self.first_timestamp = max_timestamp
         self.index.add(last_offset, max_timestamp, self.size, length)
         self.size += length
+        self.next_offset = last_offset + 1
 
     def read_at(self, position: int, length: int) -> bytes:
         """The bytes at a position, from the page cache; fewer at the end of the file."""
@@ -95,60 +130,168 @@ class Segment:
         return os.pread(self._files.descriptor(self.path), length, position) if length > 0 else b""
 
     def position_of(self, offset: int) -> int:
-        """Position of the first batch with `offset` or a later offset; `size` when there is no such batch."""
+        """Position of the first intact batch with `offset` or a later offset; `size` when there is no such batch."""
+        try:
+            return self._position_of(offset)
+        except CorruptRecord:
+            self.reread()
+            return self._position_of(offset)
+
+    def _position_of(self, offset: int) -> int:
         position = self.index.position_before(offset)
-        while position < self.size:
+        previous = self.base_offset - 1
+        while (position := self._behind_damage(position)) < self.size:
             block = self.read_at(position, self._index_interval + HEADER_SIZE)
             at = 0
             while at + HEADER_SIZE <= len(block):
-                base_offset, length, _, _, _, _, last_delta = _WALK.unpack_from(block, at)
-                if base_offset + last_delta >= offset:
+                base_offset, length, _, magic, _, _, last_delta = _WALK.unpack_from(block, at)
+                last = base_offset + last_delta
+                if magic != MAGIC or length < HEADER_SIZE - _LENGTH_PREFIX or not previous < base_offset <= last:
+                    raise CorruptRecord("no batch")
+                if last >= offset:
+                    if base_offset > offset:
+                        self._check_gap(last + 1, position + at + _LENGTH_PREFIX + length)
                     return position + at
+                previous = last
                 at += _LENGTH_PREFIX + length
-            if at == 0:
-                break  # less than a header remains: another process has shortened the file
+                if self.damage:
+                    break
             position += at
+            if at == 0 or position > self.size:
+                if self._is_verified:
+                    break  # less than a batch remains: another process has shortened the file
+                raise CorruptRecord("no whole batch")
         return self.size
 
-    def positions_since(self, timestamp: int) -> Iterator[int]:
-        """Positions of batches whose largest timestamp is at least `timestamp`, in file order."""
-        position = self.position_of(self.index.offset_before(timestamp))
-        for at, header in self.headers(position):
-            if header.max_timestamp >= timestamp:
-                yield at
+    def _check_gap(self, next_offset: int, end: int) -> None:
+        """Raises CorruptRecord when the batch that ends there overlaps the batch behind it."""
+        behind = self.read_at(end, 8)
+        following = int.from_bytes(behind, "big") if len(behind) == 8 else self.next_offset
+        if next_offset > following and not self._is_verified:
+            raise CorruptRecord("a base offset is wrong")
 
-    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of every batch from a batch's position on."""
-        while position < self.size:
-            block = self.read_at(position, _SCAN_CHUNK)
-            at = 0
-            while at + HEADER_SIZE <= len(block):
-                header = read_header(block, at)
-                yield position + at, header
-                at += header.size_in_bytes
-            if at == 0:
-                return  # less than a header remains: no whole batch
-            position += at
+    def batches(self, position: int = 0) -> Iterator[tuple[int, bytes, int, BatchHeader]]:
+        """Every intact batch from a batch's position on: its position, a buffer, its position there, and its header.
 
-    def batches(self, position: int = 0) -> Iterator[tuple[bytes, int, BatchHeader]]:
-        """Every whole batch from a batch's position on: a buffer, the batch's position in it, and its header."""
+        Damage is passed over. Raises CorruptRecord when the file has changed since it was read.
+        """
         while position < self.size:
-            block = self.read_at(position, _SCAN_CHUNK)
-            if len(block) >= _LENGTH_PREFIX:
-                first = _LENGTH_PREFIX + int.from_bytes(block[8:12], "big")
-                if first > len(block):
-                    block = self.read_at(position, first)
-            at = 0
-            while at + HEADER_SIZE <= len(block):
-                header = read_header(block, at)
-                end = at + header.size_in_bytes
-                if end > len(block):
-                    break
-                yield block, at, header
-                at = end
-            if at == 0:
+            try:
+                for found in self._batches(position):
+                    yield found
+                    position = found[0] + found[3].size_in_bytes
                 return
+            except CorruptRecord:
+                if self._is_verified:
+                    raise
+                self.reread()
+
+    def _batches(self, position: int) -> Iterator[tuple[int, bytes, int, BatchHeader]]:
+        next_offset = self.base_offset
+        while (position := self._behind_damage(position)) < self.size:
+            block = self.read_at(position, _CHUNK)
+            length = _LENGTH_PREFIX + int.from_bytes(block[8:12], "big")
+            if len(block) < length <= self.size - position:
+                block = self.read_at(position, length)
+            at = 0
+            for header in self._checked(block, position, next_offset):
+                yield position + at, block, at, header
+                next_offset = header.next_offset
+                at += header.size_in_bytes
+                if self.damage:
+                    break
+            if at == 0:
+                raise CorruptRecord("no whole batch")
             position += at
+
+    def _checked(self, block: bytes, position: int, next_offset: int) -> Iterator[BatchHeader]:
+        """The headers of the whole batches in a block that lies at a position. Raises CorruptRecord at damage."""
+        at = 0
+        while at + HEADER_SIZE <= len(block):
+            header = read_header(block, at)
+            end = at + header.size_in_bytes
+            if end > len(block):
+                return
+            check_crc(block, at, header)
+            if header.base_offset < next_offset or header.next_offset > self.next_offset:
+                raise CorruptRecord("a base offset is wrong")
+            if header.base_offset != next_offset:
+                self._check_gap(header.next_offset, position + end)
+            yield header
+            next_offset = header.next_offset
+            at = end
+
+    def is_intact(self, position: int, found: bytes) -> bool:
+        """Whether these bytes at the position of a batch are valid batches, as far as they are whole.
+
+        Bytes that this process wrote or has read before are. If others are not, the file is read again.
+        """
+        if self._is_verified or position >= self._from_earlier or not found:
+            return True
+        begin, end = self._intact
+        if not begin <= position <= end:
+            begin = end = position
+        try:
+            for header in self._checked(found[end - position :], end, self.base_offset):
+                end += header.size_in_bytes
+        except CorruptRecord:
+            end = position
+        if end == position:
+            self.reread()
+            return False
+        self._intact = begin, end
+        return True
+
+    def _behind_damage(self, position: int) -> int:
+        for one in self.damage:
+            if one.position <= position < one.end:
+                return one.end
+        return position
+
+    def scan(self, next_offset: int, limit: int, known_end: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Reads and indexes the whole file; yields position and header of each intact batch, as `log.scan` does.
+
+        Raises OSError.
+        """
+        descriptor = self._files.descriptor(self.path)
+        size = os.fstat(descriptor).st_size
+        self.forget()
+        for position, header in scan(descriptor, size, next_offset, limit, known_end, self.damage):
+            self.size = position
+            self.add(header.last_offset, header.max_timestamp, header.size_in_bytes)
+            yield position, header
+        self.size = size
+
+    def end_scan(self, known_end: int, *, may_cut: bool = True) -> int:
+        """Says what `scan` found damaged; returns the offset behind all records that the file had.
+
+        Damage at the end of the file is where the records up to `known_end` were. If these are all there, it is a write
+        that ended early, and is cut off. Raises OSError.
+        """
+        tail = self.damage[-1] if self.damage and self.damage[-1].end == self.size else None
+        if tail is not None:
+            del self.damage[-1]
+            end = max(known_end, tail.next_offset)
+            if end > self.next_offset or not may_cut:
+                self.damage.append(tail._replace(next_offset=end))
+                self.next_offset = end
+            else:
+                count = tail.end - tail.position
+                _log.warning(
+                    "%s: torn write at position %d (%s), cut off %d bytes", self.path, tail[0], tail.why, count
+                )
+                os.ftruncate(self._files.descriptor(self.path), tail.position)
+                self.size = tail.position
+        for one in self.damage:
+            _log.error("%s: %s", self.path, one)
+        return self.next_offset
+
+    def reread(self) -> None:
+        """Reads a file that turned out to be damaged, and says which part of it is lost. Raises OSError."""
+        end = self.next_offset
+        for _ in self.scan(self.base_offset, end, end):
+            pass
+        self.end_scan(end, may_cut=False)
 
     def batch_at(self, position: int) -> bytes:
         """The whole batch that begins at a position."""
@@ -162,96 +305,49 @@ class Segment:
         """Makes the file, empty. Raises OSError."""
         self._files.descriptor(self.path)
 
-    # ------------------------------------------------------------------ the index on disk
+    # ------------------------------------------------------------------ the files beside it
 
     def file(self, suffix: str) -> str:
-        """The path of a file beside the segment's: `.index`, `.timeindex`, `.txnindex`."""
-        return self.path.removesuffix(".log") + suffix
+        """The path of a file beside the segment's: `.index`, `.timeindex`, `.txnindex`, `.checksums`."""
+        stem, _, rest = self.path.rpartition(".log")
+        return stem + suffix + rest
 
-    def save_index(self) -> None:
-        """Writes the index files unless they are there already. Raises OSError."""
+    def save(self) -> None:
+        """Writes the index files, and the checksums of all files beside the segment's. Raises OSError."""
         for suffix, content in zip(INDEX_SUFFIXES, self.index.encode(), strict=True):
             replace_bytes(self.file(suffix), content)
+        packed = _CHECKED.pack(
+            self.base_offset, self.size, self.next_offset, self.first_timestamp, *map(crc32c, self._contents())
+        )
+        replace_bytes(self.file(CHECKSUMS), packed + crc32c(packed).to_bytes(4, "big"))
 
-    def forget_index(self) -> None:
-        """Undoes `load_index`: nothing is known about the file then."""
-        self.size = 0
-        self.index = SegmentIndex(self.base_offset, self._index_interval)
+    def load(self, limit: int) -> list[Aborted]:
+        """Takes what the files beside it say instead of reading all batches; returns the aborted transactions.
 
-    def load_index(self, next_offset: int) -> None:
-        """Takes the size from the file and the index from its files, instead of reading all batches.
-
-        `next_offset` is where the next segment begins. Raises OSError, and ValueError when the files don't fit to the
-        batches at the end.
+        Its records end at `limit` or before. Raises OSError, and ValueError when a file is damaged or of another log.
         """
-        self.size = os.fstat(self._files.descriptor(self.path)).st_size
+        with open(self.file(CHECKSUMS), "rb") as file:
+            packed = file.read()
+        if len(packed) != _CHECKED.size + 4 or crc32c(packed[:-4]).to_bytes(4, "big") != packed[-4:]:
+            raise ValueError(f"{self.file(CHECKSUMS)} is damaged")
+        base_offset, size, next_offset, first_timestamp, *sums = _CHECKED.unpack(packed[:-4])
+        contents = self._contents()
+        for suffix, content, expected in zip((*INDEX_SUFFIXES, ABORTED), contents, sums, strict=True):
+            if crc32c(content) != expected:
+                raise ValueError(f"{self.file(suffix)} is damaged")
+        if base_offset != self.base_offset or size != os.stat(self.path).st_size or next_offset > limit:
+            raise ValueError(f"{self.path} has changed")
+        self.index = SegmentIndex.decode(self.base_offset, self._index_interval, *contents[:2])
+        self.size, self.next_offset, self.first_timestamp = size, next_offset, first_timestamp
+        self._is_verified, self._from_earlier = False, size
+        return decode_aborted(contents[2])
+
+    def _contents(self) -> list[bytes]:
         contents = []
-        for suffix in INDEX_SUFFIXES:
-            with open(self.file(suffix), "rb") as file:
-                contents.append(file.read())
-        index = SegmentIndex.decode(self.base_offset, self._index_interval, *contents)
-        last_offset, indexed = index.last_entry or (None, 0)
-        position = indexed
-        if indexed >= self.size > 0:
-            raise ValueError("the index reaches beyond the log")
-        for at, header in self.headers(indexed):
-            if at == indexed and last_offset not in (None, header.last_offset):
-                raise ValueError("the index belongs to another log")
-            position = at + header.size_in_bytes
-            if header.next_offset > next_offset or position > self.size:
-                raise ValueError("the log doesn't end with a whole batch")
-        if position != self.size or (self.size and index.max_timestamp == NO_TIMESTAMP):
-            raise ValueError("the index is incomplete")
-        self.index = index
-
-
-class BrokenBatch(Exception):
-    """The bytes at `position` of a segment file are not a complete, valid batch."""
-
-    def __init__(self, position: int, why: str) -> None:
-        super().__init__(why)
-        self.position = position
-        self.why = why
-
-
-def scan(descriptor: int, size: int, next_offset: int) -> Iterator[tuple[BatchHeader, int]]:
-    """Header and length of every batch of a file, checksums verified. Raises `BrokenBatch` where one isn't whole.
-
-    `next_offset` is the lowest offset the first batch may have.
-    """
-    position = 0
-    chunk = b""
-    chunk_start = 0
-    while position < size:
-        at = position - chunk_start
-        if at + HEADER_SIZE > len(chunk):
-            chunk, chunk_start, at = os.pread(descriptor, _SCAN_CHUNK, position), position, 0
-        if len(chunk) - at < HEADER_SIZE:
-            raise BrokenBatch(position, f"{size - position} bytes are no batch header")
-        header = _plausible_header(chunk, at, position, next_offset)
-        length = header.size_in_bytes
-        if position + length > size:
-            raise BrokenBatch(position, f"a batch of {length} bytes where the file has {size - position}")
-        if at + length > len(chunk):
-            chunk, chunk_start, at = os.pread(descriptor, max(_SCAN_CHUNK, length), position), position, 0
-        try:
-            check_crc(chunk, at, header)
-        except ValueError as error:
-            raise BrokenBatch(position, str(error)) from None
-        yield header, length
-        position += length
-        next_offset = header.next_offset
-
-
-def _plausible_header(chunk: bytes, at: int, position: int, next_offset: int) -> BatchHeader:
-    try:
-        header = read_header(chunk, at)
-    except ValueError as error:
-        raise BrokenBatch(position, str(error)) from None
-    if header.magic != _MAGIC:
-        raise BrokenBatch(position, f"magic {header.magic}")
-    if header.base_offset < next_offset:
-        raise BrokenBatch(position, f"base offset {header.base_offset} where at least {next_offset} is due")
-    if header.size_in_bytes < HEADER_SIZE or header.last_offset_delta < 0:
-        raise BrokenBatch(position, f"a batch of {header.size_in_bytes} bytes")
-    return header
+        for suffix in (*INDEX_SUFFIXES, ABORTED):
+            try:
+                with open(self.file(suffix), "rb") as file:
+                    contents.append(file.read())
+            except FileNotFoundError:
+                contents.append(b"")
+        return contents

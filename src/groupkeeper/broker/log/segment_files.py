@@ -11,7 +11,10 @@ import os
 from contextlib import suppress
 from logging import getLogger
 
-from groupkeeper.broker.log.segment import BrokenBatch, file_name, scan
+from groupkeeper.broker.log.scan import scan
+from groupkeeper.broker.log.segment import ABORTED, CHECKSUMS, INDEX_SUFFIXES, file_name
+from groupkeeper.protocol.record_batch import HEADER_SIZE
+from groupkeeper.protocol.uuids import uuid_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,13 +22,26 @@ if TYPE_CHECKING:
 
 _log = getLogger("groupkeeper.broker")
 
+PARTITION_METADATA = "partition.metadata"
 LOG = ".log"
-INDEXES = (".index", ".timeindex", ".txnindex")
+INDEXES = (*INDEX_SUFFIXES, ABORTED, CHECKSUMS)
 CLEANED = ".cleaned"
 SWAP = ".swap"
 DELETED = ".deleted"
+MISPLACED = ".misplaced"
 SNAPSHOT = ".snapshot"
+_DIGITS = 20
 _OURS = (LOG, *INDEXES, SNAPSHOT)
+
+
+def topic_id_of(directory: str) -> bytes | None:
+    """The id of the topic that a partition's directory belongs to; None when the directory has no id."""
+    try:
+        with open(os.path.join(directory, PARTITION_METADATA), encoding="utf-8") as file:
+            lines = dict(line.split(": ", 1) for line in file.read().splitlines() if ": " in line)
+        return uuid_of(lines["topic_id"])
+    except (FileNotFoundError, KeyError, ValueError):
+        return None
 
 
 def retire(directory: str, base_offset: int) -> list[str]:
@@ -72,6 +88,24 @@ def repair(directory: str, names: Iterable[str]) -> list[str]:
     return sorted(name for name in present if _base_of(name, (LOG,)) is not None)
 
 
+def without_copies(directory: str, bases: Sequence[int]) -> list[int]:
+    """Sets aside segment files that are copies under another name; returns the other base offsets. Raises OSError."""
+    base_by_head: dict[bytes, int] = {}
+    left = list(bases)
+    for base in bases:
+        with open(os.path.join(directory, file_name(base)), "rb") as file:
+            head = file.read(HEADER_SIZE)
+        other = base_by_head.setdefault(head, base)
+        if other != base and len(head) == HEADER_SIZE:
+            copy = base if base > int.from_bytes(head[:8], "big") else other
+            base_by_head[head] = base + other - copy
+            left.remove(copy)
+            path = os.path.join(directory, file_name(copy))
+            os.rename(path, path + MISPLACED)
+            _log.error("%s is a copy of %s, and is now %s", path, file_name(base + other - copy), path + MISPLACED)
+    return left
+
+
 def _complete_swap(directory: str, name: str, present: set[str]) -> None:
     base_offset = int(name.split(".")[0])
     last_offset = max(_last_offset(os.path.join(directory, name), base_offset), base_offset)
@@ -90,10 +124,8 @@ def _last_offset(path: str, base_offset: int) -> int:
     last_offset = -1
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        for header, _ in scan(descriptor, os.fstat(descriptor).st_size, base_offset):
+        for _, header in scan(descriptor, os.fstat(descriptor).st_size, base_offset, 2**63 - 1, 0, []):
             last_offset = header.last_offset
-    except BrokenBatch as broken:
-        raise OSError(None, f"is corrupt at position {broken.position}: {broken.why}", path) from None
     finally:
         os.close(descriptor)
     return last_offset
@@ -103,7 +135,7 @@ def _base_of(name: str, suffixes: Iterable[str]) -> int | None:
     """The base offset in a file's name that ends with one of the suffixes, or None."""
     for suffix in suffixes:
         stem = name.removesuffix(suffix)
-        if stem != name and stem.isdigit():
+        if stem != name and len(stem) == _DIGITS and stem.isdecimal() and stem.isascii():
             return int(stem)
     return None
 

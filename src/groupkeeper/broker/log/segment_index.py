@@ -11,7 +11,6 @@ import os
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import pairwise
 from struct import Struct
 
 TYPE_CHECKING = False
@@ -92,11 +91,6 @@ class SegmentIndex:
         entry = bisect_right(self._timestamps, timestamp) - 1
         return self._time_offsets[entry] if entry >= 0 else self._base_offset
 
-    @property
-    def last_entry(self) -> tuple[int, int] | None:
-        """Last offset and position of the last indexed batch; None when there is none."""
-        return (self._offsets[-1], self._positions[-1]) if self._offsets else None
-
     # ------------------------------------------------------------------ on disk
 
     def encode(self) -> tuple[bytes, bytes]:
@@ -113,9 +107,7 @@ class SegmentIndex:
 
     @classmethod
     def decode(cls, base_offset: int, interval: int, places: bytes, times: bytes) -> SegmentIndex:
-        """The index decoded from two files. Raises ValueError for invalid contents."""
-        if len(places) % _PLACE_SIZE or len(times) % _TIME.size:
-            raise ValueError("an entry is incomplete")
+        """The index decoded from two files that are intact."""
         index = cls(base_offset, interval)
         pairs = _big_endian(array("i", places))
         index._offsets = array("q", [base_offset + relative for relative in pairs[0::2]])
@@ -123,15 +115,9 @@ class SegmentIndex:
         for timestamp, relative in _TIME.iter_unpack(times):
             index._timestamps.append(timestamp)
             index._time_offsets.append(base_offset + relative)
-        if not all(map(_is_rising, (index._offsets, index._positions, index._timestamps))):
-            raise ValueError("entries are out of order")
         if index._timestamps:
             index.max_timestamp, index.max_timestamp_offset = index._timestamps[-1], index._time_offsets[-1]
         return index
-
-
-def _is_rising(numbers: array[int]) -> bool:
-    return all(one < other for one, other in pairwise(numbers)) and min(numbers, default=0) >= 0
 
 
 def _big_endian(numbers: array[int]) -> array[int]:

@@ -13,7 +13,8 @@ import time
 from logging import getLogger
 
 from groupkeeper.broker.log.long_reads import LongReads
-from groupkeeper.broker.log.partition_log import PartitionLog, topic_id_of
+from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.broker.log.segment_files import PARTITION_METADATA, topic_id_of
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.broker.storage.directory import random_uuid
@@ -43,6 +44,7 @@ _log = getLogger("groupkeeper.broker")
 JOURNAL = "topics.journal"
 START_OFFSETS = "log-start-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+ENDS = "replication-offset-checkpoint"
 _DELETED = ".deleted"
 _PARTITION_DIRECTORY = re.compile(r"(?P<partition>.+-\d+?)(?P<aside>(?:\.\d+)?\.deleted)?")
 _LONGEST_ASIDE = 200
@@ -104,6 +106,7 @@ class Topics:
         self._journal = Journal(directory.file(JOURNAL), "topic registry")
         self._start_offsets = OffsetCheckpoint(directory.file(START_OFFSETS))
         self._recovery_points = OffsetCheckpoint(directory.file(RECOVERY_POINTS))
+        self._ends = OffsetCheckpoint(directory.file(ENDS))
         self._is_loaded = False
         self._remover: ThreadPoolExecutor | None = None
         self._on_created: list[Callable[[Topic], None]] = []
@@ -274,7 +277,7 @@ class Topics:
                     f"{directory} of a deleted topic is in the way and cannot be moved: {error.strerror}"
                 ) from error
         try:
-            for checkpoint in (self._start_offsets, self._recovery_points):
+            for checkpoint in (self._start_offsets, self._recovery_points, self._ends):
                 checkpoint.forget(name, indexes)
         except OSError as error:
             raise KafkaStorageError(
@@ -307,8 +310,7 @@ class Topics:
         Raises `InvalidSetting` when the registry is damaged, and when there are logs of topics that are not in it: a
         topic of that name would write over them.
         """
-        for entry in self._journal.read():
-            self._replay(entry)
+        self._journal.replay(self._replay)
         self._sort_out_directories()  # before the registry is rewritten without deleted topics
         self._journal.begin(self._entries())
         existing = set(os.listdir(self._directory.path))
@@ -317,7 +319,8 @@ class Topics:
                 log.log_start_offset = self._start_offsets.offsets.get((topic.name, log.index), 0)
                 log.recovery_point = self._recovery_points.offsets.get((topic.name, log.index), 0)
                 has_files = f"{topic.name}-{log.index}" in existing
-                log.recover(os.listdir(self._log_directory(topic.name, log.index)) if has_files else ())
+                names = os.listdir(self._log_directory(topic.name, log.index)) if has_files else ()
+                log.recover(names, self._ends.offsets.get((topic.name, log.index), 0))
         self._is_loaded = True
 
     def _sort_out_directories(self) -> None:
@@ -339,6 +342,11 @@ class Topics:
                 leftovers += [path] if topic_id is not None else []
             elif topic_id in self._dropped:
                 leftovers.append(path)
+            elif topic_id is not None and self._is_registered(name, None) and not self._is_registered(name, topic_id):
+                raise InvalidSetting(
+                    f"{os.path.join(path, PARTITION_METADATA)} has another topic id than {JOURNAL}: if the log is that "
+                    "topic's, remove this file; otherwise move the folder away"
+                )
             elif not self._is_registered(name, topic_id):
                 was_ours = topic_id is None and name.rpartition("-")[0] in self._dropped.values()
                 (leftovers if was_ours else foreign).append(path)
@@ -348,7 +356,8 @@ class Topics:
             )
             raise InvalidSetting(
                 f"data directory {self._directory.path} has partition logs of topics that are not in its {JOURNAL}: "
-                f"{shown}. They may belong to another broker: use another directory, or move them away"
+                f"{shown}. They may belong to another broker: use another directory, or move them away. Or the "
+                "file has lost entries: restore it from a backup"
             )
         for path in leftovers:
             _log.warning("%s belongs to a deleted topic; removing it", path)
@@ -390,8 +399,9 @@ class Topics:
         await self._start_offsets.replace_aside(self._starts())
 
     async def write_recovery_points(self) -> None:
-        """Writes the recovery point of each log. Raises OSError."""
+        """Writes the recovery point of each log, and where it ends. Raises OSError."""
         await self._recovery_points.replace_aside(self._points())
+        await self._ends.replace_aside(self._log_ends())
 
     def _starts(self) -> dict[tuple[str, int], int]:
         return {(log.topic, log.index): log.log_start_offset for log in self._logs() if log.log_start_offset > 0}
@@ -399,15 +409,20 @@ class Topics:
     def _points(self) -> dict[tuple[str, int], int]:
         return {(log.topic, log.index): log.recovery_point for log in self._logs() if log.recovery_point > 0}
 
-    def close(self) -> None:
-        """Closes every log and the registry, after the pending removals."""
+    def _log_ends(self) -> dict[tuple[str, int], int]:
+        return {(log.topic, log.index): log.log_end_offset for log in self._logs() if log.log_end_offset > 0}
+
+    def close(self, *, is_for_good: bool = False) -> None:
+        """Closes every log and the registry, after the pending removals, and notes what the next start needs, unless it
+        is for good.
+        """
         self.long_reads.close()
         if self._remover is not None:
             self._remover.shutdown()
             self._remover = None
-        if self._is_loaded:
-            self._is_loaded = False
+        if self._is_loaded and not is_for_good:
             self._sync()
+        self._is_loaded = False
         for log in self._logs():
             log.close("the broker is stopped")
         self._journal.close()
@@ -415,8 +430,11 @@ class Topics:
     def _sync(self) -> None:
         try:
             for log in self._logs():
-                log.sync()
+                if log.failure is None and log.log_end_offset > log.recovery_point:
+                    log.sync(is_end=True)
             self._start_offsets.replace(self._starts())
             self._recovery_points.replace(self._points())
+            self._ends.replace(self._log_ends())
+            self._directory.mark_clean_stop()
         except OSError as error:
-            _log.warning("cannot sync the logs, the next start will read closed segments: %s", error)
+            _log.warning("cannot sync the logs, the next start will read segments: %s", error)

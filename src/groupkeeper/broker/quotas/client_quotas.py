@@ -72,8 +72,9 @@ class ClientQuotas:
         self._rates: Recent[tuple[str, tuple[str, str]], Rate] = Recent()
         self._buckets: Recent[tuple[str, str], TokenBucket] = Recent()
         self._journal = Journal(directory.file(JOURNAL), "client quotas")
-        for entry in self._journal.read():
-            self.table.put(frozenset(map(tuple, entry["entity"])), entry["key"], entry["value"])
+        self._journal.replay(
+            lambda entry: self.table.put(frozenset(map(tuple, entry["entity"])), entry["key"], entry["value"])
+        )
         self._journal.begin(
             _entry(entity, key, value) for entity, quotas in self.table.items() for key, value in quotas.items()
         )

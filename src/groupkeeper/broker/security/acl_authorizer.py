@@ -9,6 +9,9 @@ from groupkeeper.broker.storage.journal import Journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.settings.config import Config
     from groupkeeper.broker.storage.directory import StorageDirectory
@@ -35,13 +38,15 @@ class AclAuthorizer(Authorizer):
         self.acls = Acls()
         self._known: dict[tuple[str, str, int, int, str], bool] = {}
         self._journal = Journal(directory.file(JOURNAL), "ACLs")
-        for entry in self._journal.read():
-            acl = Acl(*entry["acl"])
-            if entry["is_there"]:
-                self.acls.add(acl)
-            elif acl in self.acls:
-                self.acls.remove(acl)
+        self._journal.replay(self._take)
         self._journal.begin(_entry(acl, is_there=True) for acl in self.acls)
+
+    def _take(self, entry: Mapping[str, Any]) -> None:
+        acl = Acl(*entry["acl"])
+        if entry["is_there"]:
+            self.acls.add(acl)
+        elif acl in self.acls:
+            self.acls.remove(acl)
 
     def create(self, acl: Acl) -> None:
         """Adds an ACL unless it exists already. Raises `InvalidRequest`, `KafkaStorageError`."""

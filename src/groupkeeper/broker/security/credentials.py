@@ -26,8 +26,7 @@ class ScramCredentials:
         """Reads the stored credentials. Raises `InvalidSetting` when their file is damaged."""
         self._by_key: dict[Key, Credential] = {}
         self._journal = Journal(directory.file(JOURNAL), "SCRAM credentials", is_private=True)
-        for entry in self._journal.read():
-            self._take(entry)
+        self._journal.replay(self._take)
         self._journal.begin(_entry(key, credential) for key, credential in self._by_key.items())
 
     def get(self, mechanism: str, user: str) -> Credential | None:

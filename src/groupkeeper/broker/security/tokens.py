@@ -80,8 +80,7 @@ class DelegationTokens:
         self._by_id: dict[str, Token] = {}
         self._credentials: dict[tuple[str, str], Credential] = {}
         self._journal = Journal(directory.file(JOURNAL), "delegation tokens", is_private=True)
-        for entry in self._journal.read():
-            self._take(entry)
+        self._journal.replay(self._take)
         self._journal.begin(map(_entry, self._by_id.values()))
 
     @property

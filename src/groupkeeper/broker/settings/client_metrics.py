@@ -98,8 +98,7 @@ class ClientMetrics:
 
     def load(self) -> None:
         """Reads the stored subscriptions. Raises `InvalidSetting` when their file is damaged."""
-        for entry in self._journal.read():
-            self._set(entry["name"], Subscription(entry["configs"]))
+        self._journal.replay(lambda entry: self._set(entry["name"], Subscription(entry["configs"])))
         self._journal.begin(
             {"name": name, "configs": dict(one.overrides)} for name, one in self._subscription_by_name.items()
         )

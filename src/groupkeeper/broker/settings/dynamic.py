@@ -105,11 +105,7 @@ class DynamicConfig:
 
     def load(self) -> None:
         """Reads the stored overrides. Raises `InvalidSetting` when their file is damaged."""
-        for entry in self._journal.read():
-            try:
-                self._take(entry["broker"], entry["configs"])
-            except InvalidSetting as error:
-                raise InvalidSetting(f"{self._journal.path}: {error}") from None
+        self._journal.replay(lambda entry: self._take(entry["broker"], entry["configs"]))
         if self._has_eligible_replicas():
             self._give_insync_to_all()
         self._journal.begin(

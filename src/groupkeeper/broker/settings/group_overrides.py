@@ -240,11 +240,7 @@ class GroupConfigs:
 
     def load(self) -> None:
         """Reads the stored overrides. Raises `InvalidSetting` when their file is damaged."""
-        for entry in self._journal.read():
-            try:
-                self._set(entry["group"], GroupConfig(entry["configs"], self._broker))
-            except InvalidSetting as error:
-                raise InvalidSetting(f"{self._journal.path}: group {entry['group']}: {error}") from None
+        self._journal.replay(lambda entry: self._set(entry["group"], GroupConfig(entry["configs"], self._broker)))
         self._journal.begin(_entry(group_id, config) for group_id, config in self._config_by_group.items())
 
     def close(self) -> None:

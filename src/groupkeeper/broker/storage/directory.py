@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
+import time
+from contextlib import suppress
 from logging import getLogger
+
+from google_crc32c import value as crc32c
 
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.java_properties import parse_properties
@@ -14,7 +19,9 @@ from groupkeeper.protocol.uuids import uuid_text
 _log = getLogger("groupkeeper.broker")
 
 META_FILE = "meta.properties"
+CLEAN_STOP = ".kafka_cleanshutdown"
 PRODUCER_ID_BLOCK = 1000
+_CHECKSUM = "# crc32c "
 
 
 class DirectoryInUse(InvalidSetting):
@@ -47,6 +54,19 @@ def replace_file(path: str, text: str, *, survives_power_failure: bool = True, m
     os.replace(temporary, path)
     if survives_power_failure:
         sync_file(os.path.dirname(path) or ".")
+
+
+def with_checksum(text: str) -> str:
+    """The text with its checksum behind it, as a comment; one such line of text stays a line."""
+    return f"{text}{_CHECKSUM}{crc32c(text.encode()):08x}\n"
+
+
+def without_checksum(content: bytes) -> str:
+    """The text of `with_checksum`, or one that has no checksum. Raises ValueError when the text is damaged."""
+    text, mark, found = content.decode().rpartition(_CHECKSUM)
+    if mark and found.rstrip("\n") != f"{crc32c(text.encode()):08x}":
+        raise ValueError("its checksum does not match")
+    return text if mark else found
 
 
 def sync_file(path: str) -> None:
@@ -84,6 +104,7 @@ class StorageDirectory:
         except BaseException:
             self.close()
             raise
+        self._take_marker()
         self._next_producer_id = 0
         self._producer_ids_end = 0
 
@@ -93,23 +114,49 @@ class StorageDirectory:
     def _identity(self, node_id: int) -> str:
         meta = self.file(META_FILE)
         try:
-            with open(meta, encoding="utf-8") as file:
-                known = parse_properties(file.read())
+            with open(meta, "rb") as file:
+                known = parse_properties(without_checksum(file.read()))
         except FileNotFoundError:
             cluster_id = uuid_text(random_uuid())
+            if os.path.exists(self.file("topics.journal")):
+                _log.warning("%s is missing: the cluster gets a new id, %s", meta, cluster_id)
             lines = {
                 "cluster.id": cluster_id,
                 "directory.id": uuid_text(random_uuid()),
                 "node.id": node_id,
                 "version": 1,
             }
-            replace_file(meta, "".join(f"{name}={value}\n" for name, value in lines.items()))
+            replace_file(meta, with_checksum("".join(f"{name}={value}\n" for name, value in lines.items())))
             return cluster_id
+        except ValueError:
+            known = {}
         if known.get("node.id", str(node_id)) != str(node_id):
             raise InvalidSetting(f"{meta} belongs to node.id {known['node.id']}, not {node_id}")
-        if "cluster.id" not in known:
-            raise InvalidSetting(f"{meta} has no cluster.id")
+        if not known.get("cluster.id") or "version" not in known:
+            raise InvalidSetting(
+                f"{meta} is damaged: restore it from a backup, or remove it, and the cluster gets a new cluster.id"
+            )
         return known["cluster.id"]
+
+    def _take_marker(self) -> None:
+        """Removes the marker of a clean stop, and warns of the files that have gone since then."""
+        path, names = self.file(CLEAN_STOP), []
+        with suppress(FileNotFoundError):
+            try:
+                with open(path, "rb") as file:
+                    names = json.loads(without_checksum(file.read()))["files"]
+            except (ValueError, LookupError, TypeError):
+                _log.warning("%s is damaged", path)
+            os.unlink(path)
+        for name in names:
+            if not os.path.exists(self.file(name)):
+                _log.warning("%s is gone since the broker was stopped, and with it what it held", self.file(name))
+
+    def mark_clean_stop(self) -> None:
+        """Notes, in Apache Kafka's file, that all logs are on the disk, and which files there are. Raises OSError."""
+        names = sorted(one.name for one in os.scandir(self.path) if one.is_file() and one.name[0] != ".")
+        marker = json.dumps({"version": 0, "brokerEpoch": -1, "files": names})
+        replace_file(self.file(CLEAN_STOP), with_checksum(marker + " "))
 
     def new_producer_id(self) -> int:
         """A producer id that was never given out in this directory; blocks of them are reserved on disk.
@@ -120,7 +167,7 @@ class StorageDirectory:
             path = self.file("producer-ids")
             try:
                 first = self._first_unreserved(path)
-                replace_file(path, f"{first + PRODUCER_ID_BLOCK}\n")
+                replace_file(path, with_checksum(f"{first + PRODUCER_ID_BLOCK}\n"))
             except OSError as error:
                 _log.warning("cannot reserve producer ids in %s: %s", path, error.strerror)
                 raise CoordinatorLoadInProgress(f"cannot reserve producer ids: {error.strerror}") from error
@@ -131,10 +178,14 @@ class StorageDirectory:
     @staticmethod
     def _first_unreserved(path: str) -> int:
         try:
-            with open(path, encoding="utf-8") as file:
-                return int(file.read())
+            with open(path, "rb") as file:
+                return int(without_checksum(file.read()))
         except FileNotFoundError:
             return 0
+        except ValueError:
+            first = time.time_ns() // 1_000_000  # more than there were milliseconds for
+            _log.warning("%s is damaged: producer ids go on at %d, so that none is given out twice", path, first)
+            return first
 
     def close(self) -> None:
         """Releases the lock."""

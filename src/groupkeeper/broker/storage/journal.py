@@ -1,5 +1,5 @@
 """A small registry on disk: a file of JSON lines. A change is appended before it is acknowledged; each start compacts
-the file.
+the file. Each line has its checksum, and the first one says how many entries a start left.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ from contextlib import suppress
 from logging import getLogger
 
 from groupkeeper.broker.settings.table import InvalidSetting
-from groupkeeper.broker.storage.directory import replace_file
+from groupkeeper.broker.storage.directory import replace_file, with_checksum, without_checksum
 from groupkeeper.protocol.errors import KafkaStorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
 _log = getLogger("groupkeeper.broker")
 
+_LEFT = "entries left by the start"
+_MALFORMED = (ValueError, LookupError, TypeError, AttributeError)
+
 
 class Journal:
-    """`read`, then `begin`, then `write` any number of times.
+    """`replay`, then `begin`, then `write` any number of times.
 
     Attributes:
         path: the file's path.
@@ -39,40 +42,57 @@ class Journal:
         self._size = 0
         self._is_torn = False
 
-    def read(self) -> list[dict[str, Any]]:
-        """The entries, oldest first; an incomplete last line is ignored. Raises `InvalidSetting` for other damage."""
+    def replay(self, take: Callable[[dict[str, Any]], object]) -> None:
+        """Calls `take` with each entry, oldest first; an incomplete last line is ignored.
+
+        Raises `InvalidSetting` for other damage, and for an entry that `take` cannot use.
+        """
         try:
-            with open(self.path, encoding="utf-8") as file:
-                lines = file.read().split("\n")
+            with open(self.path, "rb") as file:
+                lines = file.read().split(b"\n")
         except FileNotFoundError:
-            return []
-        except UnicodeDecodeError as error:
-            raise InvalidSetting(f"{self.path} is damaged: it is not UTF-8 text at byte {error.start}") from None
+            return
+        if lines == [b""]:
+            _log.warning("%s is empty: the %s that it held are gone", self.path, self.subject)
         rest = lines.pop()
-        entries = []
+        left = 0
         for number, line in enumerate(lines, 1):
             try:
-                entries.append(json.loads(line))
-            except ValueError:
+                entry = json.loads(without_checksum(line))
+                if _LEFT in entry:
+                    left = entry[_LEFT]
+                else:
+                    take(entry)
+            except InvalidSetting as error:
+                raise InvalidSetting(f"{self.path}: line {number}: {error}") from None
+            except _MALFORMED:
                 # After a power failure, a page that was not yet on disk is full of zeros.
-                if rest or number < len(lines) or "\0" not in line:
-                    raise InvalidSetting(f"{self.path}: line {number} is damaged") from None
+                has_zeros = b"\0\0" in line or line[:1] == b"\0"
+                if rest or number < len(lines) or not has_zeros:
+                    raise InvalidSetting(
+                        f"{self.path}: line {number} is damaged: restore the file from a backup, "
+                        "or remove the line, which undoes its change"
+                    ) from None
                 rest = line
+        if left >= max(len(lines), 1):
+            raise InvalidSetting(
+                f"{self.path} is damaged: it has {len(lines) - 1} of {left} entries; restore it from a backup, "
+                "or remove its first line to go on with these"
+            )
         if rest:
             _log.warning("%s: ignoring the incomplete last line, its change was never acknowledged", self.path)
-        return entries
 
     def begin(self, entries: Iterable[Mapping[str, Any]]) -> None:
         """Replaces the whole file by these entries, and opens it for `write`. Raises OSError."""
-        replace_file(
-            self.path, "".join(json.dumps(entry) + "\n" for entry in entries), mode=0o600 if self._is_private else 0o666
-        )
+        lines = list(map(_line, entries))
+        text = "".join([_line({_LEFT: len(lines)}), *lines])
+        replace_file(self.path, text, mode=0o600 if self._is_private else 0o666)
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         self._size, self._is_torn = os.fstat(self._file).st_size, False
 
     def write(self, entry: Mapping[str, Any]) -> None:
         """Appends an entry, completely or not at all; it survives a power failure. Raises `KafkaStorageError`."""
-        line = (json.dumps(entry) + "\n").encode()
+        line = _line(entry).encode()
         try:
             if self._is_torn:  # a failed write left part of a line: nothing may follow it
                 os.ftruncate(self._file, self._size)
@@ -93,3 +113,7 @@ class Journal:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    return with_checksum(json.dumps(entry) + " ")

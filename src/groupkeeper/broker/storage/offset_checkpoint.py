@@ -1,4 +1,6 @@
-"""Offsets of partitions in a text file of Apache Kafka's format: version, count, lines of `topic partition offset`."""
+"""Offsets of partitions in a text file of Apache Kafka's format: version, count, lines of `topic partition offset`.
+A line with a checksum follows.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import asyncio
 import threading
 from logging import getLogger
 
-from groupkeeper.broker.storage.directory import replace_file
+from groupkeeper.broker.storage.directory import replace_file, with_checksum, without_checksum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ class OffsetCheckpoint:
                 return
             if offsets != self.offsets:
                 lines = [f"{topic} {index} {offset}" for (topic, index), offset in offsets.items()]
-                replace_file(self._path, "\n".join([_VERSION, str(len(lines)), *lines]) + "\n")
+                replace_file(self._path, with_checksum("\n".join([_VERSION, str(len(lines)), *lines, ""])))
             self.offsets, self._written = offsets, number
 
     def forget(self, topic: str, partitions: Iterable[int] | None = None) -> None:
@@ -76,7 +78,9 @@ class OffsetCheckpoint:
 
 
 def _read(path: str) -> Offsets:
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()[2:]
+    with open(path, "rb") as file:
+        _, count, *lines = without_checksum(file.read()).splitlines()
+    if int(count) != len(lines):
+        raise ValueError(f"{len(lines)} lines of {count}")
     parts = [line.rsplit(" ", 2) for line in lines]
     return {(topic, int(index)): int(offset) for topic, index, offset in parts}
