@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from tests.simulation.shells.damage import FlippedBit
 from tests.simulation.shells.disk import Disk
-from tests.simulation.shells.records import COMMITTED, TOPIC, UNCOMMITTED, Records, Violation
+from tests.simulation.shells.records import COMMITTED, TOPIC, UNCOMMITTED, Violation
+from tests.simulation.shells.truth import PRODUCERS, SHARES, UNCERTAIN, Truth
 from tests.simulation.shells.virtual import DeafServer, SimulatedBroker, VirtualLoop, run_life
 from tests.unit.broker.peer import Peer
 
@@ -46,12 +48,14 @@ from groupkeeper.protocol.messages.txn_offset_commit_request import (
 from groupkeeper.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from groupkeeper.protocol.record_batch import Record, write_batch
 
-GROUPS, PRODUCERS, SHARES = 3, 2, 2
 RECORDS = 60
 CALM_S = 120.0
 LOCK_MS = 15_000
 MOST_DELIVERIES = 10
-POWER_FAILURES = 0.4
+POWER_FAILURES = 0.3
+CLEAN_STOPS = 0.4
+FLIPPED_BITS = 0.6
+"""Of the pauses between lives that are without a power failure."""
 CLEANER = "groupkeeper.broker.log.cleaner"
 PROPERTIES: dict[str, str | int | float | bool] = {
     "offsets.topic.num.partitions": 2,
@@ -78,63 +82,6 @@ FEW = 10
 """Producer ids are reserved at a time, so that it happens often."""
 UNFINISHED_S = 5.0
 MOST_ATTEMPTS = 15
-UNCERTAIN = errors.UnknownServerError.code
-"""With any other error nothing has happened."""
-
-
-class Offset:
-    """What is known of one committed offset: one of these values is there."""
-
-    def __init__(self) -> None:
-        self.possible = {-1}
-        self.past = {-1}
-        self.last = 0
-
-    def told(self, value: int, code: int) -> None:
-        """How a commit was answered."""
-        if code == errors.NONE:
-            self.possible = {value}
-        elif code == UNCERTAIN:
-            self.possible.add(value)
-        self.past |= self.possible
-
-    def lose_power(self) -> None:
-        """The end of a log is gone: any earlier value may be the last one."""
-        self.possible = set(self.past)
-
-    def check(self, what: str, seen: int) -> None:
-        """What was read, and stays."""
-        if seen not in self.possible:
-            raise Violation(f"{what}: {seen}, and it can only be {sorted(self.possible)}")
-        self.possible = {seen}
-
-
-class Truth:
-    """What clients know, over all lives of the broker."""
-
-    def __init__(self) -> None:
-        self.offsets = {f"plain-{one}": Offset() for one in range(GROUPS)}
-        self.offsets |= {f"transactional-{one}": Offset() for one in range(PRODUCERS)}
-        self.accepted: dict[int, set[int]] = {one: set() for one in range(SHARES)}
-        self.given_up: dict[int, set[int]] = {one: set() for one in range(SHARES)}
-        """Delivered as often as may be, or perhaps accepted; they need not come again."""
-        self.is_member_gone = False
-        self.producer_ids: dict[int, str] = {}
-        self.records = Records()
-        self.acknowledged = 0
-        self.power_failures = 0
-        self.is_after_power_failure = False
-
-    def lose_power(self) -> None:
-        """What was acknowledged lately may be gone, but for producer ids: none is given out twice."""
-        self.power_failures += 1
-        self.is_after_power_failure = True
-        self.records.lose_power()
-        for offset in self.offsets.values():
-            offset.lose_power()
-        for number, accepted in self.accepted.items():
-            self.given_up[number] |= accepted
-            accepted.clear()
 
 
 class Said:
@@ -507,15 +454,32 @@ def _first_offset_of(broker: SimulatedBroker, name: str) -> int:
     return topic.partitions[0].log_start_offset
 
 
+async def _started(directory: Path, bit: FlippedBit | None) -> SimulatedBroker:
+    """A broker; it may refuse a damaged file by name, which is then brought back."""
+    while True:
+        broker = SimulatedBroker(directory, PROPERTIES)
+        try:
+            with patch("groupkeeper.broker.broker.Server", DeafServer):
+                await broker.start()
+            return broker
+        except InvalidSetting as error:
+            if bit is None or not bit.is_named(str(error)):
+                raise Violation(f"the broker does not start: {error}") from error
+            bit.repair()
+            bit = None
+
+
 async def _live(
-    directory: Path, disk: Disk, truth: Truth, chance: random.Random, *, is_first: bool, is_last: bool
+    directory: Path,
+    disk: Disk,
+    truth: Truth,
+    chance: random.Random,
+    *,
+    is_first: bool,
+    is_last: bool,
+    bit: FlippedBit | None,
 ) -> None:
-    broker = SimulatedBroker(directory, PROPERTIES)
-    try:
-        with patch("groupkeeper.broker.broker.Server", DeafServer):
-            await broker.start()
-    except InvalidSetting as error:
-        raise Violation(f"the broker does not start: {error}") from error
+    broker = await _started(directory, bit)
     disk.removed_in_loop.clear()  # what a start removes keeps no client waiting
     gone = [name for name in ("t", "shared", TOPIC) if broker.topics.get(name) is None and not is_first]
     _require(not gone, f"topics are gone: {gone}")
@@ -539,6 +503,9 @@ async def _live(
             await life.go_on(chance.uniform(5, 60))
         if is_last:
             await life.settle()
+        elif chance.random() < CLEAN_STOPS:
+            disk.trouble = 0
+            await broker.stop()
     finally:
         broker.crash()
 
@@ -548,6 +515,7 @@ def run(seed: int) -> Truth:
     chance, truth = random.Random(seed), Truth()
     disk = Disk(chance)
     now_s, lives = 0.0, chance.randint(1, 4)
+    bit: FlippedBit | None = None
     with tempfile.TemporaryDirectory(prefix="groupkeeper-simulation-") as folder, disk.in_use():
         for number in range(lives):
             loop = VirtualLoop(now_s)
@@ -559,17 +527,21 @@ def run(seed: int) -> Truth:
             ):
                 run_life(
                     loop,
-                    lambda number=number, is_last=is_last: _live(  # type: ignore[misc]
-                        Path(folder), disk, truth, chance, is_first=number == 0, is_last=is_last
+                    lambda number=number, is_last=is_last, bit=bit: _live(  # type: ignore[misc]
+                        Path(folder), disk, truth, chance, is_first=number == 0, is_last=is_last, bit=bit
                     ),
                     disk,
                 )
             strange = [one for one in loop.raised if "injected" not in str(one)]
             _require(not strange, f"raised and caught by nobody: {strange}")
             now_s = loop.now_s + 1
+            bit = None
             if not is_last and chance.random() < POWER_FAILURES:
                 disk.lose_power(Path(folder))
                 truth.lose_power()
+            elif not is_last and chance.random() < FLIPPED_BITS:
+                bit = FlippedBit(Path(folder), chance)
+                truth.lose(bit)
     return truth
 
 

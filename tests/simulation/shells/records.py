@@ -22,6 +22,8 @@ from groupkeeper.protocol.record_batch import Record, iter_headers, read_end_tra
 if TYPE_CHECKING:
     from tests.unit.broker.peer import Peer
 
+    from groupkeeper.protocol.record_batch import BatchHeader
+
 TOPIC = "records"
 UNCOMMITTED, COMMITTED = 0, 1
 _FETCHED_BYTES = 2_000
@@ -48,6 +50,7 @@ class Records:
         self._seen: dict[int, bytes | None] = {}
         self._positions = {UNCOMMITTED: 0, COMMITTED: 0}
         self._epochs_repeat = False
+        self._has_holes = False
         self._first = 0
 
     def lose_power(self) -> None:
@@ -56,9 +59,24 @@ class Records:
         The epochs of producers may be drawn again, too. The log takes the first batch of such a one for a batch that it
         has already, as in Apache Kafka.
         """
+        self._has_holes = True
+        self.acknowledged.clear()
+        self._seen.clear()
+        self.lose_transactions()
+
+    def lose_transactions(self) -> None:
+        """The ends of transactions may be gone, and epochs be drawn again."""
         self._epochs_repeat = True
-        for known in (self.acknowledged, self.committed, self.hidden, self._seen):
-            known.clear()
+        self.committed.clear()
+        self.hidden.clear()
+
+    def lose(self, batch: BatchHeader) -> None:
+        """This batch is damaged. If it was the last one, its offsets may be used again."""
+        self._has_holes = True
+        for offset in range(batch.base_offset, batch.next_offset):
+            self.acknowledged.pop(offset, None)
+            self._seen.pop(offset, None)
+        self._positions = {one: min(at, batch.base_offset) for one, at in self._positions.items()}
 
     def begin_at(self, offset: int) -> None:
         """Where the log begins after that, as the first segments may be gone, too."""
@@ -160,6 +178,8 @@ class Records:
         request = FetchRequest(isolation_level=isolation, topics=[wanted])
         data = (await peer.ask(request, 11, FetchResponse)).responses[0].partitions[0]
         if data.error_code:
+            if data.error_code == errors.CorruptMessage.code and self._has_holes:
+                return errors.NONE, position + 1, []
             if data.error_code == errors.OffsetOutOfRange.code:
                 raise Violation(f"the log does not reach offset {position}, up to which it was read")
             return data.error_code, position, []
@@ -169,7 +189,7 @@ class Records:
         except CorruptRecord as error:
             raise Violation(f"a reader at {position} gets damaged records: {error}") from error
         for offset, after, value, is_visible in found:
-            if offset != position:
+            if offset != position and not self._has_holes:
                 raise Violation(f"a reader at {position} gets {offset} next")
             if self._seen.setdefault(offset, value) != value:
                 raise Violation(f"offset {offset} was {self._seen[offset]!r} and is {value!r}")

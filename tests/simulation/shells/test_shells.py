@@ -39,15 +39,25 @@ BUGS = {
         "                    self._finish_later(ending, untold, attempts, error)\n",
         "                    pass\n",
     ),
-    "a log with a broken batch at its end is not available": (
-        "log.partition_log",
-        "                if self.log_end_offset < self.recovery_point:\n",
-        "                if True:\n",
+    "a torn write at the end of a log stays there": (
+        "log.segment",
+        "                os.ftruncate(self._files.descriptor(self.path), tail.position)\n",
+        "                pass\n",
     ),
-    "the recovery point is noted before segments are on the disk": (
-        "log.partition_log",
-        "            sync_sealed(segments, self._directory, self.recovery_point)\n",
-        "",
+    "everything behind a damaged batch is left out": (
+        "log.scan",
+        "    start = position + 1\n",
+        "    start = size\n",
+    ),
+    "a damaged batch is delivered": (
+        "log.segment",
+        "        if self._is_verified or position >= self._from_earlier or not found:\n",
+        "        if True:\n",
+    ),
+    "a coordinator is not loaded from a log with a damaged batch": (
+        "log.segment",
+        "                if self._is_verified:\n                    raise\n                self.reread()\n",
+        "                raise\n",
     ),
     "a change of the registry is answered before it is on the disk": (
         "storage.journal",
@@ -142,8 +152,8 @@ BUGS = {
     ),
     "a start after a kill forgets which transactions were aborted": (
         "log.partition_log",
-        "                    self._remember(header, marker, header.max_timestamp)\n",
-        "                    self._remember(header, None, header.max_timestamp)\n",
+        "                self._remember(header, marker, header.max_timestamp)\n",
+        "                self._remember(header, None, header.max_timestamp)\n",
     ),
     "locks end by the wall clock": (
         "shares.leader",

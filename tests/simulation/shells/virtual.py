@@ -86,7 +86,7 @@ class SimulatedBroker(Broker):
 
     def crash(self) -> None:
         """Ends as by SIGKILL: nothing is written any more, and the directory is free."""
-        self._files.close_all()
+        self.files.close_all()
         for part in vars(self).values():
             if isinstance(journal := getattr(part, "_journal", None), Journal):
                 journal.close()
