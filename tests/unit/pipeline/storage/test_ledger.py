@@ -150,7 +150,7 @@ def test_where_no_entry_can_be_read_the_file_is_named(tmp_path: Path) -> None:
     run(LocalFiles(tmp_path), tmp_path, "first", list("ab"))
     (tmp_path / ENTRIES / "0000000001.json").write_bytes(b"")
     for open_it in (Stored, lambda directory: Ledger(LocalFiles(tmp_path), directory)):
-        with pytest.raises(SourceError, match="0000000001[.]json cannot be read, and no earlier entry either"):
+        with pytest.raises(SourceError, match=r"0000000001[.]json cannot be read, and no earlier entry either"):
             open_it(str(tmp_path))
     assert rows(tmp_path) == "ab"
 
