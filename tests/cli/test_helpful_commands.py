@@ -11,7 +11,8 @@ import pytest
 import groupkeeper.web
 from groupkeeper.cli.framework.commands import parse
 from groupkeeper.live.alerts import Key, helpful
-from groupkeeper.live.limits import Finding, Measure, Verdict
+from groupkeeper.live.limits import Finding
+from groupkeeper.rules.limits import Measure, Verdict
 from groupkeeper.shell import Way
 
 RULES = (Path(groupkeeper.web.__file__).parent / "files/prometheus-rules.yaml").read_text()

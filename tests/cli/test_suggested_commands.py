@@ -26,7 +26,8 @@ from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupType, NewTopic, TopicPartition
 from groupkeeper.live.alerts import Key, _filled, helpful
-from groupkeeper.live.limits import Finding, Measure, Verdict
+from groupkeeper.live.limits import Finding
+from groupkeeper.rules.limits import Measure, Verdict
 from groupkeeper.shell import Ways
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.changes.change_request import change_request_of

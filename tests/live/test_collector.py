@@ -22,9 +22,10 @@ from groupkeeper.live.collector import Collector
 from groupkeeper.live.history import BOUNDS, History
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Scope, WaitSum
 from groupkeeper.live.polling import Wanted
-from groupkeeper.live.status import Status, judge_status
+from groupkeeper.live.verdicts import judge_status
 from groupkeeper.operations import lag
 from groupkeeper.operations.selection import Choice, Names
+from groupkeeper.rules.status import Status
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.exporter import Choices, Exporter
 from groupkeeper.web.exposition import Format

@@ -19,16 +19,18 @@ from tests.times_and_transactions import producer_of, send
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
 from groupkeeper.live.alerts import Alerts, Key, helpful
-from groupkeeper.live.limits import Finding, Limits, Measure, Verdict, judge
+from groupkeeper.live.limits import Finding, Limits, judge
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.rules import rules_of
-from groupkeeper.live.status import Status, judge_status
+from groupkeeper.live.verdicts import judge_status
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
     StreamsGroupHeartbeatRequest,
     Subtopology,
     Topology,
 )
+from groupkeeper.rules.limits import Measure, Verdict
+from groupkeeper.rules.status import Status
 from groupkeeper.testing.background import BackgroundBroker
 from groupkeeper.web.exporter import Choices, Exporter
 from groupkeeper.web.exposition import Format

@@ -15,7 +15,7 @@ from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, na
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.framework.several_clusters import add_clusters, run_reports
 from groupkeeper.live.following import Following
-from groupkeeper.live.limits import TIMES, Finding, Limits, Measure, Value, Verdict, judge
+from groupkeeper.live.limits import Finding, Limits, Value, judge
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Wait
 from groupkeeper.live.polling import Unlisted, Wanted, poll
 from groupkeeper.live.waits import Waits
@@ -24,6 +24,7 @@ from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.operations.topics import HIDDEN
 from groupkeeper.pipeline.report import words
 from groupkeeper.protocol.errors import GroupIdNotFound
+from groupkeeper.rules.limits import TIMES, Measure, Verdict
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
@@ -40,7 +41,8 @@ CHECKS = Shape(
         Column("group", "the group's id"),
         Column(
             "measure",
-            "`lag`, `time_lag`, `uncommitted`, `lost`, `retention_margin`, `idle`, `rebalances`, `members` or `state`",
+            "`lag`, `time_lag`, `uncommitted`, `lost`, `retention_margin`, `idle`, `rebalances`, `members`, `state` or "
+            "`status`",
         ),
         Column(
             "verdict", "`broken`; `unknown`: a value that the result depends on is not known; `ok`, with `--show-ok`"
@@ -48,7 +50,8 @@ CHECKS = Shape(
         Column("value", "the value; times in seconds, in tables in words; null: not known"),
         Column(
             "limit",
-            "the limit; at least this for `retention_margin` and `members`, one of these for `state`, else "
+            "the limit; at least this for `retention_margin` and `members`, one of these for `state`, none of "
+            "these for `status`, else "
             "at most this",
         ),
         Column("why", "why the value is not known; null: it is"),
@@ -93,6 +96,14 @@ def _add_arguments(command: ArgumentParser) -> None:
     limits.add_argument(
         "--state", type=values.listed_states, default=[], metavar="STATE[,STATE]", help="the states that are allowed"
     )
+    limits.add_argument(
+        "--bad-status",
+        type=values.group_statuses,
+        default=[],
+        metavar="STATUS[,STATUS]",
+        help=f"the statuses that break the limit: {', '.join(values.SEEN_AT_ONCE)}; one look does not tell whether a "
+        "group has stopped",
+    )
     command.add_argument("--quiet", action="store_true", help="say nothing while all groups are within their limits")
     command.add_argument("--show-ok", action="store_true", help="also show groups within their limits")
     add_clusters(command)
@@ -109,6 +120,7 @@ def _limits(options: Namespace) -> Limits:
         max_rebalances=options.max_rebalances,
         min_members=options.min_members,
         states=frozenset(options.state),
+        statuses=frozenset(options.bad_status),
     )
 
 
@@ -155,7 +167,7 @@ class _Check:
     async def _look(self, session: ClusterSession, names: Names) -> ClusterSnapshot:
         """The groups now; where rebalances are limited, after they were followed for that long."""
         limits, options = self._limits, session.options
-        reads = limits.max_time_lag_ms is not None or limits.min_margin_ms is not None
+        reads = bool(limits.statuses) or limits.max_time_lag_ms is not None or limits.min_margin_ms is not None
         wanted = Wanted(Choice(names, Names(())), Choice(names_of(options, "topic"), Names(())), reads_records=reads)
         following, unlisted, waits = Following(), Unlisted(), Waits(reads_records=reads)
         until = time.monotonic() + (0 if limits.max_rebalances is None else options.within / 1000)

@@ -16,10 +16,11 @@ from functools import partial
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupType
-from groupkeeper.live.limits import TIMES, Finding, Measure, Verdict, judge_group
+from groupkeeper.live.limits import Finding, judge_group
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.rules import Rule, Rules
 from groupkeeper.operations.selection import Names
+from groupkeeper.rules.limits import TIMES, Measure, Verdict
 from groupkeeper.rules.words import length
 from groupkeeper.shell import Way, Ways, text, way_to
 from groupkeeper.shell import command as command_of
@@ -296,6 +297,7 @@ _WORDS: Mapping[Measure, str] = {
     Measure.REBALANCES: "{value} rebalances, limit {limit}",
     Measure.MEMBERS: "{value} members, limit {limit}",
     Measure.STATE: "state {value}, expected {limit}",
+    Measure.STATUS: "status {value}",
 }
 
 

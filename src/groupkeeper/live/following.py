@@ -8,8 +8,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupState, TopicPartition
+from groupkeeper.live.model import Stood
 from groupkeeper.operations.lag import AnyGroup, GroupsLag, LagStatus, PartitionLag
 from groupkeeper.operations.watch import Change, What, changes
+from groupkeeper.rules.progress import usual_gap_ms
+from groupkeeper.rules.status import GAPS, PATIENCE_MS, REBALANCES, REBALANCES_MS
 
 _MOVES = frozenset({What.JOINED, What.LEFT, What.ASSIGNMENT})
 _NEWEST = 0.3
@@ -18,7 +21,33 @@ _NEWEST = 0.3
 _OF_LOGS = frozenset({LagStatus.NO_LEADER, LagStatus.DELETED})
 """Of partitions of which it is known that nothing is committed, though not where their logs end."""
 
+_LONG_MS = PATIENCE_MS // GAPS
+"""Shorter gaps between commits make no group more patient, and are not kept one by one."""
+
+_MOST_GAPS = 16
+
 _REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+
+
+class Pauses(NamedTuple):
+    """The gaps between a group's commits: the latest long ones, and the sum of the others since the first of them."""
+
+    long_ms: tuple[int, ...] = ()
+    short_ms: int = 0
+
+    def then(self, gap_ms: int) -> Pauses:
+        """With one more."""
+        if gap_ms < _LONG_MS:
+            return self._replace(short_ms=self.short_ms + max(0, gap_ms)) if self.long_ms else self
+        if len(self.long_ms) < _MOST_GAPS:
+            return Pauses((*self.long_ms, gap_ms), self.short_ms)
+        # So much of the rest goes with the oldest.
+        return Pauses((*self.long_ms[1:], gap_ms), self.short_ms - self.short_ms // _MOST_GAPS)
+
+    @property
+    def usual_ms(self) -> int | None:
+        """None: too little is known, or the usual gap is short."""
+        return usual_gap_ms(list(self.long_ms), self.short_ms) if self.long_ms else None
 
 
 class Known(NamedTuple):
@@ -26,6 +55,7 @@ class Known(NamedTuple):
 
     committed: int
     progress_ms: int | None
+    pauses: Pauses = Pauses()
 
 
 class Standing(NamedTuple):
@@ -36,17 +66,11 @@ class Standing(NamedTuple):
     since_ms: int
 
 
-class Stood(NamedTuple):
-    """The committed offset of a partition with records to read, and the time of the first poll that found it."""
-
-    offset: int
-    since_ms: int
-
-
 class Followed(NamedTuple):
     """``standing``: of each topic with commits, in order; a topic that can't be read now keeps its last value.
     ``stood``: of partitions with records to read; those that can't be read now keep theirs. ``rebalances`` and
-    ``trend``: see ``GroupView``. ``lag``: at ``at_ms``, None: not known of all.
+    ``trend``: see ``GroupView``. ``rebalanced_ms``: times of the latest rebalances. ``lag``: at ``at_ms``, None: not
+    known of all.
     """
 
     description: AnyGroup | None = None
@@ -56,6 +80,13 @@ class Followed(NamedTuple):
     trend: float | None = None
     standing: tuple[Standing, ...] = ()
     stood: Mapping[TopicPartition, Stood] = MappingProxyType({})
+    pauses: Pauses = Pauses()
+    rebalanced_ms: tuple[int, ...] = ()
+
+    @property
+    def lately(self) -> int:
+        """Rebalances within the last 10 minutes, as many as make a group unstable at most."""
+        return sum(self.at_ms - each < REBALANCES_MS for each in self.rebalanced_ms)
 
     @property
     def committed(self) -> int | None:
@@ -83,14 +114,16 @@ class Following:
             last = before.get(group_id, Followed())
             now = lag.descriptions.get(group_id)
             rows = lag.rows.get(group_id)
-            rebalances = last.rebalances
+            rebalances, rebalanced_ms = last.rebalances, last.rebalanced_ms
             if now is not None and last.description is not None and now != last.description:
                 differences = list(changes(group_id, last.description, now))
                 found += differences
-                rebalances += _rebalances(last.description, now, differences)
+                more = _rebalances(last.description, now, differences)
+                rebalances += more
+                rebalanced_ms = (*rebalanced_ms, *(at_ms,) * min(more, REBALANCES))[-REBALANCES:]
             total_lag = None if rows is None else _lag(rows)
             trend = _trend(last, total_lag, at_ms)
-            standing, stood = last.standing, last.stood
+            standing, stood, pauses = last.standing, last.stood, last.pauses
             if rows is not None:
                 standing = _standing(rows, standing, at_ms)
                 since_ms = at_ms
@@ -98,9 +131,13 @@ class Following:
                 if known is not None and known.progress_ms is not None and _is_as_known(standing, known):
                     since_ms = known.progress_ms
                     standing = tuple(each._replace(since_ms=since_ms) for each in standing)
+                if known is not None:
+                    pauses = known.pauses
+                elif standing != last.standing and last.progress_ms is not None:
+                    pauses = pauses.then(at_ms - last.progress_ms)
                 stood = _stood(rows, stood, at_ms, since_ms)
             self._groups[group_id] = Followed(
-                now or last.description, rebalances, total_lag, at_ms, trend, standing, stood
+                now or last.description, rebalances, total_lag, at_ms, trend, standing, stood, pauses, rebalanced_ms
             )
         # What could not be asked yet is still to be compared.
         self._known = {

@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from typing import NamedTuple
 
-from groupkeeper.client.admin.types import GroupState
+from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.verdicts import judge_status
 from groupkeeper.operations.lag import LagStatus
 from groupkeeper.operations.problems import Problem
+from groupkeeper.rules.limits import Measure, Verdict, verdict, verdict_of_status
 from groupkeeper.rules.words import counted
-
-
-class Measure(StrEnum):
-    """What of a group is limited. Times are in ms."""
-
-    LAG = "lag"
-    TIME_LAG = "time_lag"
-    UNCOMMITTED = "uncommitted"
-    LOST = "lost"
-    MARGIN = "retention_margin"
-    IDLE = "idle"
-    REBALANCES = "rebalances"
-    MEMBERS = "members"
-    STATE = "state"
-
-
-TIMES = frozenset({Measure.TIME_LAG, Measure.MARGIN, Measure.IDLE})
-LOWEST = frozenset({Measure.MARGIN, Measure.MEMBERS})
-"""Measures with a lower limit: smaller values exceed it."""
 
 Value = int | str | None
 
@@ -48,17 +30,10 @@ class Limits(NamedTuple):
     max_rebalances: int | None = None
     min_members: int | None = None
     states: frozenset[GroupState] = frozenset()
+    statuses: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
         return self != Limits()
-
-
-class Verdict(StrEnum):
-    """What is found of a group. ``unknown``: something isn't known that the answer depends on."""
-
-    OK = "ok"
-    BROKEN = "broken"
-    UNKNOWN = "unknown"
 
 
 class Finding(NamedTuple):
@@ -87,19 +62,21 @@ def judge_group(group: GroupView, limits: Limits, now_ms: int) -> Iterator[Findi
     for measure, value, limit, is_whole in _measured(group, limits, now_ms):
         if limit is None:
             continue
-        if value is not None and (value < limit if measure in LOWEST else value > limit):
-            verdict = Verdict.BROKEN
-        else:
-            verdict = Verdict.OK if is_whole else Verdict.UNKNOWN
-        yield Finding(group.group_id, measure, verdict, value, limit, why if verdict is Verdict.UNKNOWN else None)
+        found = verdict(measure, value, limit, is_whole=is_whole)
+        yield Finding(group.group_id, measure, found, value, limit, why if found is Verdict.UNKNOWN else None)
     if limits.states:
         wanted = ",".join(sorted(limits.states))
         if group.group_state is None:
             yield Finding(group.group_id, Measure.STATE, Verdict.UNKNOWN, None, wanted, why)
         else:
             is_well = group.group_state in limits.states
-            verdict = Verdict.OK if is_well else Verdict.BROKEN
-            yield Finding(group.group_id, Measure.STATE, verdict, group.group_state.value, wanted)
+            found = Verdict.OK if is_well else Verdict.BROKEN
+            yield Finding(group.group_id, Measure.STATE, found, group.group_state.value, wanted)
+    if limits.statuses:
+        status, unwanted = judge_status(group, now_ms).status, ",".join(sorted(limits.statuses))
+        found = verdict_of_status(status, limits.statuses)
+        yield Finding(group.group_id, Measure.STATUS, found, status.value, unwanted,
+                      why if found is Verdict.UNKNOWN else None)  # fmt: skip
 
 
 def _measured(group: GroupView, limits: Limits, now_ms: int) -> Iterator[tuple[Measure, int | None, int | None, bool]]:
@@ -123,8 +100,16 @@ def _measured(group: GroupView, limits: Limits, now_ms: int) -> Iterator[tuple[M
 
 
 def _idle_ms(group: GroupView, now_ms: int) -> int:
-    if group.stuck is not None:
-        return group.stuck.stood_ms(now_ms)
+    stood = [
+        min(wait.lag_ms, max(0, now_ms - known.since_ms))
+        for row, wait in zip(group.rows, group.waits, strict=True)
+        if wait.is_waiting
+        and wait.lag_ms is not None
+        and row.topic not in group.unread
+        and (known := group.stood.get(TopicPartition(row.topic, row.partition))) is not None
+    ]
+    if stood:
+        return max(stood)
     # Where it isn't known since when a record waits, the commits tell.
     is_behind = group.wait.unknown and group.lag.lag and group.progress_ms is not None
     return now_ms - (group.progress_ms or 0) if is_behind else 0

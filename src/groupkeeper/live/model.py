@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
-from groupkeeper.client.admin.types import GroupState, GroupType, Node, StreamsGroupDescription
+from groupkeeper.client.admin.types import GroupState, GroupType, Node, StreamsGroupDescription, TopicPartition
 from groupkeeper.operations.lag import AnyGroup, LagSum, PartitionLag
 from groupkeeper.operations.problems import Problem
 
@@ -47,17 +48,11 @@ class WaitSum(NamedTuple):
     waiting: int = 0
 
 
-class Stuck(NamedTuple):
-    """Of the partition that has stood still for longest while records wait: for how long the next one has waited, and
-    the time of the first poll that found its committed offset.
-    """
+class Stood(NamedTuple):
+    """The committed offset of a partition with records to read, and the time of the first poll that found it."""
 
-    waits_ms: int
+    offset: int
     since_ms: int
-
-    def stood_ms(self, now_ms: int) -> int:
-        """For how long a record has waited and the commits have stood still, both."""
-        return min(self.waits_ms, max(0, now_ms - self.since_ms))
 
 
 class TopicView(NamedTuple):
@@ -85,8 +80,10 @@ class GroupView(NamedTuple):
     committed, or it isn't known. ``progress_ms``: time of the first poll that found the current committed offsets: the
     group has made no progress for at least this time; None: nothing is committed. ``trend``: offsets by which the lag
     changes in a second, over the latest polls, newer ones counting more; None: not known. ``noted_members``: the number
-    of members that the history has, of a group that is from there. ``stuck`` None: no partition has records that wait,
-    or only what the whole group had is known.
+    of members that the history has, of a group that is from there. ``stood``: of partitions with
+    records to read. ``unread``: topics that no member reads, as far as that is known. ``usual_gap_ms``: the group's
+    usual time between commits, if it is long; None: not known, or short. ``rebalances_lately``: those of ``rebalances``
+    within the last 10 minutes.
     """
 
     group_id: str
@@ -105,7 +102,10 @@ class GroupView(NamedTuple):
     problems: tuple[Problem, ...]
     trend: float | None = None
     noted_members: int | None = None
-    stuck: Stuck | None = None
+    stood: Mapping[TopicPartition, Stood] = MappingProxyType({})
+    unread: frozenset[str] = frozenset()
+    usual_gap_ms: int | None = None
+    rebalances_lately: int = 0
 
     @property
     def members(self) -> int | None:

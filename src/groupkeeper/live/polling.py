@@ -12,11 +12,12 @@ from functools import partial
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Failure, GroupListing, GroupState, TopicPartition
+from groupkeeper.client.admin.types import Failure, GroupListing, GroupState
 from groupkeeper.client.errors import CallTimedOut
 from groupkeeper.live.errand import Errand
-from groupkeeper.live.following import Following, Standing, Stood
-from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Scope, Stuck, TopicView, Wait
+from groupkeeper.live.following import Following, Standing
+from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Scope, TopicView, Wait
+from groupkeeper.live.verdicts import unread_topics
 from groupkeeper.live.waits import Waits, longest
 from groupkeeper.operations.authorization import Acl
 from groupkeeper.operations.lag import (
@@ -198,6 +199,7 @@ def _view(
     of_rows = [waits.of(row, at_ms) for row in rows]
     followed = following.of(group_id)
     known = description or listing
+    topics = topic_views(group_id, rows, of_rows, description, followed.standing)
     return GroupView(
         group_id,
         None if known is None else known.group_type,
@@ -206,7 +208,7 @@ def _view(
         lag.streams.get(group_id),
         rows,
         of_rows,
-        topic_views(group_id, rows, of_rows, description, followed.standing),
+        topics,
         sum_by_group(group_id, rows),
         longest(rows, of_rows),
         followed.rebalances,
@@ -214,21 +216,11 @@ def _view(
         followed.progress_ms,
         _problems(group_id, lag.failed.get(group_id), rows, waits, may_hide=may_hide),
         followed.trend,
-        stuck=_stuck(rows, of_rows, followed.stood, at_ms),
+        stood=followed.stood,
+        unread=unread_topics(description, frozenset(topics)),
+        usual_gap_ms=followed.pauses.usual_ms,
+        rebalances_lately=followed.lately,
     )
-
-
-def _stuck(
-    rows: Sequence[PartitionLag], waits: Sequence[Wait], stood: Mapping[TopicPartition, Stood], at_ms: int
-) -> Stuck | None:
-    found = (
-        Stuck(wait.lag_ms, known.since_ms)
-        for row, wait in zip(rows, waits, strict=True)
-        if wait.is_waiting
-        and wait.lag_ms is not None
-        and (known := stood.get(TopicPartition(row.topic, row.partition))) is not None
-    )
-    return max(found, key=lambda each: each.stood_ms(at_ms), default=None)
 
 
 def topic_views(

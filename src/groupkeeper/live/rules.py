@@ -14,6 +14,7 @@ from groupkeeper.live.limits import Limits
 from groupkeeper.live.toml_tables import BadTable, Table, as_names, as_tables, as_text, as_texts, read_toml
 from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.operations.times import BadDuration, parse_length
+from groupkeeper.rules.status import Status
 
 
 class Template(StrEnum):
@@ -121,6 +122,7 @@ def _rule(table: Table, webhooks: Mapping[str, Webhook]) -> Rule:
         **{key: table.take(key, _count, None) for key in _MAX_COUNTS},
         **{field: table.take(key, _duration_ms, None) for key, field in _TIMES.items()},
         states=frozenset(table.take("states", _states, [])),
+        statuses=frozenset(table.take("status", _statuses, [])),
     )
     is_of_cluster = table.take("cluster_unreachable", _truth, False)
     to = tuple(table.take("to", as_texts, list(webhooks)))
@@ -216,6 +218,13 @@ def _duration_ms(value: Any) -> int:
 def _repeat_ms(value: Any) -> int:
     """0: never."""
     return 0 if value == "never" else max(1000, _duration_ms(value))
+
+
+def _statuses(value: Any) -> list[Status]:
+    texts = as_texts(value)
+    if set(texts) - set(Status):
+        raise ValueError(f"expected some of {', '.join(Status)}")
+    return [Status(text) for text in texts]
 
 
 def _states(value: Any) -> list[GroupState]:

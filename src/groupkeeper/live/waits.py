@@ -14,8 +14,9 @@ from groupkeeper.live.errand import Errand
 from groupkeeper.live.model import NOTHING_WAITS, Wait, WaitSum
 from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.lag import PartitionLag
-from groupkeeper.operations.topics import KEPT, RETENTION_SETTINGS, retention_ms
+from groupkeeper.operations.topics import RETENTION_SETTINGS, retention_ms
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed
+from groupkeeper.rules.progress import retention_margin_ms, time_lag_ms
 
 _READ_TOGETHER = 200
 _TRY_AGAIN_MS = 300_000
@@ -209,8 +210,8 @@ class Waits:
         kept_ms = self._retention.of(row.topic)
         # Brokers remove records by their timestamps, also by false ones.
         removed_by_ms = written_ms if record is None or record.timestamp < 0 else record.timestamp
-        margin_ms = None if kept_ms is None or kept_ms == KEPT else removed_by_ms + kept_ms - at_ms
-        return Wait(max(0, at_ms - written_ms), is_estimated, margin_ms, kept_ms is not None)
+        margin_ms = retention_margin_ms(removed_by_ms, kept_ms, at_ms)
+        return Wait(time_lag_ms(written_ms, at_ms), is_estimated, margin_ms, kept_ms is not None)
 
     def refusals(self, topics: Iterable[str]) -> Iterator[tuple[str, Deed, Failure]]:
         """The topics with records or settings that may not be read, with the failure."""

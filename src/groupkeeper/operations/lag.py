@@ -39,6 +39,7 @@ from groupkeeper.protocol.errors import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
+from groupkeeper.rules import progress
 
 AnyGroup = ConsumerGroupDescription | ShareGroupDescription
 AnyMember = MemberDescription | ShareMemberDescription
@@ -95,7 +96,7 @@ class PartitionLag(NamedTuple):
     @property
     def readable(self) -> int | None:
         """How many offsets of the lag the log still has; None: not known."""
-        return None if self.lag is None or self.lost is None else max(0, self.lag - self.lost)
+        return progress.readable(self.lag, self.lost)
 
     @property
     def has_open_start(self) -> bool:
@@ -139,7 +140,7 @@ class LagSum(NamedTuple):
     @property
     def readable(self) -> int | None:
         """How many offsets of the lag the logs still have, as far as that is known."""
-        return None if self.lag is None or self.lost is None else max(0, self.lag - self.lost)
+        return progress.readable(self.lag, self.lost)
 
     @property
     def is_least(self) -> bool:
@@ -433,8 +434,7 @@ def judge(
         return None, None, _STATUS_BY_FAILURE.get(type(failure), LagStatus.UNKNOWN)
     if commit is None:
         return None, None, LagStatus.NO_COMMIT
-    lag = None if target is None else max(0, target - commit.offset)
-    lost = None if start is None else max(0, start - commit.offset)
+    lag, lost = progress.lag(commit.offset, target), progress.lost(commit.offset, start)
     if end is not None and commit.offset > end:
         return lag, lost, LagStatus.BEYOND_LOG_END
     return lag, lost, LagStatus.BELOW_LOG_START if lost else LagStatus.OK

@@ -65,12 +65,13 @@ def catch_up_ms(lag_now: int, produced_per_s: float, consumed_per_s: float) -> i
     return int(lag_now * 1000 / gain) if gain > 0 else None
 
 
-def usual_gap_ms(gaps_ms: list[int]) -> int | None:
+def usual_gap_ms(gaps_ms: list[int], shorter_ms: int = 0) -> int | None:
     """The usual time between a group's commits: the gap in which half of the time passes. Of twenty commits within five
     minutes of each hour it is 55 minutes, of commits each second with an outage now and then a second. None: too few
-    gaps of at least this length are known.
+    gaps of at least this length are known. ``shorter_ms``: the sum of further gaps, each shorter than these; None also
+    where the usual gap is one of them.
     """
-    passed, half = 0, sum(gaps_ms) / 2
+    passed, half = 0, (sum(gaps_ms) + shorter_ms) / 2
     for count, gap_ms in enumerate(sorted(gaps_ms, reverse=True), 1):
         passed += gap_ms
         if passed >= half and count >= _FEWEST_GAPS:

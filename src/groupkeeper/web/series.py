@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView
+from groupkeeper.live.verdicts import bad_partitions, judge_status
 from groupkeeper.operations.lag import LagStatus
 from groupkeeper.web.exposition import Metric, Sample, label, labels, seconds
 
@@ -97,6 +98,11 @@ GROUP_METRICS = (
         _GROUP,
     ),
     Metric(
+        "groupkeeper_group_status",
+        "1; the status of the group, as on its page.",
+        (*_GROUP, "status"),
+    ),
+    Metric(
         "groupkeeper_group_problem",
         "1; why some values of the group are not known; acl: the missing permission, if that is the reason.",
         (*_GROUP, "error", "acl"),
@@ -147,6 +153,11 @@ TOPIC_METRICS = (
         "groupkeeper_group_partitions_by_status",
         "Partitions whose committed offset is not within the log, or not known to be; absent: none.",
         (*_TOPIC, "status"),
+    ),
+    Metric(
+        "groupkeeper_partition_status",
+        "1; a partition that needs someone, with its status; absent: it does not.",
+        (*_PARTITION, "status"),
     ),
     Metric("groupkeeper_group_assigned_members", "Members that are assigned partitions of the topic.", _TOPIC),
     Metric(
@@ -225,6 +236,8 @@ def group_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
     description = group.description
     assignor = label(description.partition_assignor) if description is not None else ""
     yield _sample("groupkeeper_group_info", f'{own},type="{kind}",state="{state}",assignor="{assignor}"', 1)
+    status = judge_status(group, snapshot.measured_ms or 0).status
+    yield _sample("groupkeeper_group_status", f'{own},status="{status}"', 1)
     if description is not None:
         yield _sample("groupkeeper_group_members", own, len(description.members))
         yield _sample("groupkeeper_group_rebalances_total", own, group.rebalances)
@@ -260,6 +273,9 @@ def topic_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
             statuses.setdefault(row.topic, Counter())[row.status] += 1
         if row.done_ahead is not None:
             done_ahead[row.topic] += row.done_ahead
+    for place, status in bad_partitions(group, at_ms):
+        own = f'{group_labels},topic="{label(place.topic)}",partition="{place.partition}"'
+        yield _sample("groupkeeper_partition_status", f'{own},status="{status}"', 1)
     for topic, (lag, wait, assigned, progress_ms) in group.topics.items():
         own = f'{group_labels},topic="{label(topic)}"'
         age_ms = None if progress_ms is None else max(0, at_ms - progress_ms)  # clocks are set back
@@ -280,8 +296,8 @@ def topic_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
         for name, value in values.items():
             if value is not None:
                 yield _sample(name, own, value)
-        for status, count in sorted(statuses.get(topic, {}).items()):
-            yield _sample("groupkeeper_group_partitions_by_status", f'{own},status="{status}"', count)
+        for offset_status, count in sorted(statuses.get(topic, {}).items()):
+            yield _sample("groupkeeper_group_partitions_by_status", f'{own},status="{offset_status}"', count)
 
 
 def partition_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sample]:

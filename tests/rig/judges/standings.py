@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from tests.rig.asking import Answer, Verdict
@@ -13,20 +14,22 @@ from tests.rig.truth import Between, Key, Log, Truth
 
 from groupkeeper.client.admin.types import Position
 
-STATUSES = ("ok", "unknown", "lagging", "stopped", "losing")
+STATUSES = ("ok", "abandoned", "unknown", "unstable", "lagging", "stopped", "losing")
 LAGGING_MS, PATIENCE_MS, EMPTY_PATIENCE_MS = 300_000, 600_000, 60_000
+REBALANCES_NS = 600_000_000_000
 POLL_MS = 15_000
 """What is new is found by a poll, at the latest after so long, on a busy machine."""
 MS = 1_000_000
 
 
 class _Part(NamedTuple):
-    """Of one partition: whether records were lost or are about to be, how long the next one has waited, and how long
-    commits have stood still meanwhile.
+    """Of one partition: whether records were lost, how long the next one has waited, how long commits have stood still
+    meanwhile, and after how long half of the topic's retention has passed.
     """
 
     is_lost: bool
     may_be_lost: bool
+    half_ms: float
     wait_ms: Between
     stood_ms: Between
 
@@ -52,10 +55,12 @@ def admissible(truth: Truth, answer: Answer, group: str, measured_ms: int, first
         found.add("stopped")
     if stood.low >= patience.high:
         return found
-    if wait.high >= LAGGING_MS:
+    if wait.high >= LAGGING_MS or any(part.wait_ms.high >= part.half_ms for part in known):
         found.add("lagging")
-    if wait.low >= LAGGING_MS:
+    if wait.low >= LAGGING_MS or any(part.wait_ms.low > part.half_ms for part in known):
         return found
+    if not truth.is_calm(*name, answer.asked - REBALANCES_NS, answer.answered, DEATH_NS):
+        found.add("unstable")
     is_beyond = sums.is_beyond(truth, answer, group, surely=True)
     if is_beyond or sums.is_beyond(truth, answer, group, surely=False):
         found.add("unknown")
@@ -85,7 +90,7 @@ def _part(truth: Truth, answer: Answer, key: Key, measured_ms: int, first_poll_m
     nexts = [None if offset is None else log.next_record(offset) for offset in commits]
     there_ms = min(0 if one is None else max(0, measured_ms - one.ended // MS - POLL_MS) for one in nexts)
     stood = Between(min(wait.low, still.low, there_ms), min(wait.high, still.high))
-    return _Part(is_below or 0 <= kept_ms < wait.low, may_be_below or 0 <= kept_ms < wait.high, wait, stood)
+    return _Part(is_below, may_be_below, kept_ms / 2 if kept_ms >= 0 else math.inf, wait, stood)
 
 
 def _wait(

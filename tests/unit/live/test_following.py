@@ -6,7 +6,7 @@ import pytest
 from tests.unit.live.views import described, member, row
 
 from groupkeeper.client.admin.types import ConsumerGroupDescription, GroupState, TopicPartition
-from groupkeeper.live.following import Following, Known
+from groupkeeper.live.following import Following, Known, Pauses
 from groupkeeper.operations.lag import GroupsLag, LagStatus, PartitionLag
 from groupkeeper.operations.watch import What
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, LeaderNotAvailable
@@ -141,3 +141,31 @@ def test_topics_stand_still_each_by_itself() -> None:
     assert since(GroupsLag({}, {}, {}), first, known={"g": Known(10, 77)}) == {"s": 77, "t": 77}  # not asked at first
     leaderless = row("t", 1, None)._replace(failure=LeaderNotAvailable(), status=LagStatus.NO_LEADER)
     assert since(first, found(None, row("s", 0, 5), row("t", 0, 6), leaderless)) == {"s": 1000, "t": 2000}
+
+
+def test_long_gaps_between_commits_become_a_habit_and_outages_do_not() -> None:
+    hour, second = 3_600_000, 1000
+
+    def usual(*gaps: int) -> int | None:
+        pauses = Pauses()
+        for gap in gaps:
+            pauses = pauses.then(gap)
+        return pauses.usual_ms
+
+    assert usual(hour, hour) is None
+    assert usual(*[hour, *[second] * 300] * 3) == hour  # a batch of five minutes each hour
+    assert usual(*[hour, *[second] * 7200] * 9) is None  # an outage of an hour after two good ones, again and again
+    assert usual(*[hour] * 3, *[15 * second] * 10_000) is None  # it was a batch, and is no longer
+    following = Following()
+    for number, offset in enumerate((1, 2, 3, 4)):
+        following.follow(found(described(), row("t", 0, offset)), ["g"], number * hour)
+    assert following.of("g").pauses.usual_ms == hour
+
+
+def test_rebalances_of_the_last_ten_minutes() -> None:
+    following = Following()
+    for number in range(13):
+        following.follow(found(described(epoch=number)), ["g"], number * 60_000)
+    assert following.of("g").lately == 10
+    following.follow(found(described(epoch=12)), ["g"], 20 * 60_000)
+    assert following.of("g").lately == 2

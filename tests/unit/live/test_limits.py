@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.unit.live.views import described, member, row, snapshot, view
 
-from groupkeeper.client.admin.types import GroupState
-from groupkeeper.live.limits import Limits, Measure, Verdict, judge
-from groupkeeper.live.model import GroupView, Stuck, Wait
+from groupkeeper.client.admin.types import GroupState, TopicPartition
+from groupkeeper.live.limits import Limits, judge
+from groupkeeper.live.model import GroupView, Stood, Wait
 from groupkeeper.operations.problems import Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
+from groupkeeper.rules.limits import Measure, Verdict
 
 NOW_MS = 1_700_000_000_000
 LEADERLESS = row("t", 9, 5, None)._replace(failure=LeaderNotAvailable())
@@ -42,10 +43,21 @@ def test_margin_and_members_are_to_be_at_least_so_much() -> None:
 
 
 def test_one_partition_that_stands_still_is_idle_while_others_move() -> None:
-    moving = view("g", [row("t", 0, 40)], [Wait(9000)], progress_ms=NOW_MS)._replace(stuck=Stuck(9000, NOW_MS - 8000))
+    moving = view("g", [row("t", 0, 40)], [Wait(9000)], progress_ms=NOW_MS)
+    moving = moving._replace(stood={TopicPartition("t", 0): Stood(40, NOW_MS - 8000)})
     assert found(moving, max_idle_ms=7999) == [("idle", "broken", 8000)]
-    late = moving._replace(stuck=Stuck(1000, NOW_MS - 8000))  # its record came a second ago
+    late = moving._replace(waits=[Wait(1000)])  # its record came a second ago
     assert found(late, max_idle_ms=7999) == [("idle", "ok", 1000)]
+    left = moving._replace(unread=frozenset({"t"}))  # no member reads the topic any more
+    assert found(left, max_idle_ms=7999) == [("idle", "ok", 0)]
+
+
+def test_a_status() -> None:
+    late = view("g", [row("t", 0, 40)], [Wait(400_000)], progress_ms=NOW_MS)
+    assert found(late, statuses=frozenset({"lagging", "stopped"})) == [("status", "broken", "lagging")]
+    assert found(late, statuses=frozenset({"stopped"})) == [("status", "ok", "lagging")]
+    unknown = view("g", [row("t", 0, None)])
+    assert found(unknown, statuses=frozenset({"stopped"})) == [("status", "unknown", "unknown")]
 
 
 def test_states() -> None:

@@ -8,14 +8,13 @@ import time
 import pytest
 from tests.unit.client.scripted_broker import Handler, ScriptedBroker, cluster_of, fast_admin, in_turn
 from tests.unit.client.test_log_offsets import listed
-from tests.unit.live.views import row
 from tests.unit.operations.test_lag import committed, described
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import GroupState, TopicPartition
-from groupkeeper.live.following import Following, Stood
-from groupkeeper.live.model import NOTHING_WAITS, Polls, Stuck, Wait
-from groupkeeper.live.polling import Found, Unlisted, Wanted, _stuck, poll
+from groupkeeper.client.admin.types import GroupState
+from groupkeeper.live.following import Following
+from groupkeeper.live.model import Polls
+from groupkeeper.live.polling import Found, Unlisted, Wanted, poll
 from groupkeeper.live.waits import Waits
 from groupkeeper.operations.lag import lag_at_an_instant
 from groupkeeper.protocol.errors import CoordinatorNotAvailable
@@ -74,15 +73,6 @@ async def test_an_offset_past_the_end_is_a_problem_and_not_nothing_to_read() -> 
     [problem] = group.problems
     assert (problem.error, problem.topic, problem.partition) == ("BEYOND_LOG_END", "t", 0)
     assert problem.message.startswith("the committed offset, 4, is past the end of the log, 3: ")
-
-
-def test_the_partition_that_stands_still_for_longest_while_records_wait() -> None:
-    rows = [row("t", number, 40) for number in range(4)]
-    waits = [Wait(9000), Wait(5000), NOTHING_WAITS, Wait(None)]
-    since = {0: 8000, 1: 1000, 2: 0, 3: 0}
-    stood = {TopicPartition("t", number): Stood(40, since_ms) for number, since_ms in since.items()}
-    assert _stuck(rows, waits, stood, 10_000) == Stuck(5000, 1000)  # nothing waits in 2, and in 3 it is not known
-    assert _stuck(rows, waits, {}, 10_000) is None
 
 
 async def test_a_cluster_of_which_no_broker_lists_its_groups_is_not_known() -> None:

@@ -6,7 +6,7 @@ from tests.unit.live.views import row, snapshot, view
 from tests.unit.web.test_pages import NOW_MS
 
 from groupkeeper.live.model import Wait
-from groupkeeper.live.status import Status
+from groupkeeper.rules.status import Status
 from groupkeeper.web.pages.judged import KeptRows, rows_of
 
 

@@ -153,8 +153,8 @@ def test_partitions_without_a_committed_offset_are_unknown_and_counted() -> None
     text = Page(group_page(found, zero, [], [], NOW_MS)).text
     assert f"{why} . How many of these records wait is unknown" in text.replace("offset.", "offset .")
     assert "uncommitted 200 records in 3 partitions" in text
-    assert "t 1 no commit none 0 100 unknown unknown unknown" in text
-    assert "t 3 no commit none 100 100 — — —" in text
+    assert "t 1 unknown no commit none 0 100 unknown unknown unknown" in text
+    assert "t 3 ok no commit none 100 100 — — —" in text
     [_, csv_row, _] = csv.DictReader(io.StringIO(groups_csv(found, Wish(sort="group"), NOW_MS)))
     assert (csv_row["status"], csv_row["partitions_without_commit"], csv_row["uncommitted"]) == ("unknown", "3", "200")
 
@@ -169,9 +169,9 @@ def test_records_of_the_lag_that_are_gone_are_told_apart() -> None:
     assert "lost 125 records" in fleet_text
     text = Page(group_page(found, group, [], [], NOW_MS)).text
     assert "lag 165 records lost 125 records readable 40 records" in text
-    assert "t 0 below log start 40 70 100 60 30 30 5 s" in text
-    assert "t 1 ok 90 0 100 10 0 10 1 s" in text
-    assert "t 2 below log start 5 100 100 95 95 0 0 s" in text
+    assert "t 0 losing below log start 40 70 100 60 30 30 5 s" in text
+    assert "t 1 ok ok 90 0 100 10 0 10 1 s" in text
+    assert "t 2 losing below log start 5 100 100 95 95 0 0 s" in text
     assert "165 5 s — 125 40" in Page(topic_page(found, topics_of(found)[0], {}, NOW_MS)).text
     [csv_row] = csv.DictReader(io.StringIO(groups_csv(found, Wish(), NOW_MS)))
     assert (csv_row["lag"], csv_row["lost"], csv_row["readable"]) == ("165", "125", "40")

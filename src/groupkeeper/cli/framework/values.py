@@ -16,6 +16,7 @@ from groupkeeper.client.errors import InvalidAddress
 from groupkeeper.config_providers import Unresolved, resolved
 from groupkeeper.java_properties import BadEscape, read_properties
 from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, parse_iso_datetime, parse_length
+from groupkeeper.rules.status import Status
 
 if TYPE_CHECKING:
     from groupkeeper.operations.lag import LagStatus
@@ -188,6 +189,18 @@ def statuses(text: str) -> list[LagStatus]:
     return [LagStatus(part) for part in parsed]
 
 
+SEEN_AT_ONCE = (Status.LAGGING, Status.LOSING, Status.UNKNOWN)
+"""The statuses of groups that one look tells."""
+
+
+def group_statuses(text: str) -> list[str]:
+    """Statuses of groups separated by commas, in any case."""
+    parsed = [part.strip().lower() for part in text.split(",")]
+    if not set(parsed) <= set(SEEN_AT_ONCE):
+        raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(SEEN_AT_ONCE)}, for example lagging,losing")
+    return parsed
+
+
 def listed_by(kind: object) -> list[str] | None:
     """The names that an option of this type takes with commas between them, None: it takes none."""
     if kind is statuses:
@@ -195,7 +208,8 @@ def listed_by(kind: object) -> list[str] | None:
 
         return list(map(str, LagStatus))
     names: dict[object, Sequence[str]] = {
-        states: STATES, listed_states: LISTED_STATES, types: TYPES, listed_types: LISTED_TYPES
+        states: STATES, listed_states: LISTED_STATES, types: TYPES, listed_types: LISTED_TYPES,
+        group_statuses: SEEN_AT_ONCE,
     }  # fmt: skip
     return list(map(str, names[kind])) if kind in names else None
 

@@ -8,14 +8,12 @@ from typing import NamedTuple
 
 from groupkeeper.cli.framework.reports import Row
 from groupkeeper.operations.lag import PartitionLag
+from groupkeeper.rules.progress import catch_up_ms, trend
 
 COLUMNS = ("produced_per_s", "consumed_per_s", "trend", "catch_up_s")
 
 NO_TREND: Row = dict.fromkeys(COLUMNS)
 """The columns when the trend is unknown."""
-
-_STEADY = 0.05
-"""The trend is steady while the two rates differ by at most this fraction of the larger one."""
 
 
 class _Seen(NamedTuple):
@@ -57,21 +55,10 @@ class FirstLook:
             lag += row.lag
         if not is_known:
             return NO_TREND
+        left_ms = catch_up_ms(lag, produced, consumed)
         return {
             "produced_per_s": round(produced),
             "consumed_per_s": round(consumed),
-            "trend": _trend(produced, consumed, lag),
-            "catch_up_s": _catch_up_s(produced, consumed, lag),
+            "trend": trend(produced, consumed, lag).value,
+            "catch_up_s": None if left_ms is None else round(left_ms / 1000),
         }
-
-
-def _trend(produced: float, consumed: float, lag: int) -> str:
-    if lag == 0 or abs(produced - consumed) <= _STEADY * max(abs(produced), abs(consumed)):
-        return "steady"
-    return "growing" if produced > consumed else "shrinking"
-
-
-def _catch_up_s(produced: float, consumed: float, lag: int) -> int | None:
-    if lag == 0:
-        return 0
-    return round(lag / (consumed - produced)) if consumed > produced else None

@@ -109,11 +109,13 @@ padding:3px 10px;cursor:pointer}
 .bars td.value{text-align:right;white-space:nowrap;padding-left:12px;width:1%}
 .bars svg{display:block;width:100%;height:14px}
 .fill-ok{fill:var(--ok)}.fill-unknown{fill:var(--unknown)}.fill-lagging{fill:var(--lagging)}
+.fill-abandoned{fill:var(--unknown)}
 .fill-rewound{fill:var(--rewound)}.fill-stalled{fill:var(--stalled)}.fill-stopped{fill:var(--stopped)}
 .fill-losing{fill:var(--losing)}.fill-unstable{fill:var(--unstable)}
 .status{white-space:nowrap;font-weight:600}
 .status svg{width:10px;height:10px;margin-right:6px}
 .is-ok{color:var(--ok)}.is-unknown{color:var(--unknown)}.is-lagging{color:var(--lagging)}
+.is-abandoned{color:var(--unknown)}
 .is-rewound{color:var(--rewound)}.is-stalled{color:var(--stalled)}.is-stopped{color:var(--stopped)}
 .is-losing{color:var(--losing)}.is-unstable{color:var(--unstable)}
 .wide{overflow-x:auto;border:1px solid var(--line);border-radius:8px;

@@ -9,6 +9,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
+from groupkeeper.rules.status import Status
+
 __all__ = [
     "STATUSES",
     "Activity",
@@ -26,7 +28,7 @@ __all__ = [
     "Stale",
 ]
 
-STATUSES = ("losing", "stopped", "stalled", "rewound", "lagging", "unstable", "unknown", "ok")
+STATUSES = tuple(reversed(Status))
 """From worst to best; another text counts as unknown."""
 
 

@@ -8,6 +8,7 @@ from html import escape
 
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.model import STATUSES, Activity, LagLine
+from groupkeeper.rules.status import Status
 
 __all__ = ["bars_over_time", "dot", "lag_plot", "share_bar", "stack"]
 
@@ -144,7 +145,11 @@ def stack(statuses: dict[str, int]) -> str:
 
 def dot(status: str) -> str:
     """The mark of a status."""
-    shape = '<circle cx="5" cy="5" r="5"/>' if status in ("ok", "unknown") else '<path d="M5 0L10 10H0Z"/>'
+    shape = (
+        '<circle cx="5" cy="5" r="5"/>'
+        if status in (Status.OK, Status.ABANDONED, Status.UNKNOWN)
+        else '<path d="M5 0L10 10H0Z"/>'
+    )
     return f'<svg viewBox="0 0 10 10" aria-hidden="true" class="fill-{status}">{shape}</svg>'
 
 

@@ -9,18 +9,15 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.csv_text import csv_text
 from groupkeeper.live.model import ClusterSnapshot
-from groupkeeper.live.status import Status
 from groupkeeper.pipeline.report import words
+from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.judged import Judge, Row, rows_of
 from groupkeeper.web.pages.listing import Order, ordered
 from groupkeeper.web.pages.parts import ANONYMOUS, Cell, Column, Viewer
 
-_WORST = list(Status)
-
-
 _KEYS: Mapping[str, Callable[[Row], float | str | None]] = {
-    "status": lambda row: _WORST.index(row.judged.status),
+    "status": lambda row: RANKS[row.judged.status],
     "group": lambda row: row.group.group_id,
     "type": lambda row: row.group.group_type or "",
     "state": lambda row: row.group.group_state or "",
@@ -176,7 +173,7 @@ def _form(snapshot: ClusterSnapshot, wish: Wish) -> str:
 def _cells(cluster: str, row: Row) -> Sequence[Cell]:
     group, wait = row.group, row.group.wait
     link = parts.url("/group", cluster=cluster, group=group.group_id)
-    why = parts.problem(group.problems[0]) if group.problems else parts.without_commit(group.lag)
+    why = parts.problem(group.problems[0]) if group.problems else parts.without_commit(group.lag) or parts.unread(group)
     return (
         Cell(parts.status(row.judged.status)),
         Cell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),

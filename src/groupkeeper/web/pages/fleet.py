@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.status import Status
 from groupkeeper.pipeline.report import plots, words
+from groupkeeper.rules.status import RANKS, Status
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.judged import Judge, rows_of
 from groupkeeper.web.pages.parts import ANONYMOUS, Viewer
 
 _MOST_URGENT = 12
-_WORST = list(Status)
 
 
 def fleet_page(
@@ -47,11 +46,9 @@ def _troubled(snapshots: Sequence[ClusterSnapshot], now_ms: int, judge: Judge) -
         (row.judged.status, snapshot, row.group)
         for snapshot in snapshots
         for row in judge(snapshot, now_ms)
-        if row.judged.status not in (Status.OK, Status.UNKNOWN)
+        if RANKS[row.judged.status] > RANKS[Status.UNKNOWN]
     ]
-    found.sort(
-        key=lambda each: (-_WORST.index(each[0]), -(each[2].wait.lag_ms or 0), each[1].cluster, each[2].group_id)
-    )
+    found.sort(key=lambda each: (-RANKS[each[0]], -(each[2].wait.lag_ms or 0), each[1].cluster, each[2].group_id))
     return found
 
 
@@ -131,7 +128,7 @@ def _numbers(snapshot: ClusterSnapshot, now_ms: int, judge: Judge) -> str:
     legend = "".join(
         f'<li><a href="{parts.url("/cluster", cluster=snapshot.cluster, status=each)}">{parts.status(each)}</a> '
         f"<b>{words.number(statuses[each])}</b></li>"
-        for each in reversed(_WORST)
+        for each in reversed(Status)
         if statuses[each]
     )
     lost = sum(group.lag.lost or 0 for group in groups)

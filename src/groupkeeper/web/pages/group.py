@@ -9,11 +9,12 @@ from itertools import pairwise
 from groupkeeper.client.admin.types import GroupType, TopicPartition
 from groupkeeper.live.history import Noted, Sample
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.status import judge_status
+from groupkeeper.live.verdicts import judge_status, partition_statuses, worst_partition
 from groupkeeper.operations.lag import AnyMember, LagStatus, LagSum, PartitionLag
 from groupkeeper.operations.watch import What
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import Activity, LagLine
+from groupkeeper.rules.status import Status
 from groupkeeper.web.pages import parts, scope, streams
 from groupkeeper.web.pages.parts import ANONYMOUS, Cell, Viewer
 
@@ -23,6 +24,7 @@ _MOST_POINTS = 500
 _MOST_BARS = 60
 _MINUTE_MS = 60_000
 _MOST_PLACES = 40
+_WELL = (Status.OK, "")
 
 EVENTS: Mapping[str, str] = {
     What.TYPE: "group type",
@@ -63,7 +65,7 @@ def group_page(
     )
     facts = f"{parts.problems(group.problems)}{_facts(group, parts.judged_ms(snapshot, now_ms))}"
     front = f"{when}{parts.old(snapshot, facts)}{scope.topics_chosen(snapshot.known)}"
-    numbers = f"<h2>Partitions</h2>{_partitions(snapshot.known, group)}{_who(group)}"
+    numbers = f"<h2>Partitions</h2>{_partitions(snapshot.known, group, parts.judged_ms(snapshot, now_ms))}{_who(group)}"
     body = (
         f"{note}<h2>Lag</h2>{_lag(snapshot.known, group, samples)}{_progress(snapshot.cluster, samples)}"
         f"{parts.old(snapshot, numbers)}<h2>Events of the last 24 hours</h2>{_events(changes)}{made}"
@@ -83,7 +85,7 @@ def _who(group: GroupView) -> str:
 
 
 def _facts(group: GroupView, now_ms: int) -> str:
-    judged = judge_status(group, now_ms)
+    judged, worst = judge_status(group, now_ms), worst_partition(group, now_ms)
     described, wait = group.description, group.wait
     pairs = [
         ("status", parts.status(judged.status)),
@@ -113,7 +115,9 @@ def _facts(group: GroupView, now_ms: int) -> str:
                  for role in ("active", "standby", "warmup")]  # fmt: skip
         pairs.append(("active, standby, warm-up tasks", " / ".join(map(words.number, tasks))))
         pairs.append(("topology epoch", words.number(group.streams.topology_epoch)))
-    return f'<div class="card">{parts.numbers(pairs)}</div>'
+    why = "" if worst is None else f"{parts.text(f'{worst[0].topic}-{worst[0].partition}')}: {parts.text(worst[1])}"
+    notes = "".join(f'<p class="note">{each}.</p>' for each in (why, parts.unread(group)) if each)
+    return f'<div class="card">{parts.numbers(pairs)}{notes}</div>'
 
 
 def _records(lag: LagSum) -> str:
@@ -170,7 +174,7 @@ def _thinned(samples: Sequence[Sample]) -> Iterable[Sample]:
         yield max(samples[start : start + size], key=lambda each: each.lag or 0)
 
 
-def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
+def _partitions(snapshot: ClusterSnapshot, group: GroupView, now_ms: int) -> str:
     if snapshot.is_partial:
         return _nothing("They are not in the history, from which these numbers come.")
     if not group.rows:
@@ -181,6 +185,7 @@ def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
     heads = [
         parts.head("topic"),
         parts.head("partition", "n"),
+        parts.head("status"),
         parts.head("offset status"),
         *(
             parts.head(name, "n")
@@ -190,6 +195,7 @@ def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
         *map(parts.head, ("member", "problem")),
     ]
     rows = []
+    statuses = partition_statuses(group, now_ms)
     for row, wait in list(zip(group.rows, group.waits, strict=True))[:_MOST_ROWS]:
         topic = parts.url("/topic", cluster=snapshot.cluster, topic=row.topic)
         failed = row.failure is not None and row.status is not LagStatus.DELETED
@@ -197,6 +203,7 @@ def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
             (
                 Cell(f'<a href="{topic}">{parts.text(row.topic)}</a>', "name"),
                 Cell(str(row.partition), "n"),
+                Cell(parts.status(statuses.get(TopicPartition(row.topic, row.partition), _WELL)[0])),
                 Cell(row.status.value.replace("_", " "), "t"),
                 Cell("none" if row.committed is None else words.number(row.committed.offset), "n"),
                 parts.number(row.log_start_offset),

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.status import Judged, judge_status
+from groupkeeper.live.verdicts import Judged, judge_status
+from groupkeeper.rules.progress import catch_up_ms
 
 _MOST_KEPT = 20
 _LONGEST_MS = 15_000
@@ -21,9 +22,10 @@ class Row(NamedTuple):
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds until the lag is 0 at the current trend; None: the lag doesn't shrink, or is unknown."""
+        """Seconds until the lag is 0 at the current trend; None: the lag doesn't shrink, is 0, or is unknown."""
         trend, lag = self.group.trend, self.group.lag.lag
-        return lag / -trend if lag and trend is not None and trend < 0 else None
+        left_ms = catch_up_ms(lag, trend, 0) if lag and trend is not None else None
+        return None if left_ms is None else left_ms / 1000
 
 
 Judge = Callable[[ClusterSnapshot, int], Sequence[Row]]

@@ -8,7 +8,7 @@ from html import escape
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from groupkeeper.live.model import ClusterSnapshot, WaitSum
+from groupkeeper.live.model import ClusterSnapshot, GroupView, WaitSum
 from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.problems import Problem
 from groupkeeper.pipeline.report import words
@@ -383,6 +383,12 @@ def without_commit(of: LagSum) -> str:
         return ""
     verb = "has" if of.open_starts == 1 else "have"
     return f"{words.counted(of.open_starts, 'partition')} with records {verb} no committed offset"
+
+
+def unread(group: GroupView) -> str:
+    """That topics of a group with members are not read any more, "" when all are."""
+    names = ", ".join(map(text, sorted(group.unread)[:_MOST_PROBLEMS]))
+    return f"no member reads {names} any more" if names else ""
 
 
 def number(value: int | None) -> Cell:

@@ -7,7 +7,7 @@ from html import escape
 from typing import NamedTuple
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView, TopicView
-from groupkeeper.live.status import judge_status
+from groupkeeper.live.verdicts import judge_status
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.pages import parts, scope
 from groupkeeper.web.pages.listing import Order, ordered

@@ -1,0 +1,120 @@
+"""The groups of a snapshot by ``groupkeeper.rules.status``: the facts that polls give it, and what it answers.
+
+Polls see offsets, not commits: whether a group commits the same offset again, or was further before, is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
+from groupkeeper.live.model import GroupView, Wait
+from groupkeeper.operations.lag import AnyGroup, LagStatus, PartitionLag
+from groupkeeper.rules.status import RANKS, Facts, Status, group_status, partition_status, reason
+
+
+class Judged(NamedTuple):
+    """``still_ms``: how long the commits have stood still at least, None: not known."""
+
+    status: Status
+    still_ms: int | None
+
+
+def judge_status(group: GroupView, now_ms: int) -> Judged:
+    """The status of a group at that time."""
+    still_ms = None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
+    worst = Status.UNKNOWN if group.problems and group.lag.lag is None else Status.OK
+    for _, _, status in _of_partitions(group, still_ms, now_ms):
+        if RANKS[status] > RANKS[worst]:
+            worst = status
+    return Judged(group_status(worst, group.members, group.rebalances_lately), still_ms)
+
+
+def partition_statuses(group: GroupView, now_ms: int) -> dict[TopicPartition, tuple[Status, str]]:
+    """The status of each partition with something to tell, and why."""
+    still_ms = None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
+    return {
+        TopicPartition(row.topic, row.partition): (status, reason(facts, status))
+        for row, facts, status in _of_partitions(group, still_ms, now_ms)
+        if row is not None
+    }
+
+
+def bad_partitions(group: GroupView, now_ms: int) -> Iterator[tuple[TopicPartition, Status]]:
+    """The partitions that need someone, with their statuses."""
+    still_ms = None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
+    for row, _, status in _of_partitions(group, still_ms, now_ms):
+        if row is not None and RANKS[status] >= RANKS[Status.STALLED]:
+            yield TopicPartition(row.topic, row.partition), status
+
+
+def worst_partition(group: GroupView, now_ms: int) -> tuple[TopicPartition, str] | None:
+    """The partition that a group has its status from, and why; None: it has it from none."""
+    judged = judge_status(group, now_ms).status
+    found = [each for each in partition_statuses(group, now_ms).items() if each[1][0] is judged]
+    waits = {TopicPartition(row.topic, row.partition): wait for row, wait in zip(group.rows, group.waits, strict=True)}
+    found.sort(key=lambda each: waits[each[0]].lag_ms or 0)
+    return (found[-1][0], found[-1][1][1]) if found else None
+
+
+def unread_topics(group: AnyGroup | None, topics: frozenset[str]) -> frozenset[str]:
+    """Of these topics, those that no member reads. Only where it is known of each member what it subscribes to."""
+    if group is None or not group.members or group.group_state is not GroupState.STABLE:
+        return frozenset()
+    if group.group_type in (GroupType.SHARE, GroupType.STREAMS):
+        return frozenset()
+    read: set[str] = set()
+    for member in group.members:
+        if member.subscribed_topics is None or getattr(member, "subscribed_topic_regex", None):
+            return frozenset()
+        read.update(member.subscribed_topics)
+        read.update(place.topic for place in member.assignment)
+    return topics - read
+
+
+def _of_partitions(
+    group: GroupView, still_ms: int | None, now_ms: int
+) -> Iterator[tuple[PartitionLag | None, Facts, Status]]:
+    """Those with something to read, or of which something isn't known."""
+    if not group.rows and group.lag.lag:  # from the history, which has no partitions
+        wait = Wait(group.wait.lag_ms, is_waiting=bool(group.wait.waiting))
+        facts = _facts(group, 0, group.lag.lag, group.lag.lost, wait, still_ms, still_ms)
+        yield None, facts, partition_status(facts)
+    for row, wait in zip(group.rows, group.waits, strict=True):
+        if row.lag == 0 and row.status is not LagStatus.BEYOND_LOG_END:
+            continue
+        stood = group.stood.get(TopicPartition(row.topic, row.partition))
+        stood_ms = still_ms if stood is None else max(0, now_ms - stood.since_ms)
+        committed = None if row.committed is None else row.committed.offset
+        facts = _facts(group, committed, row.lag, row.lost, wait, stood_ms, still_ms)._replace(
+            in_log=0 if row.status is LagStatus.DELETED else row.in_log,
+            is_beyond=row.status is LagStatus.BEYOND_LOG_END,
+            is_read=None if not group.members else row.topic not in group.unread,
+        )
+        yield row, facts, partition_status(facts)
+
+
+def _facts(
+    group: GroupView,
+    committed: int | None,
+    lag: int | None,
+    lost: int | None,
+    wait: Wait,
+    stood_ms: int | None,
+    idle_ms: int | None,
+) -> Facts:
+    is_simple = group.description is not None and getattr(group.description, "is_simple", False)
+    return Facts(
+        committed,
+        lag,
+        lost,
+        is_waiting=None if wait.lag_ms is None and not wait.is_waiting else wait.is_waiting,
+        waits_ms=wait.lag_ms,
+        margin_ms=wait.margin_ms,
+        still_ms=stood_ms,
+        members=group.members,
+        is_simple=is_simple,
+        idle_ms=idle_ms,
+        usual_gap_ms=group.usual_gap_ms,
+    )

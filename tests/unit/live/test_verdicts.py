@@ -1,0 +1,135 @@
+"""How a group is doing, by how long records wait."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from tests.rules.cases import Case, cases
+from tests.unit.live.views import described, member, row, snapshot, view
+
+from groupkeeper.client.admin.types import GroupState, TopicPartition
+from groupkeeper.live.limits import Limits, judge_group
+from groupkeeper.live.model import NOTHING_WAITS, GroupView, Stood, Wait
+from groupkeeper.live.verdicts import judge_status, unread_topics
+from groupkeeper.operations.lag import LagStatus
+from groupkeeper.operations.problems import Problem
+from groupkeeper.protocol.errors import LeaderNotAvailable
+from groupkeeper.rules.limits import Verdict
+from groupkeeper.rules.status import Status
+from groupkeeper.web.pages.cluster import Wish, groups_csv
+from groupkeeper.web.pages.group import group_page
+from groupkeeper.web.series import group_samples, topic_samples
+
+NOW_MS = 1_700_000_000_000
+MINUTE_MS = 60_000
+LEADERLESS = row("t", 1, 5, None)._replace(failure=LeaderNotAvailable())
+
+
+def group(wait: Wait, still_min: int = 0, members: int = 1, committed: int = 40, start: int = 0) -> GroupView:
+    description = described("g", *(member(str(number)) for number in range(members)))
+    rows = [row("t", 0, committed, start=start)]
+    return view("g", rows, [wait], description, progress_ms=NOW_MS - still_min * MINUTE_MS)
+
+
+def stuck(waits_min: int, still_min: int) -> GroupView:
+    stood = {TopicPartition("t", 0): Stood(40, NOW_MS - still_min * MINUTE_MS)}
+    return group(Wait(waits_min * MINUTE_MS))._replace(stood=stood)
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        (group(NOTHING_WAITS, committed=100, still_min=999), Status.OK),  # nothing to do
+        (group(Wait(4 * MINUTE_MS)), Status.OK),
+        (group(Wait(5 * MINUTE_MS)), Status.LAGGING),
+        (group(Wait(99 * MINUTE_MS), still_min=9), Status.LAGGING),
+        (group(Wait(99 * MINUTE_MS), still_min=10), Status.STOPPED),
+        (group(Wait(2 * MINUTE_MS), still_min=999), Status.OK),  # the record came late
+        (group(Wait(2 * MINUTE_MS), still_min=1, members=0), Status.STOPPED),
+        (group(Wait(MINUTE_MS // 2), still_min=9, members=0), Status.OK),
+        (group(NOTHING_WAITS, still_min=99), Status.OK),  # what is left are markers, or was aborted
+        (stuck(99, 10), Status.STOPPED),  # of one partition, though the group has got on just now
+        (stuck(99, 9), Status.LAGGING),
+        (stuck(9, 99), Status.LAGGING),
+        (group(Wait(MINUTE_MS), start=50), Status.LOSING),
+        (group(Wait(MINUTE_MS, False, -1)), Status.LAGGING),  # its segment keeps it
+        (group(Wait(99 * MINUTE_MS), still_min=1440, members=0, start=50), Status.ABANDONED),
+        (group(Wait(None)), Status.UNKNOWN),
+        (view("g", [row("t", 0, 100), LEADERLESS], [NOTHING_WAITS, Wait(None)]), Status.UNKNOWN),
+        (view("g", problems=(Problem("X", "why", "g"),)), Status.UNKNOWN),
+        (view("g"), Status.OK),
+        (view("g", [row("t", 0, 100), row("t", 1, None)]), Status.UNKNOWN),  # who knows what it reads there
+        (view("g", [row("t", 0, 100), row("t", 1, None, None)]), Status.UNKNOWN),
+        (view("g", [row("t", 0, 100), row("t", 1, None, 100, start=100)]), Status.OK),  # there is nothing to read
+        (view("g", [row("t", 0, 101)]), Status.UNKNOWN),  # past the end of the log
+        (view("g", [row("t", 0, 40, start=50), row("t", 1, None)], [Wait(1), Wait(None)]), Status.LOSING),
+    ],
+)
+def test_a_status(of: GroupView, expected: Status) -> None:
+    assert judge_status(of, NOW_MS).status is expected
+
+
+def shown(case: Case) -> GroupView:
+    """The facts of a case as polls find them."""
+    rows, waits, stood = [], [], {}
+    one = case.partitions[0]
+    for number, facts in enumerate(case.partitions):
+        topic = f"t{number}" if facts.is_read is False else "t"
+        end = None if facts.lag is None and facts.committed_offset is not None else 100
+        start = end if facts.in_log == 0 else 0
+        if facts.committed_offset is None and facts.in_log is None:
+            start = end = None
+        each = row(topic, number, facts.committed_offset, end, start or 0)
+        if facts.committed_offset is not None:
+            each = each._replace(lag=facts.lag, lost=facts.lost or 0 if facts.lag is not None else None)
+        if facts.is_beyond:
+            each = each._replace(status=LagStatus.BEYOND_LOG_END)
+        elif facts.lag is None and facts.committed_offset is not None:
+            each = each._replace(failure=LeaderNotAvailable(), status=LagStatus.NO_LEADER)
+        rows.append(each)
+        nothing = facts.lag == 0 or facts.is_waiting is False
+        waits.append(NOTHING_WAITS if nothing else Wait(facts.waits_ms, margin_ms=facts.margin_ms))
+        if facts.still_ms is not None:
+            stood[TopicPartition(topic, number)] = Stood(facts.committed_offset or 0, NOW_MS - facts.still_ms)
+    members = [member(str(number)) for number in range(one.members or 0)]
+    description = described("g", *members)._replace(is_simple=one.is_simple)
+    progress_ms = None if one.idle_ms is None else NOW_MS - one.idle_ms
+    left = frozenset(each.topic for each, facts in zip(rows, case.partitions, strict=True) if facts.is_read is False)
+    return view("g", rows, waits, description, progress_ms=progress_ms)._replace(
+        stood=stood, unread=left, usual_gap_ms=one.usual_gap_ms, rebalances_lately=case.lately or 0
+    )
+
+
+SEEN = [case for case in cases() if case.verdict not in ("stalled", "rewound")
+        and all(each.quiet_ms is None for each in case.partitions)]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SEEN, ids=lambda case: case.name)
+def test_each_surface_says_what_the_rules_say(case: Case) -> None:
+    found = snapshot(shown(case), at_ms=NOW_MS)
+    group = found.groups["g"]
+    assert judge_status(group, NOW_MS).status == case.verdict
+    [series] = [text for name, text in group_samples(found, group) if name == "groupkeeper_group_status"]
+    assert f'status="{case.verdict}"' in series
+    [of_csv] = csv.DictReader(io.StringIO(groups_csv(found, Wish(), NOW_MS)))
+    assert of_csv["status"] == case.verdict
+    assert f"is-{case.verdict}" in group_page(found, group, [], [], NOW_MS)
+    [limited] = judge_group(group, Limits(statuses=frozenset({case.verdict})), NOW_MS)
+    assert (limited.verdict, limited.value) == (Verdict.BROKEN, case.verdict)
+    bad = {name for name, _ in topic_samples(found, group) if name == "groupkeeper_partition_status"}
+    assert bool(bad) is (case.verdict in ("stopped", "losing"))
+
+
+def test_a_topic_that_no_member_reads() -> None:
+    reads = member("a", TopicPartition("new", 0), subscribed_topics=("new",))
+    topics = frozenset({"new", "old"})
+    assert unread_topics(described("g", reads), topics) == {"old"}
+    assert unread_topics(described("g", reads, state=GroupState.PREPARING_REBALANCE), topics) == frozenset()
+    assert unread_topics(described("g", reads, member("b")), topics) == frozenset()  # of b it is not known
+    assert unread_topics(described("g"), topics) == frozenset()
+    assert unread_topics(None, topics) == frozenset()
+    left = view("g", [row("old", 0, 40)], [Wait(99 * MINUTE_MS)], described("g", reads))
+    left = left._replace(unread=frozenset({"old"}))
+    assert "no member reads old any more" in group_page(snapshot(left, at_ms=NOW_MS), left, [], [], NOW_MS)
