@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,6 +39,8 @@ _STAGING = f"{ROOT}/staging"
 """Below it each run has a directory of its own."""
 
 _HISTORY = (COMMITS, GROUP_RECORDS)
+
+_GLOB = re.compile(r"[\\*?\[\]{}]")
 
 _COUNTED = pa.schema([("cluster", pa.string()), ("log_partition", pa.int32()), ("rows", pa.int64())])
 _MISSING = """
@@ -125,9 +128,10 @@ class Output:
         """Held while rows are appended."""
         self.mirror: Mirror | None = None
         """The lake that mirrors the tables; None: there is none."""
-        self._local = local_path(directory)
+        local = local_path(directory)
+        self._local = None if local is None else local.absolute()  # a relative path may look like a URI: a:b
         # Hadoop takes the path after the scheme literally: nothing in it is escaped.
-        self._url = (f"file://{self._local.absolute()}" if self._local is not None else directory).rstrip("/")
+        self._url = (f"file://{self._local}" if self._local is not None else directory).rstrip("/")
 
     def follow_to(self, chosen: LakeChoice | None) -> None:
         """Let a lake mirror the tables; None: the one used before, if any. Raises SourceError if another one does
@@ -173,7 +177,7 @@ class Output:
             return self.mirror.rows(table)
         if is_unknown or not self.files.names(table.name):
             return self.spark.createDataFrame([], table.ddl)
-        return self.spark.read.schema(table.ddl).parquet(self.url(table.name))
+        return self._read(table, [table.name])
 
     def fresh(self, table: Table) -> DataFrame:
         """The rows of a history table that no refresh has processed."""
@@ -253,7 +257,7 @@ class Output:
         """A new staging directory for files that others write: its path as in Staged, and its path on this machine."""
         assert self._local is not None
         path = self._aside(table)
-        return path, self._local.absolute() / path
+        return path, self._local / path
 
     def frame(self, staged: Staged) -> DataFrame:
         """The staged rows."""
@@ -275,7 +279,12 @@ class Output:
     def _frame(self, table: Table, files: Sequence[str]) -> DataFrame:
         if not files:
             return self.spark.createDataFrame([], table.ddl)
-        return self.spark.read.schema(table.ddl).parquet(*(self.url(file) for file in files))
+        return self._read(table, files)
+
+    def _read(self, table: Table, paths: Iterable[str]) -> DataFrame:
+        """Spark takes what it reads for globs, and what it writes not."""
+        literal = (_GLOB.sub(r"\\\g<0>", self.url(path)) for path in paths)
+        return self.spark.read.schema(table.ddl).parquet(*literal)
 
     def _rows(self, table: Table, files: Sequence[str]) -> Rows:
         if not files:
