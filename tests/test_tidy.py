@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from tools.conformance import FULL_TESTS
 
+from groupkeeper.rules.progress import Trend
+from groupkeeper.rules.status import Status
+
 ROOT = Path(__file__).resolve().parent.parent
 PROTOCOL = "src/groupkeeper/protocol/"
 GENERATED = (
@@ -189,6 +192,20 @@ def is_broad(handler: ast.ExceptHandler) -> bool:
         return True
     caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return any(isinstance(one, ast.Name) and one.id in {"Exception", "BaseException"} for one in caught)
+
+
+def test_verdicts_are_words_of_the_rules_only() -> None:
+    """The pipeline's SQL, and the report on it, have them until the tables are made by the rules."""
+    verdicts = {*(set(Status) - {Status.OK, Status.UNKNOWN}), *Trend, "overdue"}
+    elsewhere = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.value!r}"
+        for path in sorted((ROOT / "src/groupkeeper").rglob("*.py"))
+        if not path.is_relative_to(ROOT / "src/groupkeeper/rules")
+        and not path.is_relative_to(ROOT / "src/groupkeeper/pipeline")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in verdicts
+    ]
+    assert elsewhere == []
 
 
 def test_no_machine_paths() -> None:

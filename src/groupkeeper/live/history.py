@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from groupkeeper.client.admin.types import GroupState
-from groupkeeper.live.following import Known
+from groupkeeper.live.following import Known, Pauses
 from groupkeeper.live.history_file import VERSION, bring_up_to_date, version_of
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Replaced, WaitSum, not_polled
 from groupkeeper.operations.lag import LagSum
@@ -334,11 +334,28 @@ class History:
         return self._known(next((key for key, known in self._clusters.items() if known == cluster_id), None))
 
     def _known(self, cluster: int | None) -> Mapping[str, Known]:
+        pauses = self._pauses()
         return {
-            name: Known(sample.committed, sample.progress_ms)
+            name: Known(sample.committed, sample.progress_ms, pauses.get(key, Pauses()))
             for (of, name), key in self._ids.items()
             if of == cluster and (sample := self._last.get(key)) is not None and sample.committed is not None
         }
+
+    def _pauses(self) -> Mapping[int, Pauses]:
+        """The gaps between the commits that the samples tell of, of groups with long ones."""
+        found: dict[int, Pauses] = {}
+        with self._telling():
+            rows = self._file.execute(
+                "SELECT of_group, gap_ms FROM (SELECT of_group, progress_ms, "
+                "progress_ms - lag(progress_ms) OVER (PARTITION BY of_group ORDER BY progress_ms) AS gap_ms "
+                "FROM (SELECT DISTINCT of_group, progress_ms FROM samples WHERE progress_ms IS NOT NULL)) "
+                "WHERE gap_ms IS NOT NULL ORDER BY of_group, progress_ms"
+            )
+            for key, gap_ms in rows:
+                pauses = found.get(key, Pauses()).then(gap_ms)
+                if pauses.long_ms:
+                    found[key] = pauses
+        return found
 
     def last(self, cluster: str) -> ClusterSnapshot:
         """The cluster of this name as it was found last, less partitions and members; not polled: there is nothing."""

@@ -58,6 +58,15 @@ def worst_partition(group: GroupView, now_ms: int) -> tuple[TopicPartition, str]
     return (found[-1][0], found[-1][1][1]) if found else None
 
 
+def standing(group: GroupView) -> Iterator[int]:
+    """Of each partition where a record waits that a member may read: the first poll that found its committed offset."""
+    for row, wait in zip(group.rows, group.waits, strict=True):
+        if wait.is_waiting and row.topic not in group.unread:
+            known = group.stood.get(TopicPartition(row.topic, row.partition))
+            if known is not None:
+                yield known.since_ms
+
+
 def unread_topics(group: AnyGroup | None, topics: frozenset[str]) -> frozenset[str]:
     """Of these topics, those that no member reads. Only where it is known of each member what it subscribes to."""
     if group is None or not group.members or group.group_state is not GroupState.STABLE:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.verdicts import bad_partitions, judge_status
+from groupkeeper.live.verdicts import bad_partitions, judge_status, standing
 from groupkeeper.operations.lag import LagStatus
 from groupkeeper.web.exposition import Metric, Sample, label, labels, seconds
 
@@ -94,7 +94,8 @@ GROUP_METRICS = (
     ),
     Metric(
         "groupkeeper_group_progress_timestamp_seconds",
-        "When a poll first found the current committed offsets: no progress since then, or for longer.",
+        "When a poll first found the committed offset of the partition that has stood still for longest while a record "
+        "waits; where none waits, those of the group: no progress since then, or for longer.",
         _GROUP,
     ),
     Metric(
@@ -245,8 +246,9 @@ def group_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
             yield _sample("groupkeeper_group_epoch", own, description.group_epoch)
         if description.target_assignment_epoch is not None:
             yield _sample("groupkeeper_group_target_epoch", own, description.target_assignment_epoch)
-    if group.progress_ms is not None:
-        yield _sample("groupkeeper_group_progress_timestamp_seconds", own, seconds(group.progress_ms))
+    progress_ms = min(standing(group), default=group.progress_ms)
+    if progress_ms is not None:
+        yield _sample("groupkeeper_group_progress_timestamp_seconds", own, seconds(progress_ms))
     for error, acl in dict.fromkeys((each.error, str(each.acl or "")) for each in group.problems):
         yield _sample("groupkeeper_group_problem", f'{own},error="{error}",acl="{label(acl)}"', 1)
     if group.streams is not None:

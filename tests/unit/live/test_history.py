@@ -48,6 +48,18 @@ def test_samples_are_there_after_a_restart(path: Path) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
+def test_the_gaps_between_commits_are_there_after_a_restart(path: Path) -> None:
+    history = History(path, EVERY)
+    for number in range(5):
+        add(history, number * 60 * MINUTE_MS, number)
+        add(history, (number * 60 + 1) * MINUTE_MS, number, "busy")
+    add(history, 242 * MINUTE_MS, 99, "busy")
+    history.close()
+    known = History(path, EVERY).known("prod")
+    assert known["g"].pauses.usual_ms == 60 * MINUTE_MS
+    assert known["busy"].pauses.long_ms == (60 * MINUTE_MS,) * 4
+
+
 def test_a_sample_holds_until_something_changes(path: Path) -> None:
     history = History(path, Bounds(step_ms=MINUTE_MS))
     same = view("g", [row("t", 0, 5)], progress_ms=0)

@@ -133,3 +133,14 @@ def test_a_topic_that_no_member_reads() -> None:
     left = view("g", [row("old", 0, 40)], [Wait(99 * MINUTE_MS)], described("g", reads))
     left = left._replace(unread=frozenset({"old"}))
     assert "no member reads old any more" in group_page(snapshot(left, at_ms=NOW_MS), left, [], [], NOW_MS)
+
+
+def test_a_group_stands_still_since_its_slowest_partition_does() -> None:
+    rows = [row("t", number, 40) for number in range(3)]
+    stood = {TopicPartition("t", number): Stood(40, since_ms) for number, since_ms in enumerate((8000, 1000, 0))}
+    group = view("g", rows, [Wait(9000), Wait(5000), NOTHING_WAITS], progress_ms=9000)._replace(stood=stood)
+    name = "groupkeeper_group_progress_timestamp_seconds"
+    found = snapshot(group, at_ms=10_000)
+    assert dict(group_samples(found, group))[name].endswith(" 1.000\n")
+    moved = group._replace(waits=[NOTHING_WAITS] * 3)
+    assert dict(group_samples(found, moved))[name].endswith(" 9.000\n")

@@ -32,6 +32,7 @@ from groupkeeper.cli.pipeline.family import (
 )
 from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import add_privacy
+from groupkeeper.rules.status import Status
 
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
@@ -49,8 +50,9 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 _HOURS = 24.0
 _SHOWN = 16
 """Steps of lag over time in a line of text."""
-_STYLES = {
-    "ok": GREEN, "unstable": YELLOW, "lagging": YELLOW, "rewound": YELLOW, "stalled": RED, "stopped": RED, "losing": RED
+_STYLES: dict[str, str] = {
+    Status.OK: GREEN, Status.UNSTABLE: YELLOW, Status.LAGGING: YELLOW, Status.REWOUND: YELLOW, Status.STALLED: RED,
+    Status.STOPPED: RED, Status.LOSING: RED,
 }  # fmt: skip
 _WIDEST = 48
 
