@@ -61,3 +61,19 @@ def test_the_image_is_made_of_what_is_there() -> None:
     (words,) = [json.loads(line.removeprefix("CMD ")) for line in lines if line.startswith("CMD ")]
     command = [str(Path(sys.executable).with_name(entry[0])), *words]
     assert subprocess.run(command, capture_output=True, check=True, timeout=50).stdout.startswith(b"usage: ")
+
+
+def test_pages_and_texts_install_from_a_checkout_while_there_is_no_release() -> None:
+    by_name = re.compile(r"pip install '?groupkeeper\b(?!-)")
+    folders = [ROOT / "docs", ROOT / "examples", SOURCES]
+    kinds = {".md", ".yml", ".ipynb", ".py"}
+    pages = [path for folder in folders for path in folder.rglob("*") if path.suffix in kinds]
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in (ROOT / "README.md", *pages)
+        for line in path.read_text().splitlines()
+        if by_name.search(line)
+    ]
+    assert not found
+    requirements = (ROOT / "examples/pytest-project/requirements.txt").read_text().split()
+    assert requirements[0] == "../.."

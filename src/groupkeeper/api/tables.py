@@ -60,7 +60,7 @@ def _library(name: str, extra: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        text = f"tables need {name}: pip install 'groupkeeper[{extra}]' brings it"
+        text = f"tables need {name}: pip install '.[{extra}]' in a checkout brings it"
         raise ModuleNotFoundError(text, name=name) from None
 
 

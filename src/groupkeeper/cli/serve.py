@@ -179,7 +179,7 @@ def _run(options: Namespace) -> int:
         from groupkeeper.web.news import News
         from groupkeeper.web.serving import serve
     except ImportError as missing:
-        complain(f"error: groupkeeper serve needs {missing.name}: pip install 'groupkeeper[serve]' brings it\n")
+        complain(f"error: groupkeeper serve needs {missing.name}: pip install '.[serve]' in a checkout brings it\n")
         return 1
     try:
         clusters = usable_clusters_of(options)

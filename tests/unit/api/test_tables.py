@@ -162,9 +162,9 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
     monkeypatch.setattr(tables, "import_module", missing)
-    with pytest.raises(ModuleNotFoundError, match=r"tables need pyarrow: pip install 'groupkeeper\[arrow\]' brings it"):
+    with pytest.raises(ModuleNotFoundError, match=r"need pyarrow: pip install '\.\[arrow\]' in a checkout"):
         to_arrow([])
-    with pytest.raises(ModuleNotFoundError, match=r"tables need pandas: pip install 'groupkeeper\[pandas\]' brings it"):
+    with pytest.raises(ModuleNotFoundError, match=r"need pandas: pip install '\.\[pandas\]' in a checkout"):
         to_pandas([])
 
 
