@@ -19,6 +19,7 @@ from groupkeeper.cli.framework.several_clusters import add_choices, add_clusters
 from groupkeeper.cli.framework.typed import way_of
 from groupkeeper.cli.serve_access import Admission, add_access, admission_of
 from groupkeeper.cli.serve_watch import KEPT, Watch
+from groupkeeper.client.addresses import Address
 from groupkeeper.client.admin import Admin
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.collector import Collector, Schedule, Told
@@ -309,12 +310,12 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as problem:
         is_name = isinstance(problem, socket.gaierror) or problem.errno is None
         why = problem.strerror or str(problem) if is_name else os.strerror(problem.errno or 0)
-        raise OSError(f"cannot listen at {host}:{port}: {why}; give another --host or --port") from None
+        raise OSError(f"cannot listen at {Address(host, port)}: {why}; give another --host or --port") from None
 
 
 def _address(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return str(Address(host, port))
 
 
 def _opener(cluster: Cluster, given_ms: int | None) -> Callable[[], Admin]:

@@ -123,7 +123,7 @@ class Cluster:
             known.node = node
             return known
         peer = next((each for each in self._bootstrap if each.address == address), None)
-        peer = peer or Peer(address, self.settings, self._security)
+        peer = peer or Peer(address, self.settings, self._security, is_advertised=True)
         peer.node = node
         self._peers[node.id] = peer
         if known is not None and known not in self._bootstrap:

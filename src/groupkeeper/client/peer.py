@@ -41,7 +41,8 @@ class Peer:
     """One broker. Connections are opened when they are needed and shared by concurrent requests.
 
     ``failures`` counts the failed attempts since the last answer. ``node`` is what the cluster calls it; None for a
-    bootstrap server that no broker is known to be.
+    bootstrap server that no broker is known to be. ``is_advertised``: the address comes from the cluster, not from the
+    user.
     """
 
     __slots__ = (
@@ -54,11 +55,15 @@ class Peer:
         "_versions",
         "address",
         "failures",
+        "is_advertised",
         "node",
     )
 
-    def __init__(self, address: Address, settings: Settings, security: Security) -> None:
+    def __init__(
+        self, address: Address, settings: Settings, security: Security, *, is_advertised: bool = False
+    ) -> None:
         self.address = address
+        self.is_advertised = is_advertised
         self.failures = 0
         self.node: Node | None = None
         self._has_answered = False
@@ -78,6 +83,11 @@ class Peer:
         """Open a connection if there is none. Raises as ``ask`` does."""
         await self._connection(deadline)
 
+    def _explained(self, failure: ConnectionFailed) -> ConnectionFailed:
+        if not self.is_advertised or self.node is None or self._has_answered:
+            return failure
+        return type(failure)(f"{failure} (broker {self.node.id} advertises this address: see advertised.listeners)")
+
     async def ask(
         self,
         request_type: type[R],
@@ -94,9 +104,12 @@ class Peer:
         """
         try:
             connection = await self._connection(deadline)
-        except (ConnectionFailed, UnexpectedAnswer):
+        except UnexpectedAnswer:
             self.failures += 1
             raise
+        except ConnectionFailed as error:
+            self.failures += 1
+            raise self._explained(error) from error.__cause__
         version = version_of(request_type, connection.versions, max_version)
         request = build(version)
         timeout_s = self._settings.request_timeout_ms / 1000

@@ -22,7 +22,13 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.topics import describe_topics
-from groupkeeper.protocol.errors import KafkaError, LeaderNotAvailable, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import (
+    GroupIdNotFound,
+    InvalidGroupId,
+    KafkaError,
+    LeaderNotAvailable,
+    UnknownTopicOrPartition,
+)
 
 
 class Places:
@@ -83,9 +89,14 @@ class DescribedOffsets(NamedTuple):
 async def describe_groups(
     admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None
 ) -> Batch[str, ConsumerGroupDescription]:
-    """The groups' descriptions; when no broker replies, that failure for each of them."""
+    """The groups' descriptions; when no broker replies, that failure for each of them. As for the official tools, the
+    group '' cannot be described.
+    """
     try:
-        return await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
+        found = await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
+        if found.done.pop("", None) or isinstance(found.failed.get(""), GroupIdNotFound):
+            found.failed[""] = InvalidGroupId()
+        return found
     except (KafkaError, ClientError) as failure:
         return Batch({}, dict.fromkeys(group_ids, failure))
 

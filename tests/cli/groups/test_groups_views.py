@@ -95,10 +95,11 @@ def test_odd_groups_are_found_by_their_names(run: Run, group_id: str) -> None:
     assert run("members", "--", name)[0] == 0
 
 
-def test_a_group_without_a_name_cannot_be_described_but_has_offsets(run: Run) -> None:
+def test_a_group_without_a_name_is_one_like_others(run: Run) -> None:
     status, report = run("offsets", "")
-    assert (status, [(row["group"], row["lag"]) for row in report["offsets"]]) == (1, [("", 9)])
-    assert [(each["group"], each["error"]) for each in report["problems"]] == [("", "INVALID_GROUP_ID")]
+    assert (status, [(row["group"], row["lag"]) for row in report["offsets"]]) == (0, [("", 9)])
+    assert run("describe", "", "--view", "state")[0] == run("members", "")[0] == 0
+    assert run("delete", "")[1]["deleted"] == [{"group": "", "offsets": 1, "result": "would be deleted"}]
 
 
 def test_a_group_that_there_is_not_is_told_from_its_neighbour(run: Run) -> None:

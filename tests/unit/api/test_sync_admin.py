@@ -127,3 +127,13 @@ def test_another_loop_and_a_forked_process_are_told_so_at_once(servers: str) -> 
         assert os.waitpid(child, 0)[1] == 0
         assert os.read(read, 200) == b"this client belongs to the parent process: make one in each process"
         assert [topic.name for topic in blocking.list_topics()] == ["orders"]
+
+
+def test_an_address_that_the_broker_advertises_is_named_as_such() -> None:
+    advertised = {"advertised.listeners": "PLAINTEXT://no-such-host.invalid:9092"}
+    with BackgroundBroker(properties=advertised) as broker:
+        port = broker.bootstrap_servers.rpartition(":")[2]
+        with SyncAdmin(f"127.0.0.1:{port}") as admin:
+            (failure,) = admin.list_groups(timeout_ms=500).failed.values()
+    assert "no-such-host.invalid cannot be resolved" in str(failure)
+    assert "(broker 1 advertises this address: see advertised.listeners)" in str(failure)

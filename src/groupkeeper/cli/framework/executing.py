@@ -13,6 +13,7 @@ from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.render import TableWriter, remark_text
 from groupkeeper.cli.framework.reports import Page, Row, Shape
 from groupkeeper.cli.framework.terminal import is_terminal
+from groupkeeper.client.addresses import Address
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.model import Plan
@@ -129,7 +130,7 @@ async def _protecting(session: ClusterSession) -> str | None:
     if not session.options.execute or not context_files.names():
         return None
     return context_files.protecting(
-        f"{node.host}:{node.port}" for node in (await session.admin.describe_cluster()).nodes
+        str(Address(node.host, node.port)) for node in (await session.admin.describe_cluster()).nodes
     )
 
 

@@ -24,6 +24,7 @@ from groupkeeper.cli.framework.reports import Page, Problem, Row, Shape, problem
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS
 from groupkeeper.cli.groups.trends import COLUMNS, NO_TREND, FirstLook
+from groupkeeper.client.addresses import Address
 from groupkeeper.client.admin.types import (
     Failure,
     GroupState,
@@ -394,7 +395,9 @@ async def _state_pages(session: ClusterSession) -> AsyncIterator[Page]:
 async def _member_pages(session: ClusterSession) -> AsyncIterator[Page]:
     topics = names_of(session.options, "topic")
     idle: list[str] = []
+    unread: list[str] = []
     async for groups, page in _descriptions(session):
+        unread += [group.group_id for group in groups if any(map(is_unread, group.members))]
         idle += [group.group_id for group in groups if not group.members]
         rows = [
             _member_row(group.group_id, member)
@@ -403,7 +406,14 @@ async def _member_pages(session: ClusterSession) -> AsyncIterator[Page]:
             if not topics or any(topics.matches(topic) for topic, _ in member.assignment)
         ]
         yield page._replace(rows=rows)
-    yield Page(remarks=_counted(idle, "has no members", "have no members"))
+    why = "a member whose assignment cannot be read"
+    remarks = _counted(unread, f"has {why}", f"have {why}")
+    yield Page(remarks=[*_counted(idle, "has no members", "have no members"), *remarks])
+
+
+def is_unread(member: AnyMember) -> bool:
+    """Whether the member's client wrote its assignment in a form that cannot be read."""
+    return isinstance(member, MemberDescription) and not member.is_assignment_readable
 
 
 def _in_order(members: Iterable[AnyMember]) -> list[AnyMember]:
@@ -417,7 +427,7 @@ def _state_row(group: AnyGroup) -> Row:
         "state": str(group.group_state),
         "members": len(group.members),
         "assignor": group.partition_assignor or None,
-        "coordinator": f"{group.coordinator.host}:{group.coordinator.port}",
+        "coordinator": str(Address(group.coordinator.host, group.coordinator.port)),
         "group_epoch": group.group_epoch,
         "target_epoch": group.target_assignment_epoch,
     }
@@ -434,8 +444,8 @@ def _member_row(group_id: str, member: AnyMember) -> Row:
         "client_id": member.client_id,
         "host": member.client_host,
         "epoch": member.member_epoch,
-        "partitions": len(member.assignment),
-        "assignment": _places(member.assignment),
+        "partitions": None if is_unread(member) else len(member.assignment),
+        "assignment": None if is_unread(member) else _places(member.assignment),
         "target_assignment": None if target is None else _places(target),
         "rack_id": member.rack_id,
         "upgraded": own.upgraded if own else None,

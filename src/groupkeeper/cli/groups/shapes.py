@@ -103,8 +103,11 @@ MEMBERS = Shape(
         Column("client_id", ""),
         Column("host", "", goes=2),
         Column("epoch", "null in a classic group", goes=1),
-        Column("partitions", "how many are assigned to it", in_table=False),
-        Column("assignment", "a list of `{topic, partition}`; in a streams group what its active tasks read"),
+        Column("partitions", "how many are assigned to it; null: that cannot be read", in_table=False),
+        Column(
+            "assignment",
+            "a list of `{topic, partition}`; in a streams group what its active tasks read; null: it cannot be read",
+        ),
         Column("target_assignment", "its target assignment; null in a classic group", goes=6),
         Column("rack_id", "", in_table=False),
         Column("upgraded", "whether it uses the consumer protocol; null: not known", in_table=False),

@@ -45,8 +45,8 @@ _GROUPS_PER_REQUEST = 400
 """Hundreds: a request takes as long as describing ten groups without members. Of groups with 50 members an answer has
 about 10 MB."""
 
-_NOT_OF_CONSUMER_TYPE = (69, 35)
-"""GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION: the group may be classic."""
+_NOT_OF_CONSUMER_TYPE = (69, 35, 24)
+"""GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION, INVALID_GROUP_ID (the group ''): the group may be classic."""
 
 _UPGRADED = {0: False, 1: True}
 
@@ -234,24 +234,26 @@ def _classic_members(group: DescribedGroup) -> tuple[MemberDescription, ...]:
 
 
 def _classic_member(member: DescribedGroupMember, is_consumer: bool) -> MemberDescription:
+    assignment = _assignment(member.member_assignment) if is_consumer else ()
     return MemberDescription(
         member_id=member.member_id,
         instance_id=member.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        assignment=_assignment(member.member_assignment) if is_consumer else (),
+        assignment=assignment or (),
         subscribed_topics=_subscribed_topics(member.member_metadata) if is_consumer else None,
         metadata=member.member_metadata,
         assignment_blob=member.member_assignment,
+        is_assignment_readable=assignment is not None,
     )
 
 
-def _assignment(blob: bytes) -> tuple[TopicPartition, ...]:
-    """What an assignment blob says; nothing when it can't be read: one member's blob must not hide its group."""
+def _assignment(blob: bytes) -> tuple[TopicPartition, ...] | None:
+    """What an assignment blob says; None when it can't be read: one member's blob must not hide its group."""
     try:
         topics = consumer_protocol.decode_assignment(blob).assigned_partitions if blob else ()
     except MalformedMessage:
-        return ()
+        return None
     return tuple(TopicPartition(topic.topic, index) for topic in topics for index in topic.partitions)
 
 

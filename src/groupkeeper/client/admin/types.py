@@ -112,6 +112,8 @@ class MemberDescription(NamedTuple):
     ``upgraded`` (True: uses the consumer protocol, False: still the classic one, None: the broker did not report it).
     ``subscribed_topics`` is None when not known: a classic group that isn't Stable, or whose metadata isn't a
     consumer's. ``metadata`` and ``assignment_blob`` are a classic member's raw bytes, b"" otherwise.
+    ``is_assignment_readable`` False: the client wrote ``assignment_blob`` in a form that cannot be read, and
+    ``assignment`` is empty for that reason.
     """
 
     member_id: str
@@ -127,6 +129,7 @@ class MemberDescription(NamedTuple):
     subscribed_topic_regex: str | None = None
     metadata: bytes = b""
     assignment_blob: bytes = b""
+    is_assignment_readable: bool = True
 
 
 class ConsumerGroupDescription(NamedTuple):

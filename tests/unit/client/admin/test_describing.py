@@ -161,7 +161,7 @@ async def test_falls_back_to_describe_groups(code: int) -> None:
     assert first.instance_id == "static"
     assert (first.metadata, first.assignment_blob) == (SUBSCRIPTION, ASSIGNMENT)
     # What can't be read hides neither the member nor its group (GC-30).
-    assert [each.assignment for each in group.members[1:3]] == [(), ()]
+    assert [(each.assignment, each.is_assignment_readable) for each in group.members[1:3]] == [((), True), ((), False)]
     assert [each.subscribed_topics for each in group.members] == [("t",), None, None, ("t",)]
 
 
