@@ -52,3 +52,10 @@ def test_a_start_that_fails_says_why(tmp_path: Path) -> None:
     with BackgroundBroker(directory=tmp_path), pytest.raises(InvalidSetting, match="in use by another broker"):
         BackgroundBroker(directory=tmp_path).start()
     assert set(threading.enumerate()) <= before
+
+
+def test_a_setting_that_is_misspelt_is_a_warning_that_names_the_right_one() -> None:
+    with pytest.warns(UserWarning, match=r"unknown setting num\.partition:.*did you mean num\.partitions\?"):
+        BackgroundBroker(properties={"num.partition": "3"})
+    with pytest.warns(UserWarning, match="unknown setting nothing.like.it: .* Kafka has it$"):
+        BackgroundBroker(properties={"nothing.like.it": "3"})

@@ -22,6 +22,7 @@ from groupkeeper.broker.settings.client_metrics import ClientMetrics
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.dynamic import DynamicConfig
 from groupkeeper.broker.settings.group_overrides import GroupConfigs
+from groupkeeper.broker.settings.listing import unknown_text
 from groupkeeper.broker.settings.names import is_plug_in
 from groupkeeper.broker.settings.table import InvalidSetting, property_text
 from groupkeeper.broker.shares.state import SHARE_STATE_TOPIC, ShareStateRuntime
@@ -299,7 +300,7 @@ class Broker(Node):
 
     def _warn_of_settings(self) -> None:
         for name in self.config.unknown:
-            _log.warning("unknown setting %s: neither this broker nor Apache Kafka has it", name)
+            _log.warning("%s", unknown_text(name))
         for name, text in self.config.given.items():
             if is_plug_in(name, text):
                 _log.warning("%s=%s is ignored: Java code cannot run here", name, text)

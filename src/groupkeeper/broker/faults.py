@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import math
 import random
 import threading
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypedDict
 from groupkeeper.broker.api_table import TABLE
 from groupkeeper.broker.network.connection import CloseConnection
 from groupkeeper.broker.unkind import Unkindness
-from groupkeeper.protocol.errors import BY_CODE, GroupIdNotFound, KafkaError, UnknownMemberId, error_class
+from groupkeeper.protocol.errors import BY_CODE, GroupIdNotFound, KafkaError, UnknownMemberId
 from groupkeeper.protocol.framing import api_name
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ class Faults:
 
     def delay(self, api: str | int | None, delay_ms: float, *, executes: bool = False, **which: Unpack[Which]) -> Fault:
         """Requests wait before they are carried out; with `executes` they are carried out and the answer is late."""
-        return self._install(api, _Effect(delay_s=delay_ms / 1000, executes=executes), which)
+        return self._install(api, _Effect(delay_s=_milliseconds(delay_ms) / 1000, executes=executes), which)
 
     def drop(self, api: str | int | None, *, executes: bool = False, **which: Unpack[Which]) -> Fault:
         """The request is never answered, nor any later one of its connection, which stays open: a network that loses
@@ -217,7 +218,7 @@ class Faults:
 
     def throttle(self, api: str | int | None, throttle_time_ms: int, **which: Unpack[Which]) -> Fault:
         """The answer carries `throttle_time_ms`, and the connection is muted for as long, as by a quota (KIP-219)."""
-        return self._install(api, _Effect(throttle_ms=throttle_time_ms), which)
+        return self._install(api, _Effect(throttle_ms=int(_milliseconds(throttle_time_ms))), which)
 
     def unkind(self, seed: int) -> Unkindness:
         """Replies that are legal but rare, by chance, until `clear`: short, empty and reordered ones, throttling,
@@ -377,9 +378,13 @@ def _error_of(error: ErrorName) -> KafkaError:
         return error
     if isinstance(error, type):
         return error()
-    if isinstance(error, int) and error != 0:
-        return error_class(error)()
     for known in BY_CODE.values():
-        if known.name == error:
+        if error in (known.name, known.code):
             return known()
-    raise ValueError(f"Kafka has no error {error!r}; a name is like NOT_COORDINATOR")
+    raise ValueError(f"Kafka has no error {error!r}; a name is like NOT_COORDINATOR, a code like 16")
+
+
+def _milliseconds(time_ms: float) -> float:
+    if isinstance(time_ms, bool) or not isinstance(time_ms, int | float) or not 0 <= time_ms < math.inf:
+        raise ValueError(f"{time_ms!r} is not a number of milliseconds: 0 or more, as 5000 for five seconds")
+    return time_ms

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.settings.listing import unknown_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +45,9 @@ class BackgroundBroker:
         acls: Iterable[str] = (),
         tls: bool = False,
     ) -> None:
-        """As `Broker`: by default any free port of 127.0.0.1, without users and TLS. Raises `InvalidSetting`."""
+        """As `Broker`: by default any free port of 127.0.0.1, without users and TLS. Raises `InvalidSetting`;
+        warns of settings that neither this broker nor Kafka has.
+        """
         self._broker = Broker(
             port=port,
             directory=directory,
@@ -53,6 +57,8 @@ class BackgroundBroker:
             acls=acls,
             tls=tls,
         )
+        for name in self._broker.config.unknown:
+            warnings.warn(unknown_text(name), stacklevel=2)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="groupkeeper-broker")
         self._ready = Event()
         self._running: Future[None] | None = None

@@ -228,11 +228,19 @@ async def test_what_cannot_be_a_fault(broker: Broker) -> None:
         lambda: faults.delay(999, 1),
         lambda: faults.error("Produce", "NO_SUCH_ERROR"),
         lambda: faults.error("Produce", 0),
+        lambda: faults.error("Produce", 9999),
+        lambda: faults.delay("Produce", -5),
+        lambda: faults.delay("Produce", float("nan")),
+        lambda: faults.delay("Produce", "5s"),  # type: ignore[arg-type]
+        lambda: faults.throttle("Produce", -1),
+        lambda: faults.throttle("Produce", "1"),  # type: ignore[arg-type]
         lambda: faults.drop("Produce", nth=0),
         lambda: faults.drop("Produce", probability=2),
     ):
         with pytest.raises(ValueError):
             wrong()
+    with pytest.raises(ValueError, match="'5s' is not a number of milliseconds"):
+        faults.delay("Produce", "5s")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a fault has"):
         faults.drop("Produce", first=1)  # type: ignore[call-arg]
     with pytest.raises(TimeoutError, match="Produce"):

@@ -63,3 +63,12 @@ def default_text(name: str) -> str | None:
         return None
     text = own.format(own.default)
     return text if text or own.has_empty_default else None
+
+
+def unknown_text(name: str) -> str:
+    """What is said of a setting that neither this broker nor Kafka has, with the name that was perhaps meant."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [*(one.name for one in Config.settings()), *WITHOUT_EFFECT], n=1, cutoff=0.7)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return f"unknown setting {name}: neither this broker nor Apache Kafka has it{meant}"
