@@ -36,6 +36,7 @@ from groupkeeper.pipeline.tables import (
     GROUPS,
     LAG,
     LOG_OFFSETS,
+    MEMBERS,
     RATES,
     REWINDS,
     STALE,
@@ -200,11 +201,12 @@ class _Reader:
         verdicts |= {key: verdict(own) for key, own in shares.items() if key not in storms}
         lags = {**lags, **{key: sums(own) for key, own in shares.items()}}
         known = {(row["cluster"], row["group_id"]): row for row in self._opened.table(GROUPS).to_pylist()}
+        assigned = self._assigned()
         found = []
         for key in dict.fromkeys([*known, *verdicts, *lags]):
             group, judgement, lag = known.get(key, {}), verdicts.get(key, {}), lags.get(key, {})
             partitions = max(group.get("partitions") or 0, lag.get("cluster_count") or 0)
-            status, rule = _verdict(judgement, group.get("group_type"), partitions)
+            status, rule = _verdict(judgement, group, partitions, assigned[key])
             found.append(
                 Group(
                     key[0] or "", key[1] or "", group.get("group_type") or "", group.get("group_state") or "",
@@ -216,6 +218,13 @@ class _Reader:
                 )
             )  # fmt: skip
         return tuple(sorted(found, key=_badness))
+
+    def _assigned(self) -> Counter[Key]:
+        """How many partitions the members of each group are assigned."""
+        counted: Counter[Key] = Counter()
+        for row in self._opened.table(MEMBERS, ["cluster", "group_id", "assigned"]).to_pylist():
+            counted[row["cluster"], row["group_id"]] += sum(len(each["partitions"]) for each in row["assigned"] or ())
+        return counted
 
     def _rewinds(self, window: Window | None) -> tuple[Rewind, ...]:
         if window is None:
@@ -265,14 +274,20 @@ def _latest(times: Iterable[datetime]) -> datetime | None:
     return max(times, default=None)
 
 
-def _verdict(row: Mapping[str, Any], group_type: str | None, partitions: int) -> tuple[str, str]:
-    """Status and rule of a group, from its row in tables.STATUS; {}: it has none."""
+def _verdict(row: Mapping[str, Any], group: Mapping[str, Any], partitions: int, assigned: int) -> tuple[str, str]:
+    """Status and rule of a group, from its rows in tables.STATUS and tables.GROUPS; {}: it has none. `assigned`: how
+    many partitions its members are assigned.
+    """
     if row.get("status"):
         return row["status"], row["rule"] or ""
     if partitions:
         return "unknown", ""
-    if group_type == "share":
+    if group.get("group_type") == "share":
         return "unknown", "what it has read is not known"
+    if assigned:
+        return "unknown", f"no committed offsets: {assigned:,} not committed of {assigned:,} assigned"
+    if group.get("group_type") == "streams" and group.get("members"):
+        return "unknown", "no committed offsets, and its assigned tasks are not known"
     return "ok", "no committed offsets"
 
 
