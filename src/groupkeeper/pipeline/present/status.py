@@ -70,8 +70,9 @@ asked AS (
             ELSE least(greatest(commit_patience, moves_in), $most_patience_ms) END AS move_patience,
         waits_ms(lags) AS waits_ms,
         ms_between(commit_time, measured_time) AS since_commit,
-        least(waits_ms, since_commit) AS quiet_ms,
-        least(waits_ms, ms_between(coalesce(moved_time, first_time, commit_time), measured_time)) AS stuck_ms
+        CASE WHEN since_commit IS NOT NULL THEN least(waits_ms, since_commit) END AS quiet_ms,  -- null: not known
+        ms_between(coalesce(moved_time, first_time, commit_time), measured_time) AS since_move,
+        CASE WHEN since_move IS NOT NULL THEN least(waits_ms, since_move) END AS stuck_ms
     FROM lags
     LEFT JOIN usual USING (cluster, group_id, topic, partition)
     LEFT JOIN gone_back USING (cluster, group_id, topic, partition)
@@ -118,6 +119,7 @@ judged AS (
         WHEN status = 'stalled' THEN waits || ', and commits are of the same offset for ' || shown(stuck_ms)
         WHEN status = 'rewound' THEN 'it had been at offset ' || had_been || ', and is at ' || committed_offset
         WHEN status = 'lagging' THEN waits || CASE WHEN since_commit < $recent_ms THEN '; committed recently'
+            WHEN since_commit IS NULL THEN '; the time of its last commit is not known'
             ELSE '; its last commit was ' || shown(since_commit) || ' before' END || no_members
         ELSE waits END AS rule
     FROM verdicts
