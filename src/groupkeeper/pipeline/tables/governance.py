@@ -19,7 +19,7 @@ REJECTS = Table(
         Column("record_type", pa.int16(), "type of the key; null: the key is too short"),
         Column("value_version", pa.int16(), "version of the value; null: it has none"),
         Column("reason", pa.string(), "why it could not be decoded: unknown type or version, malformed"),
-        Column("raw_bytes", pa.int64(), "length of key and value; null: read by a version before 0.3"),
+        Column("raw_bytes", pa.int64(), "length of key and value; null: read by a version that did not count them"),
         Column("raw_sha256", pa.string(), "SHA-256 of key and value, in hexadecimal; null as above"),
         Column("first_time", TIME, "when a run first saw it, by the clock of the machine that ran it"),
     ),
