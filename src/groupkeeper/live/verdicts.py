@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
-from groupkeeper.live.model import GroupView, Wait
+from groupkeeper.live.model import GroupView
 from groupkeeper.operations.lag import AnyGroup, LagStatus, PartitionLag
-from groupkeeper.rules.status import RANKS, Facts, Status, group_status, partition_status, reason
+from groupkeeper.rules.status import EMPTY_PATIENCE_MS, RANKS, Facts, Status, group_status, partition_status, reason
 
 
 class Judged(NamedTuple):
@@ -43,6 +43,8 @@ def partition_statuses(group: GroupView, now_ms: int) -> dict[TopicPartition, tu
 
 def bad_partitions(group: GroupView, now_ms: int) -> Iterator[tuple[TopicPartition, Status]]:
     """The partitions that need someone, with their statuses."""
+    if not group.lag.lost and (group.wait.lag_ms or 0) < EMPTY_PATIENCE_MS:
+        return  # no group's patience is shorter
     still_ms = None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
     for row, _, status in _of_partitions(group, still_ms, now_ms):
         if row is not None and RANKS[status] >= RANKS[Status.STALLED]:
@@ -86,44 +88,35 @@ def _of_partitions(
     group: GroupView, still_ms: int | None, now_ms: int
 ) -> Iterator[tuple[PartitionLag | None, Facts, Status]]:
     """Those with something to read, or of which something isn't known."""
+    members, unread, gap_ms = group.members, group.unread, group.usual_gap_ms
+    is_simple = group.description is not None and getattr(group.description, "is_simple", False)
     if not group.rows and group.lag.lag:  # from the history, which has no partitions
-        wait = Wait(group.wait.lag_ms, is_waiting=bool(group.wait.waiting))
-        facts = _facts(group, 0, group.lag.lag, group.lag.lost, wait, still_ms, still_ms)
+        lag, wait = group.lag, group.wait
+        is_waiting = None if wait.lag_ms is None else bool(wait.waiting)
+        facts = Facts(0, lag.lag, lag.lost, None, False, is_waiting, wait.lag_ms, wait.margin_ms, still_ms,
+                      members=members, idle_ms=still_ms)  # fmt: skip
         yield None, facts, partition_status(facts)
-    for row, wait in zip(group.rows, group.waits, strict=True):
-        if row.lag == 0 and row.status is not LagStatus.BEYOND_LOG_END:
+    for row, own in zip(group.rows, group.waits, strict=True):
+        is_beyond = row.status is LagStatus.BEYOND_LOG_END
+        if row.lag == 0 and not is_beyond:
             continue
         stood = group.stood.get(TopicPartition(row.topic, row.partition))
-        stood_ms = still_ms if stood is None else max(0, now_ms - stood.since_ms)
-        committed = None if row.committed is None else row.committed.offset
-        facts = _facts(group, committed, row.lag, row.lost, wait, stood_ms, still_ms)._replace(
-            in_log=0 if row.status is LagStatus.DELETED else row.in_log,
-            is_beyond=row.status is LagStatus.BEYOND_LOG_END,
-            is_read=None if not group.members else row.topic not in group.unread,
+        facts = Facts(
+            None if row.committed is None else row.committed.offset,
+            row.lag,
+            row.lost,
+            0 if row.status is LagStatus.DELETED else row.in_log,
+            is_beyond,
+            None if own.lag_ms is None and not own.is_waiting else own.is_waiting,
+            own.lag_ms,
+            own.margin_ms,
+            still_ms if stood is None else max(0, now_ms - stood.since_ms),
+            None,
+            None,
+            members,
+            is_simple,
+            row.topic not in unread if members else None,
+            still_ms,
+            gap_ms,
         )
         yield row, facts, partition_status(facts)
-
-
-def _facts(
-    group: GroupView,
-    committed: int | None,
-    lag: int | None,
-    lost: int | None,
-    wait: Wait,
-    stood_ms: int | None,
-    idle_ms: int | None,
-) -> Facts:
-    is_simple = group.description is not None and getattr(group.description, "is_simple", False)
-    return Facts(
-        committed,
-        lag,
-        lost,
-        is_waiting=None if wait.lag_ms is None and not wait.is_waiting else wait.is_waiting,
-        waits_ms=wait.lag_ms,
-        margin_ms=wait.margin_ms,
-        still_ms=stood_ms,
-        members=group.members,
-        is_simple=is_simple,
-        idle_ms=idle_ms,
-        usual_gap_ms=group.usual_gap_ms,
-    )
