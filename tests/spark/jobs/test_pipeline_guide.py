@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 GUIDE = (Path(__file__).resolve().parents[3] / "docs/pipeline.md").read_text()
 ADDRESS = "localhost:9092"
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
-(PROGRAM,) = [text for language, text in BLOCKS if language == "python"]
+(PROGRAM,) = [text for language, text in BLOCKS if language == "python" and ADDRESS in text]
 LINES = [line for language, text in BLOCKS if not language for line in text.splitlines()]
 
 
