@@ -10,3 +10,5 @@ from groupkeeper.protocol.errors import *  # type: ignore[assignment]  # noqa: F
 
 # Kafka has an error of that name, too, which no call meets.
 from groupkeeper.client.errors import UnsupportedVersion as UnsupportedVersion  # isort: skip
+
+__all__ = [name for name, each in globals().items() if isinstance(each, type) and issubclass(each, Exception)]

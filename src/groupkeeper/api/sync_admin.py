@@ -162,7 +162,7 @@ class SyncAdmin(Blocking):
     def alter_consumer_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, None]:
-        """Commit offsets for a group that has no members: UnknownMemberId per partition when it has some."""
+        """Commit offsets for a group without members. If it has some, each partition fails with UnknownMemberId."""
         return self._run(self._admin.alter_consumer_group_offsets(group_id, offsets, timeout_ms=timeout_ms))
 
     def alter_offsets_of_groups(

@@ -25,8 +25,11 @@ class Batch(Generic[K, V]):
         self.failed: dict[K, Failure] = {} if failed is None else failed
 
     def all(self) -> dict[K, V]:
-        """All results; raises the first failure when there is one."""
-        for failure in self.failed.values():
+        """All results; raises the first failure when there is one, with a note that names its key."""
+        for key, failure in self.failed.items():
+            note = f"This is the failure of {key!r}."
+            if note not in getattr(failure, "__notes__", ()):
+                failure.add_note(note)
             raise failure
         return self.done
 

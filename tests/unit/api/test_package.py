@@ -52,3 +52,21 @@ def test_errors_are_those_that_calls_raise() -> None:
 
     assert errors.UnsupportedVersion is UnsupportedVersion
     assert (errors.ClientError, errors.KafkaError, errors.GroupIdNotFound) == (ClientError, KafkaError, GroupIdNotFound)
+    names: dict[str, object] = {}
+    exec("from groupkeeper.errors import *", names)
+    names.pop("__builtins__")
+    assert all(isinstance(each, type) and issubclass(each, Exception) for each in names.values())
+    assert names["UnsupportedVersion"] is UnsupportedVersion
+
+
+def test_the_failure_that_all_raises_has_one_note_with_its_key() -> None:
+    from groupkeeper import Batch, TopicPartition
+    from groupkeeper.protocol.errors import UnknownTopicOrPartition
+
+    batch = Batch[TopicPartition, int](failed={TopicPartition("orders", 3): UnknownTopicOrPartition()})
+    for _ in range(2):
+        with pytest.raises(UnknownTopicOrPartition) as raised:
+            batch.all()
+        (note,) = raised.value.__notes__
+        assert "orders" in note
+        assert "3" in note

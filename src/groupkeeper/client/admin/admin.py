@@ -228,7 +228,7 @@ class Admin(ResourceCalls, AccessCalls):
     async def alter_consumer_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
     ) -> Batch[TopicPartition, None]:
-        """Commit offsets for a group that has no members: UnknownMemberId per partition when it has some."""
+        """Commit offsets for a group without members. If it has some, each partition fails with UnknownMemberId."""
         from groupkeeper.client.admin import offsets as offsets_
 
         return await offsets_.alter_consumer_group_offsets(
