@@ -19,7 +19,8 @@ class Wait(NamedTuple):
     known. ``is_waiting``: whether a record is known to wait, which a time lag of 0 does not tell. ``is_estimated``:
     ``lag_ms`` comes from the log ends of earlier polls. ``margin_ms``: until the topic's ``retention.ms`` lets the
     record be removed, negative when it is overdue; None: nothing waits, or the topic has no time retention, or
-    (``is_margin_known`` False) it isn't known.
+    (``is_margin_known`` False) it isn't known. ``held_at``: the last stable offset, where an open transaction keeps
+    consumers of committed records from this record; None: none is known to.
     """
 
     lag_ms: int | None
@@ -27,6 +28,7 @@ class Wait(NamedTuple):
     margin_ms: int | None = None
     is_margin_known: bool = True
     is_waiting: bool = True
+    held_at: int | None = None
 
 
 NOTHING_WAITS = Wait(0, is_waiting=False)

@@ -48,6 +48,8 @@ class Waits:
         """From there to this offset nothing is to be read: markers, aborted records, holes."""
         self._open: dict[Position, FirstRecord] = {}
         """What is there: the first record of a transaction that is open."""
+        self._held_at: dict[Position, int] = {}
+        """The last stable offset, where the transaction that is open begins before the next record or with it."""
         self._read_ms: dict[TopicPartition, int] = {}
         self._refused: dict[str, tuple[int, Failure]] = {}  # by topic: since when
         self._topic_ids: Mapping[str, bytes] = {}
@@ -79,7 +81,7 @@ class Waits:
                 if position is not None:
                     wanted[position] = row.log_end_offset
         self._ends.keep(places)
-        for known in (self._records, self._readable, self._clear_to, self._open):
+        for known in (self._records, self._readable, self._clear_to, self._open, self._held_at):
             for position in [each for each in known if each not in wanted or each.place in new]:
                 del known[position]
         self._read_ms = {place: ms for place, ms in self._read_ms.items() if place in places}
@@ -172,8 +174,11 @@ class Waits:
         first = (await admin.first_records(list(still.values()))).done if still else {}
         for at in stops:
             self._open.pop(at, None)
+            self._held_at.pop(at, None)
             if at in still and (record := first.get(still[at])) is not None:
                 self._open[at] = record
+            if stops[at] < ends[at] and (at in self._open or stops[at] <= self._records[at].offset):
+                self._held_at[at] = stops[at]
 
     def _begin(self, position: Position) -> Position:
         """Where to read on."""
@@ -211,7 +216,8 @@ class Waits:
         # Brokers remove records by their timestamps, also by false ones.
         removed_by_ms = written_ms if record is None or record.timestamp < 0 else record.timestamp
         margin_ms = retention_margin_ms(removed_by_ms, kept_ms, at_ms)
-        return Wait(time_lag_ms(written_ms, at_ms), is_estimated, margin_ms, kept_ms is not None)
+        held_at = self._held_at.get(position)
+        return Wait(time_lag_ms(written_ms, at_ms), is_estimated, margin_ms, kept_ms is not None, held_at=held_at)
 
     def refusals(self, topics: Iterable[str]) -> Iterator[tuple[str, Deed, Failure]]:
         """The topics with records or settings that may not be read, with the failure."""

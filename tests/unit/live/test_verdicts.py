@@ -144,3 +144,9 @@ def test_a_group_stands_still_since_its_slowest_partition_does() -> None:
     assert dict(group_samples(found, group))[name].endswith(" 1.000\n")
     moved = group._replace(waits=[NOTHING_WAITS] * 3)
     assert dict(group_samples(found, moved))[name].endswith(" 9.000\n")
+
+
+def test_an_open_transaction_is_named() -> None:
+    group = view("g", [row("t", 0, 40)], [Wait(99 * MINUTE_MS, held_at=41)])
+    page = group_page(snapshot(group, at_ms=NOW_MS), group, [], [], NOW_MS)
+    assert "t-0: an open transaction keeps consumers of committed records at offset 41" in page

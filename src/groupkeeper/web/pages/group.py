@@ -24,6 +24,7 @@ _MOST_POINTS = 500
 _MOST_BARS = 60
 _MINUTE_MS = 60_000
 _MOST_PLACES = 40
+_MOST_HELD = 5
 _WELL = (Status.OK, "")
 
 EVENTS: Mapping[str, str] = {
@@ -116,8 +117,16 @@ def _facts(group: GroupView, now_ms: int) -> str:
         pairs.append(("active, standby, warm-up tasks", " / ".join(map(words.number, tasks))))
         pairs.append(("topology epoch", words.number(group.streams.topology_epoch)))
     why = "" if worst is None else f"{parts.text(f'{worst[0].topic}-{worst[0].partition}')}: {parts.text(worst[1])}"
-    notes = "".join(f'<p class="note">{each}.</p>' for each in (why, parts.unread(group)) if each)
+    notes = "".join(f'<p class="note">{each}.</p>' for each in (why, parts.unread(group), *_held(group)) if each)
     return f'<div class="card">{parts.numbers(pairs)}{notes}</div>'
+
+
+def _held(group: GroupView) -> Iterable[str]:
+    """The partitions where an open transaction holds readers back."""
+    held = [(row, wait) for row, wait in zip(group.rows, group.waits, strict=True) if wait.held_at is not None]
+    for row, wait in held[:_MOST_HELD]:
+        place = parts.text(f"{row.topic}-{row.partition}")
+        yield f"{place}: an open transaction keeps consumers of committed records at offset {wait.held_at}"
 
 
 def _records(lag: LagSum) -> str:
