@@ -251,24 +251,25 @@ async def _pages_again(
 
 
 async def _as_they_come(all_pages: Sequence[AsyncGenerator[Page, None]]) -> AsyncGenerator[Page, None]:
-    """The pages of reports that have no end."""
-    come: asyncio.Queue[Page | None] = asyncio.Queue()
+    """The pages of reports that have no end. Raises at once what one of them raises."""
+    come: asyncio.Queue[Page | asyncio.Task[None]] = asyncio.Queue()
 
     async def follow(pages: AsyncGenerator[Page, None]) -> None:
         async for page in pages:
-            await come.put(page)
-        await come.put(None)
+            come.put_nowait(page)
 
     following = [asyncio.create_task(follow(pages)) for pages in all_pages]
+    for each in following:
+        each.add_done_callback(come.put_nowait)
     left = len(following)
     try:
         while left:
-            page = await come.get()
-            if page is None:
-                left -= 1
+            next_one = await come.get()
+            if isinstance(next_one, Page):
+                yield next_one
             else:
-                yield page
-        await asyncio.gather(*following)
+                next_one.result()
+                left -= 1
     finally:
         await _ended(following)
 
