@@ -115,12 +115,27 @@ async def set_quota(wire: Wire, one: Entity, key: str, value: float) -> None:
     assert [(one.error_code, one.error_message) for one in answer.entries] == [(0, None)]
 
 
-async def test_the_answer_names_an_entity_in_javas_order(start: Start, connect: Connect) -> None:
+@pytest.mark.parametrize(
+    ("asked", "answered", "error_code"),
+    [
+        ([(USER, "a"), (CLIENT_ID, "b")], [(CLIENT_ID, "b"), (USER, "a")], 0),
+        ([(USER, "a"), (USER, "b")], [(USER, "b")], 0),
+        ([("ip", "a"), (USER, "b"), (CLIENT_ID, "c")], [(CLIENT_ID, "c"), (USER, "b"), ("ip", "a")], 42),
+        ([("zebra", "a"), ("apple", "b")], [("zebra", "a"), ("apple", "b")], 42),
+    ],
+)
+async def test_the_answer_names_the_parts_of_an_entity_as_in_kafka(
+    start: Start, connect: Connect, asked: Any, answered: Any, error_code: int
+) -> None:
     wire = await connect(await start())
-    names = [part(49, "EntityData", entity_type=kind, entity_name="a") for kind in (USER, CLIENT_ID)]
+    names = [part(49, "EntityData", entity_type=kind, entity_name=name) for kind, name in asked]
     op = part(49, "OpData", key=PRODUCED, value=1.0, remove=False)
     answer: Any = await wire.call(request_class(49)([part(49, "EntryData", entity=names, ops=[op])]), 1)
-    assert [one.entity_type for one in answer.entries[0].entity] == [CLIENT_ID, USER]
+    (entry,) = answer.entries
+    assert ([(one.entity_type, one.entity_name) for one in entry.entity], entry.error_code) == (answered, error_code)
+    described: Any = await wire.call(request_class(48)([]), 1)
+    kept = [[(one.entity_type, one.entity_name) for one in entry.entity] for entry in described.entries]
+    assert kept == ([] if error_code else [answered])
 
 
 async def produce(wire: Wire, size: int) -> int:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
-
 from groupkeeper.broker.apis._access import own_message, require_cluster
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.quotas.entities import Component, Entity
+from groupkeeper.broker.quotas.entities import CLIENT_ID, IP, USER, Component, Entity
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError
 from groupkeeper.protocol.messages import alter_client_quotas_response as altered
 from groupkeeper.protocol.messages import describe_client_quotas_response as described
@@ -19,6 +17,9 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.quotas.client_quotas import ClientQuotas
     from groupkeeper.protocol.primitives import RootMessage
+
+_ORDER = {CLIENT_ID: 0, USER: 1, IP: 2}
+"""The order of Java's HashMap, in which Kafka's answers name the parts of an entity."""
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -56,7 +57,7 @@ def _describe(quotas: ClientQuotas, request: DescribeClientQuotasRequest) -> Roo
 def _alter(quotas: ClientQuotas, request: AlterClientQuotasRequest) -> RootMessage:
     results: dict[Entity, altered.EntryData] = {}
     for entry in request.entries:
-        entity = frozenset((one.entity_type, one.entity_name) for one in entry.entity)
+        entity = frozenset(_parts(entry).items())
         try:
             if entity in results:
                 raise InvalidRequest(f"Ignoring duplicate entity {_text(entity)}")
@@ -73,9 +74,14 @@ def _alter(quotas: ClientQuotas, request: AlterClientQuotasRequest) -> RootMessa
     return altered.AlterClientQuotasResponse(entries=list(results.values()))
 
 
+def _parts(entry: EntryData) -> dict[str, str | None]:
+    """The name of each kind: of several of one kind the last counts, as in Kafka."""
+    return {one.entity_type: one.entity_name for one in entry.entity}
+
+
 def _result(entry: EntryData, error: KafkaError | None) -> altered.EntryData:
-    parts = sorted(entry.entity, key=attrgetter("entity_type"))  # Java's order
-    names = [altered.EntityData(one.entity_type, one.entity_name) for one in parts]
+    parts = sorted(_parts(entry).items(), key=lambda part: _ORDER.get(part[0], len(_ORDER)))
+    names = [altered.EntityData(kind, name) for kind, name in parts]
     return altered.EntryData(0 if error is None else error.code, None if error is None else own_message(error), names)
 
 
