@@ -10,6 +10,7 @@ import pytest
 from tests.broker.conftest import Start, Wire
 
 from groupkeeper.broker import Broker
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -241,3 +242,45 @@ async def test_a_busy_broker_compacts_beside_its_work(start: Start) -> None:
     used = thread_time() - began
     others.cancel()
     assert used_by_others > 0.7 * used
+
+
+async def test_the_cleaner_goes_on_after_an_unexpected_error(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = await start(properties=QUICK | {"log.flush.offset.checkpoint.interval.ms": "10"})
+
+    async def broken() -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(broker.cleaner, "sync", broken)
+        await until(lambda: broker.metrics.value("DeadThreadCount") == 1)
+    assert "the log cleaner has failed; it tries again in 0.02 s" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+    await until(lambda: broker.metrics.value("DeadThreadCount") == 0)
+
+
+async def test_an_unexpected_error_of_one_log_does_not_keep_the_others_from_being_cleaned(
+    start: Start, connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = await start(properties={"log.cleaner.backoff.ms": "3600000", "log.initial.task.delay.ms": "3600000"})
+    wire = await connect(broker)
+    for name in ("bad", "good"):
+        await wire.create(name, 1, cleanup_policy="compact,delete", segment_ms="100", retention_bytes="100")
+        for number in range(20):
+            batch = write_batch([Record(b"same", b"%d" % number, timestamp=number * 200)])
+            assert (await wire.produce(name, batch)).error_code == 0
+
+    def is_being_read(log: PartitionLog) -> bool:
+        if log.topic == "bad":
+            raise ZeroDivisionError
+        return False
+
+    monkeypatch.setattr(broker.cleaner, "_is_being_read", is_being_read)
+    assert await broker.cleaner.compact(broker.now_ms()) == 1
+    assert broker.metrics.value("uncleanable-partitions-count") == 1
+    assert "bad-0 0..20>: cannot be compacted, skipping it until the next start: ZeroDivisionError" in caplog.text
+    assert await broker.cleaner.delete_old(broker.now_ms()) > 0
+    assert "bad-0 0..20>: cannot remove old segments" in caplog.text
+    broker.topics.delete("bad")
+    assert broker.metrics.value("uncleanable-partitions-count") == 0

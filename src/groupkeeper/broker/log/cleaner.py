@@ -39,6 +39,8 @@ _TURN_S = 0.001
 _PAUSE_S = 0.001
 _PAUSES_WHEN_BUSY = 8
 _LEAST_PAUSE_MS = 10
+_LONGEST_PAUSE_MS = 600_000
+_MOST_DOUBLINGS = 16
 _LOGS_PER_TURN = 500
 _BYTES_PER_KEY = 220
 """A key of 40 bytes with its offset, in a dictionary, and the offset in a set."""
@@ -47,7 +49,12 @@ T = TypeVar("T")
 
 
 class LogCleaner:
-    """Applies the cleanup policies of all topics while the broker runs."""
+    """Applies the cleanup policies of all topics while the broker runs.
+
+    Attributes:
+        failures: rounds in a row that ended with an error.
+        given_up: logs that are not compacted until the next start; Kafka calls them uncleanable.
+    """
 
     def __init__(self, broker: Node, files: OpenFiles, is_being_read: Callable[[PartitionLog], bool]) -> None:
         """`is_being_read` tells whether a coordinator is reading a log piece by piece."""
@@ -55,7 +62,8 @@ class LogCleaner:
         self._files = files
         self._is_being_read = is_being_read
         self._cleaned = OffsetCheckpoint(os.path.join(broker.storage_path, CLEANED_OFFSETS))
-        self._given_up: set[PartitionLog] = set()
+        self.failures = 0
+        self.given_up: set[PartitionLog] = set()
         self._waiting_files: list[tuple[int, str]] = []
         self._task: asyncio.Task[None] | None = None
         self._is_compacting = asyncio.Lock()
@@ -64,7 +72,6 @@ class LogCleaner:
         """Starts cleaning in the background."""
         self._broker.topics.on_deleted(self._forget)
         self._task = asyncio.get_running_loop().create_task(self._work())
-        self._task.add_done_callback(_report_end)
 
     async def stop(self) -> None:
         """Stops cleaning; drops a running compaction, which has changed nothing yet."""
@@ -78,28 +85,38 @@ class LogCleaner:
         expiration_ms = self._broker.now_ms()
         sync_ms = self._broker.now_ms() + config.log_flush_offset_checkpoint_interval_ms
         while True:
-            often_ms = (
-                config.log_cleaner_backoff_ms,
-                config.log_retention_check_interval_ms,
-                config.producer_id_expiration_check_interval_ms,
-                config.log_flush_offset_checkpoint_interval_ms,
-            )
-            pause_ms = max(min(often_ms), _LEAST_PAUSE_MS)
-            await asyncio.sleep(pause_ms / 1000)
-            now_ms = self._broker.now_ms()
-            if now_ms >= retention_ms:
-                retention_ms = now_ms + config.log_retention_check_interval_ms
-                await self.delete_old(now_ms)
-            if now_ms >= expiration_ms:
-                expiration_ms = now_ms + config.producer_id_expiration_check_interval_ms
-                async for log in self._logs():
-                    log.producers.expire(now_ms)
-            if now_ms >= sync_ms:
-                sync_ms = now_ms + config.log_flush_offset_checkpoint_interval_ms
-                await self.sync()
-            if config.log_cleaner_enable:
-                await self.compact(now_ms)
-            await self._remove_retired(now_ms)
+            await asyncio.sleep(self._pause_ms() / 1000)
+            try:
+                now_ms = self._broker.now_ms()
+                if now_ms >= retention_ms:
+                    retention_ms = now_ms + config.log_retention_check_interval_ms
+                    await self.delete_old(now_ms)
+                if now_ms >= expiration_ms:
+                    expiration_ms = now_ms + config.producer_id_expiration_check_interval_ms
+                    async for log in self._logs():
+                        log.producers.expire(now_ms)
+                if now_ms >= sync_ms:
+                    sync_ms = now_ms + config.log_flush_offset_checkpoint_interval_ms
+                    await self.sync()
+                if config.log_cleaner_enable:
+                    await self.compact(now_ms)
+                await self._remove_retired(now_ms)
+                self.failures = 0
+            except Exception:
+                self.failures += 1
+                _log.exception("the log cleaner has failed; it tries again in %g s", self._pause_ms() / 1000)
+
+    def _pause_ms(self) -> int:
+        """Until the next round: the shortest interval of all work, after failures twice as long each time."""
+        config = self._broker.config
+        often_ms = (
+            config.log_cleaner_backoff_ms,
+            config.log_retention_check_interval_ms,
+            config.producer_id_expiration_check_interval_ms,
+            config.log_flush_offset_checkpoint_interval_ms,
+        )
+        pause_ms = max(min(often_ms), _LEAST_PAUSE_MS)
+        return min(pause_ms << min(self.failures, _MOST_DOUBLINGS), max(pause_ms, _LONGEST_PAUSE_MS))
 
     # ------------------------------------------------------------------ retention
 
@@ -107,14 +124,11 @@ class LogCleaner:
         """Deletes segments by `retention.ms` and `retention.bytes`; returns how many were deleted."""
         total = 0
         async for log in self._logs():
-            if "delete" not in log.config.cleanup_policy or self._is_busy(log):
-                continue
-            try:
-                total += _delete_old(log, now_ms)
-            except OSError as error:
-                _log.warning("%r: cannot remove old segments: %s", log, error)
+            with _logged(f"{log!r}: cannot remove old segments"):
+                if "delete" in log.config.cleanup_policy and not self._is_busy(log):
+                    total += _delete_old(log, now_ms)
         if total:
-            with _logged("the log start offsets"):  # otherwise they follow from the remaining segments
+            with _logged("cannot write the log start offsets"):  # otherwise they follow from the remaining segments
                 await self._broker.topics.write_start_offsets()
         return total
 
@@ -134,11 +148,11 @@ class LogCleaner:
         """Flushes closed segments to disk, and stores the log start offset and the recovery point of each log."""
         async for log in self._logs():
             if log.recovery_point < log.segments[-1].base_offset:
-                with _logged(f"the closed segments of {log!r}"):
+                with _logged(f"cannot write the closed segments of {log!r}"):
                     await asyncio.to_thread(log.sync)
-        with _logged("the log start offsets"):
+        with _logged("cannot write the log start offsets"):
             await self._broker.topics.write_start_offsets()
-        with _logged("the recovery points"):
+        with _logged("cannot write the recovery points"):
             await self._broker.topics.write_recovery_points()
 
     # ------------------------------------------------------------------ compaction
@@ -148,7 +162,7 @@ class LogCleaner:
         passes = 0
         async with self._is_compacting:
             async for log in self._logs():
-                if log.config.is_compacted and log not in self._given_up and not self._is_busy(log):
+                if log.config.is_compacted and log not in self.given_up:
                     passes += await self._compact_if_worth(log, now_ms)
         return passes
 
@@ -156,23 +170,28 @@ class LogCleaner:
         cleaned = self._cleaned.offsets.get((log.topic, log.index), 0)
         least_bytes = self._broker.config.groupkeeper_internal_topics_roll_bytes
         try:
+            if self._is_busy(log):
+                return False
             if log.topic in INTERNAL_TOPICS and active_is_heavy(log, cleaned, least_bytes):
                 log.roll()
             dirty = dirty_part(log, cleaned, now_ms)
             if dirty is None or not (dirty.is_due or dirty.ratio > log.config.min_cleanable_dirty_ratio):
                 return False
             end_offset = await self._compact_log(log, dirty, now_ms)
-        except OSError as error:
-            if log.failure is None:  # otherwise the topic was deleted meanwhile
+        except Exception as error:
+            if log.failure is not None:  # the topic was deleted meanwhile
+                return False
+            if isinstance(error, OSError):
                 _log.warning("%r: cannot be compacted now: %s", log, error)
-            return False
-        except (CorruptRecord, KafkaError) as error:
-            _log.error("%r: cannot be compacted, skipping it until the next start: %s", log, error)
-            self._given_up.add(log)
+                return False
+            unexpected = None if isinstance(error, CorruptRecord | KafkaError) else error
+            text = "%r: cannot be compacted, skipping it until the next start: %s"
+            _log.error(text, log, str(error) or type(error).__name__, exc_info=unexpected)
+            self.given_up.add(log)
             return False
         if end_offset is None or self._broker.topics.partition(log.topic, log.index) is not log:
             return False
-        with _logged("the offsets up to which logs are compacted"):
+        with _logged("cannot write the offsets up to which logs are compacted"):
             await self._cleaned.replace_aside({**self._cleaned.offsets, (log.topic, log.index): end_offset})
         return True
 
@@ -236,22 +255,20 @@ class LogCleaner:
 
     def _forget(self, topic: Topic) -> None:
         """Forgets a deleted topic; a new topic of the same name starts without earlier state."""
-        with _logged("the offsets up to which logs are compacted"):
+        self.given_up -= set(topic.partitions)
+        with _logged("cannot write the offsets up to which logs are compacted"):
             self._cleaned.forget(topic.name)
 
 
 @contextmanager
-def _logged(what: str) -> Iterator[None]:
-    """Logs a failed write, which is repeated the next time."""
+def _logged(what_failed: str) -> Iterator[None]:
+    """Logs an error, with its traceback if it is unexpected. The next time is another try; other logs go on."""
     try:
         yield
     except OSError as error:
-        _log.warning("cannot write %s: %s", what, error)
-
-
-def _report_end(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("the log cleaner has stopped until the next start", exc_info=error)
+        _log.warning("%s: %s", what_failed, error)
+    except Exception:
+        _log.exception("%s", what_failed)
 
 
 async def _in_turns(steps: Iterator[T]) -> T | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from groupkeeper.broker.coordination.runtime import GroupRuntime
+    from groupkeeper.broker.log.cleaner import LogCleaner
     from groupkeeper.broker.observing.metrics_endpoint import MetricsEndpoint
     from groupkeeper.broker.shares.state import ShareStateRuntime
     from groupkeeper.broker.storage.open_files import OpenFiles
@@ -40,6 +41,9 @@ class Measured(Protocol):
 
     @property
     def share_states(self) -> ShareStateRuntime: ...
+
+    @property
+    def cleaner(self) -> LogCleaner: ...
 
 
 class Metrics:
@@ -65,6 +69,7 @@ class Metrics:
             *_of(self._meters(now_ns)),
             *_of(self._partitions(now_ns)),
             *_of(self._share(now_ns)),
+            *_of(self._cleaning()),
         ]
 
     async def serve(self, port: int = 0) -> MetricsEndpoint:
@@ -134,6 +139,10 @@ class Metrics:
         yield "write-latency-max", (), times.maximum_ms
         for (topic, partition), offset in meters.last_pruned.items():
             yield "last-pruned-offset", (topic, str(partition)), offset
+
+    def _cleaning(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
+        yield "DeadThreadCount", (), min(self._broker.cleaner.failures, 1)
+        yield "uncleanable-partitions-count", (), len(self._broker.cleaner.given_up)
 
 
 def _of(values: Iterator[tuple[str, tuple[str, ...], float]]) -> Iterator[Sample]:

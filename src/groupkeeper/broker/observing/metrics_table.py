@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _COORDINATOR = "kafka.server:type=group-coordinator-metrics"
 _MANAGER = "kafka.coordinator.group:type=GroupMetadataManager"
 _SHARE = "kafka.server:type=share-coordinator-metrics"
+_CLEANER = "kafka.log:type=LogCleaner"
 
 
 class Metric(NamedTuple):
@@ -105,6 +106,10 @@ def _metrics() -> Iterator[Metric]:
     yield Metric(
         _SHARE, "last-pruned-offset", "where the log of share state begins after its last cut", ("topic", "partition")
     )
+    dead = "1 while the log cleaner pauses after an unexpected error (the log has it), 0 once it works again"
+    yield Metric(_CLEANER, "DeadThreadCount", dead)
+    uncleanable = "logs that cannot be compacted, and are skipped until the next start (the log says why)"
+    yield Metric(f"{_CLEANER}Manager", "uncleanable-partitions-count", uncleanable)
 
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _metrics()}
