@@ -159,9 +159,9 @@ BUGS = (
     ),
     Bug(
         "static members are forgotten in a restart",
-        "classic.record",
-        "            if stored.group_instance_id is not None\n",
-        "            if stored.group_instance_id is ...\n",
+        "classic.group",
+        "for one in kept.values() if one.instance_id is not None)",
+        "for one in kept.values() if one.instance_id is ...)",
         ("Membership", "Restart"),
     ),
     Bug(

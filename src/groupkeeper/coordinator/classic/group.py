@@ -7,12 +7,14 @@ type here is immutable, so reading a group can't change it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
 
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 from groupkeeper.coordinator.kernel.soft import GroupChange
+from groupkeeper.coordinator.kernel.value_map import ValueMap
 from groupkeeper.protocol.codec import MalformedMessage, decode_prefix
 from groupkeeper.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
@@ -46,49 +48,67 @@ class Roster:
 
     `protocol_type` is None for a group that was never joined. `subscribed_topics` are the topics of the latest
     generation, even if members joined or left since; None when they can't be known. `state_since_ms` is None in records
-    of old versions.
+    of old versions. `offers` counts the members that offer a protocol.
     """
 
     protocol_type: str | None = None
     generation: int = 0
     protocol_name: str | None = None
     leader_id: str | None = None
-    members: Mapping[str, Member] = field(default_factory=dict)
+    members: ValueMap[str, Member] = field(default_factory=ValueMap)
     subscribed_topics: frozenset[str] | None = None
     state_since_ms: int | None = None
-    member_id_by_instance: Mapping[str, str] = field(default_factory=dict)
+    member_id_by_instance: ValueMap[str, str] = field(default_factory=ValueMap)
+    offers: ValueMap[str, int] = field(default_factory=ValueMap)
 
     def with_member(self, member: Member) -> Roster:
         """Adds or replaces a member. The first one leads the group."""
         by_instance = self.member_id_by_instance
-        if member.instance_id is not None and by_instance.get(member.instance_id) != member.member_id:
-            by_instance = {**by_instance, member.instance_id: member.member_id}
+        if member.instance_id is not None:
+            by_instance = by_instance.having({member.instance_id: member.member_id})
         return replace(
             self,
-            members={**self.members, member.member_id: member},
+            members=self.members.having({member.member_id: member}),
             member_id_by_instance=by_instance,
             leader_id=member.member_id if self.leader_id is None else self.leader_id,
+            offers=self._offers_with(member, instead_of=self.members.get(member.member_id)),
         )
 
     def without_member(self, member_id: str) -> Roster:
         """Removes a member if it is there; when it led the group, any remaining member leads."""
-        members = {key: member for key, member in self.members.items() if key != member_id}
-        by_instance = {key: owner for key, owner in self.member_id_by_instance.items() if owner != member_id}
+        member = self.members.get(member_id)
+        if member is None:
+            return self
+        members = self.members.without(member_id)
+        by_instance = self.member_id_by_instance
+        if member.instance_id is not None and by_instance.get(member.instance_id) == member_id:
+            by_instance = by_instance.without(member.instance_id)
         leader_id = next(iter(members), None) if self.leader_id == member_id else self.leader_id
-        return replace(self, members=members, member_id_by_instance=by_instance, leader_id=leader_id)
+        offers = self._offers_with(None, instead_of=member)
+        return replace(self, members=members, member_id_by_instance=by_instance, leader_id=leader_id, offers=offers)
 
     def with_members(self, members: Iterable[Member]) -> Roster:
-        """Replaces members by new values with the same ids."""
-        return replace(self, members={member.member_id: member for member in members})
+        """Replaces all members."""
+        kept = ValueMap((member.member_id, member) for member in members)
+        offers = Counter(name for member in kept.values() for name in {name for name, _ in member.protocols})
+        by_instance = ((one.instance_id, one.member_id) for one in kept.values() if one.instance_id is not None)
+        return replace(self, members=kept, member_id_by_instance=ValueMap(by_instance), offers=ValueMap(offers))
 
-    def common_protocols(self) -> set[str]:
-        """Names of the protocols that every member offers."""
-        offers = [{name for name, _ in member.protocols} for member in self.members.values()]
-        return set.intersection(*offers) if offers else set()
+    def _offers_with(self, member: Member | None, *, instead_of: Member | None) -> ValueMap[str, int]:
+        offers = self.offers
+        for one, by in ((member, 1), (instead_of, -1)):
+            names = () if one is None else {name for name, _ in one.protocols}
+            counts = {name: offers.get(name, 0) + by for name in names}
+            offers = offers.having(counts).without(*(name for name, count in counts.items() if not count))
+        return offers
+
+    def is_common(self, protocol_name: str) -> bool:
+        """Whether every member offers the protocol."""
+        return self.offers.get(protocol_name, 0) == len(self.members)
 
     def select_protocol(self) -> str:
         """The common protocol that most members prefer; in a tie, the first one that the oldest member offers."""
-        candidates = self.common_protocols()
+        candidates = {name for name in self.offers if self.is_common(name)}
         votes: dict[str, int] = {}
         for member in self.members.values():
             choice = next((name for name, _ in member.protocols if name in candidates), None)
@@ -136,9 +156,9 @@ class InitialDelay:
 class Joining:
     """PreparingRebalance: members rejoin, their calls wait for the others."""
 
-    waiting: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    waiting: ValueMap[str, tuple[int, ...]] = field(default_factory=ValueMap)
     """Calls parked, by member id; several when a member repeated its JoinGroup."""
-    newcomers: frozenset[str] = frozenset()
+    newcomers: ValueMap[str, None] = field(default_factory=ValueMap)
     """Members that have not received a generation yet: only their parked call shows that they are alive."""
     initial: InitialDelay | None = None
     """None when the group had members before."""
@@ -148,7 +168,7 @@ class Joining:
 class Syncing:
     """CompletingRebalance: members have their generation and wait for the leader's assignment."""
 
-    waiting: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    waiting: ValueMap[str, tuple[int, ...]] = field(default_factory=ValueMap)
 
 
 Rebalance: TypeAlias = Joining | Syncing
@@ -168,8 +188,8 @@ class Soft:
 
     roster: Roster | None = None
     rebalance: Rebalance | None = None
-    pending: frozenset[str] = frozenset()
-    unsynced: frozenset[str] = frozenset()
+    pending: ValueMap[str, None] = field(default_factory=ValueMap)
+    unsynced: ValueMap[str, None] = field(default_factory=ValueMap)
 
 
 NOTHING_SOFT = Soft()

@@ -84,7 +84,7 @@ def _join_without_id(step: Step, call: Call, request: JoinGroupRequest) -> Resul
         if old_id is not None:
             return _replace_static_member(step, call, request, old_id, new_id)
     elif call.version >= FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
-        step.pending |= {new_id}
+        step.pending = step.pending.having({new_id: None})
         step.arm(MemberSession(step.group_id, new_id), request.session_timeout_ms)
         return step.result(_refusal(new_id, MemberIdRequired.code))
     return _add_member(step, call, request, new_id)
@@ -126,7 +126,7 @@ def _add_member(step: Step, call: Call, request: JoinGroupRequest, member_id: st
         session_timeout_ms=request.session_timeout_ms,
         protocols=_protocols(request),
     )
-    step.pending -= {member_id}
+    step.pending = step.pending.without(member_id)
     if not step.roster.members:
         step.roster = replace(step.roster, protocol_type=request.protocol_type)
     _extend_initial_delay(step)
@@ -194,8 +194,7 @@ def _accepts_protocols(step: Step, request: JoinGroupRequest) -> bool:
         return False
     if not step.roster.members:
         return bool(request.protocols)
-    common = step.roster.common_protocols()
-    return any(protocol.name in common for protocol in request.protocols)
+    return any(step.roster.is_common(protocol.name) for protocol in request.protocols)
 
 
 def _protocols(request: JoinGroupRequest) -> Protocols:

@@ -54,9 +54,8 @@ def sync(group: ClassicGroup | None, settings: Settings, call: Call, request: Sy
     if not isinstance(step.rebalance, Syncing):
         return step.result(assignment_answer(step, request.member_id))
     calls = step.rebalance.waiting.get(request.member_id, ())
-    step.rebalance = replace(
-        step.rebalance, waiting={**step.rebalance.waiting, request.member_id: (*calls, call.call_id)}
-    )
+    waiting = step.rebalance.waiting.having({request.member_id: (*calls, call.call_id)})
+    step.rebalance = replace(step.rebalance, waiting=waiting)
     if request.member_id == step.roster.leader_id:
         complete_sync_phase(step, {one.member_id: one.assignment for one in request.assignments})
     return step.result(parked=call.call_id)
@@ -80,7 +79,7 @@ def sync_failed(group: ClassicGroup, settings: Settings, call: Call, error: Kafk
     assert isinstance(call.request, SyncGroupRequest)
     leader_id = call.request.member_id
     calls = rebalance.waiting.get(leader_id, ())
-    step.rebalance = replace(rebalance, waiting={**rebalance.waiting, leader_id: (*calls, call.call_id)})
+    step.rebalance = replace(rebalance, waiting=rebalance.waiting.having({leader_id: (*calls, call.call_id)}))
     fail_syncs(step, error.code)
     enter_join_phase(step)
     settle_join_phase(step)

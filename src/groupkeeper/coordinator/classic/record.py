@@ -51,14 +51,8 @@ def read_roster(value: GroupMetadataValue) -> Roster:
         generation=value.generation,
         protocol_name=value.protocol,
         leader_id=value.leader,
-        members={stored.member_id: _read_member(stored, value.protocol or "") for stored in value.members},
-        member_id_by_instance={
-            stored.group_instance_id: stored.member_id
-            for stored in value.members
-            if stored.group_instance_id is not None
-        },
         state_since_ms=None if value.current_state_timestamp == -1 else value.current_state_timestamp,
-    )
+    ).with_members(_read_member(stored, value.protocol or "") for stored in value.members)
     return replace(roster, subscribed_topics=roster.find_subscribed_topics())
 
 

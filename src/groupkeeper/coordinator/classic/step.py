@@ -22,6 +22,7 @@ from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import PARKED, Meter, Parked, Record, Released, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Arm, Disarm, JoinPhase, MemberSession, SyncPhase, TimerKey
+from groupkeeper.coordinator.kernel.value_map import ValueMap
 from groupkeeper.protocol.errors import NONE, FencedInstanceId, RebalanceInProgress, UnknownMemberId
 from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
@@ -105,7 +106,7 @@ def enter_join_phase(step: Step) -> None:
     if isinstance(step.rebalance, Syncing):
         fail_syncs(step, RebalanceInProgress.code)
     step.disarm(SyncPhase(step.group_id))
-    step.unsynced = frozenset()
+    step.unsynced = ValueMap()
     delay_ms = step.settings.group_initial_rebalance_delay_ms
     # The group's earlier state counts, not its state now: a Stable group may be losing its last members.
     step.rebalance = Joining(initial=InitialDelay(delay_ms, 0) if step.began_empty else None)
@@ -157,8 +158,8 @@ def await_join(step: Step, member: Member, call_id: int, *, is_new: bool) -> Non
     calls = joining.waiting.get(member.member_id, ())
     step.rebalance = replace(
         joining,
-        waiting={**joining.waiting, member.member_id: (*calls, call_id)},
-        newcomers=joining.newcomers | {member.member_id} if is_new else joining.newcomers,
+        waiting=joining.waiting.having({member.member_id: (*calls, call_id)}),
+        newcomers=joining.newcomers.having({member.member_id: None}) if is_new else joining.newcomers,
     )
 
 
@@ -213,7 +214,7 @@ def begin_generation(step: Step, joining: Joining) -> None:
         step.records.append(group_record(step.group_id, step.roster))
         return
     step.rebalance = Syncing()
-    step.unsynced = frozenset(step.roster.members)
+    step.unsynced = ValueMap(dict.fromkeys(step.roster.members))
     for member in step.roster.members.values():
         step.renew_session(member)
         step.release(joining.waiting.get(member.member_id, ()), generation_answer(step, member.member_id))
@@ -252,7 +253,7 @@ def fail_syncs(step: Step, error_code: int) -> None:
         step.release(calls, SyncGroupResponse(error_code=error_code))
         # The member's session timer was off while its SyncGroup was parked.
         step.renew_session(step.roster.members[member_id])
-    step.rebalance = replace(step.rebalance, waiting={})
+    step.rebalance = replace(step.rebalance, waiting=ValueMap())
 
 
 def complete_sync_phase(step: Step, assignments: dict[str, bytes]) -> None:
@@ -282,7 +283,7 @@ def note_sync(step: Step, member_id: str) -> None:
     """The member has sent its SyncGroup; the last SyncGroup of the generation ends the sync phase."""
     if member_id not in step.unsynced:
         return
-    step.unsynced -= {member_id}
+    step.unsynced = step.unsynced.without(member_id)
     if not step.unsynced:
         step.disarm(SyncPhase(step.group_id))
 
@@ -299,7 +300,7 @@ def drop_member(step: Step, member_id: str) -> None:
         SyncGroupResponse(error_code=UnknownMemberId.code),
     )
     step.roster = step.roster.without_member(member_id)
-    step.pending -= {member_id}
+    step.pending = step.pending.without(member_id)
     note_sync(step, member_id)
     step.disarm(MemberSession(step.group_id, member_id))
 
@@ -330,15 +331,10 @@ def replace_static_member(step: Step, old_id: str, new_member: Member) -> None:
     )
     was_leader = step.roster.leader_id == old_id
     members = [new_member if member.member_id == old_id else member for member in step.roster.members.values()]
-    assert new_member.instance_id is not None
-    step.roster = replace(
-        step.roster,
-        members={member.member_id: member for member in members},
-        member_id_by_instance={**step.roster.member_id_by_instance, new_member.instance_id: new_member.member_id},
-        leader_id=new_member.member_id if was_leader else step.roster.leader_id,
-    )
+    leader_id = new_member.member_id if was_leader else step.roster.leader_id
+    step.roster = replace(step.roster.with_members(members), leader_id=leader_id)
     if old_id in step.unsynced:
-        step.unsynced = step.unsynced - {old_id} | {new_member.member_id}
+        step.unsynced = step.unsynced.without(old_id).having({new_member.member_id: None})
     step.disarm(MemberSession(step.group_id, old_id))
     step.renew_session(new_member)
 
@@ -349,8 +345,8 @@ def _release_calls_of(step: Step, member_id: str, join: JoinGroupResponse, sync:
         return
     response = join if isinstance(rebalance, Joining) else sync
     step.release(rebalance.waiting[member_id], response)
-    waiting = {key: calls for key, calls in rebalance.waiting.items() if key != member_id}
+    waiting = rebalance.waiting.without(member_id)
     if isinstance(rebalance, Joining):
-        step.rebalance = replace(rebalance, waiting=waiting, newcomers=rebalance.newcomers - {member_id})
+        step.rebalance = replace(rebalance, waiting=waiting, newcomers=rebalance.newcomers.without(member_id))
     else:
         step.rebalance = replace(rebalance, waiting=waiting)

@@ -1,0 +1,79 @@
+"""A mapping that never changes, of which a changed copy is cheap."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from itertools import chain
+from typing import Any, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_GONE: Any = ...
+"""Stands for a key that was removed."""
+
+
+class ValueMap(Mapping[K, V]):
+    """A mapping in the order of a dict. A copy that differs in one key costs the square root of the size, so that a
+    group of many members is not copied for each one.
+
+    A copy shares the dict of the original and has a few changes of its own, until there are too many of them.
+    """
+
+    __slots__ = ("_changes", "_shared", "_size")
+
+    def __init__(self, items: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
+        self._shared: dict[K, V] = dict(items)
+        self._changes: dict[K, V] = {}
+        self._size = len(self._shared)
+
+    def having(self, items: Mapping[K, V]) -> ValueMap[K, V]:
+        """A copy with these values."""
+        if any(self._changes.get(key) is _GONE for key in items):
+            self._settle()  # what comes back is behind the others
+        return self._changed(items, sum(key not in self for key in items))
+
+    def without(self, *keys: K) -> ValueMap[K, V]:
+        """A copy without some keys, as far as they are there."""
+        present = dict.fromkeys((key for key in keys if key in self), _GONE)
+        return self._changed(present, -len(present)) if present else self
+
+    def _changed(self, changes: Mapping[K, V], growth: int) -> ValueMap[K, V]:
+        new: ValueMap[K, V] = ValueMap.__new__(ValueMap)
+        new._shared = self._shared
+        new._changes = {**self._changes, **changes}
+        new._size = self._size + growth
+        if len(new._changes) ** 2 > len(new._shared):
+            new._settle()
+        return new
+
+    def _settle(self) -> dict[K, V]:
+        if self._changes:
+            merged = {**self._shared, **self._changes}
+            self._shared = {key: value for key, value in merged.items() if value is not _GONE}
+            self._changes = {}
+        return self._shared
+
+    def __getitem__(self, key: K) -> V:
+        if key not in self._changes:
+            return self._shared[key]
+        value = self._changes[key]
+        if value is _GONE:
+            raise KeyError(key)
+        return value
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[K]:
+        added = (key for key in self._changes if key not in self._shared)
+        return (key for key in chain(self._shared, added) if self._changes.get(key) is not _GONE)
+
+    def items(self) -> ItemsView[K, V]:
+        return self._settle().items()
+
+    def values(self) -> ValuesView[V]:
+        return self._settle().values()
+
+    def __repr__(self) -> str:
+        return f"ValueMap({self._settle()})"

@@ -1,0 +1,108 @@
+"""A member costs the same in a small and in a large group."""
+
+from collections.abc import Callable
+from time import thread_time
+
+import pytest
+
+from groupkeeper.coordinator.coordinator import Coordinator
+from groupkeeper.coordinator.kernel.result import Call, Result
+from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import JoinPhase
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
+from groupkeeper.protocol.primitives import Message
+
+SMALL, LARGE = 500, 8_000
+GIVES_ID, KEEPS_MEMBER = 4, 3
+"""Versions of JoinGroup: in the first one a member must come again with its new id."""
+
+
+class Group:
+    """A classic group of which members join, sync and leave; `cost` is the CPU time of the last calls."""
+
+    def __init__(self) -> None:
+        self.coordinator = Coordinator(Settings())
+        self.calls = 0
+
+    def settle(self, result: Result) -> None:
+        for offset, record in enumerate(result.records):
+            self.coordinator.replay(record, offset, -1)
+        for change in result.soft:
+            self.coordinator.apply(change)
+
+    def call(self, request: Message, version: int) -> None:
+        self.calls += 1
+        call = Call(self.calls, request, version, "c", "/h", str(self.calls), None)
+        self.settle(self.coordinator.handle(call, 0))
+
+    def join(self, members: int, version: int, instance: str | None = None) -> None:
+        protocols = [JoinGroupRequestProtocol("range", b""), JoinGroupRequestProtocol("sticky", b"")]
+        for number in range(members):
+            name = None if instance is None else f"{instance}{number}"
+            self.call(JoinGroupRequest("g", 30_000, 30_000, "", name, "consumer", protocols), version)
+
+    def end_join_phase(self) -> None:
+        for _ in range(2):  # the first one waits for more members
+            self.settle(self.coordinator.expire(JoinPhase("g"), 0))
+
+    @property
+    def members(self) -> list[str]:
+        return list(self.coordinator.state.groups["g"].roster.members)  # type: ignore[attr-defined]
+
+
+def get_ids(members: int) -> float:
+    group, began = Group(), thread_time()
+    group.join(members, GIVES_ID)
+    return thread_time() - began
+
+
+def join(members: int) -> float:
+    group, began = Group(), thread_time()
+    group.join(members, KEEPS_MEMBER)
+    return thread_time() - began
+
+
+def join_with_instance_ids(members: int) -> float:
+    group, began = Group(), thread_time()
+    group.join(members, GIVES_ID + 1, "i")
+    return thread_time() - began
+
+
+def sync(members: int) -> float:
+    group = Group()
+    group.join(members, KEEPS_MEMBER)
+    group.end_join_phase()
+    began = thread_time()
+    for member_id in group.members[1:]:
+        group.call(SyncGroupRequest("g", 1, member_id), 3)
+    return thread_time() - began
+
+
+def leave(members: int) -> float:
+    group = Group()
+    group.join(members, KEEPS_MEMBER)
+    group.end_join_phase()
+    began = thread_time()
+    for member_id in group.members:
+        group.call(LeaveGroupRequest("g", "", [MemberIdentity(member_id)]), 3)
+    return thread_time() - began
+
+
+def miss_the_next_generation(members: int) -> float:
+    group = Group()
+    group.join(members, KEEPS_MEMBER)
+    group.end_join_phase()
+    group.join(1, KEEPS_MEMBER)
+    began = thread_time()
+    group.end_join_phase()
+    assert len(group.members) == 1
+    return thread_time() - began
+
+
+@pytest.mark.parametrize("act", [get_ids, join, join_with_instance_ids, sync, leave, miss_the_next_generation])
+def test_a_member_costs_as_much_in_a_large_group(act: Callable[[int], float]) -> None:
+    act(10)
+    small, large = (act(members) / members for members in (SMALL, LARGE))
+    assert large < 4 * small
