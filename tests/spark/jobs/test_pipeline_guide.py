@@ -19,6 +19,7 @@ GUIDE = (Path(__file__).resolve().parents[3] / "docs/pipeline.md").read_text()
 ADDRESS = "localhost:9092"
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
 (PROGRAM,) = [text for language, text in BLOCKS if language == "python" and ADDRESS in text]
+(QUERY,) = re.findall(r'^duckdb\.sql\("(.*)"\)\.show\(\)$', GUIDE, re.MULTILINE)
 LINES = [line for language, text in BLOCKS if not language for line in text.splitlines()]
 
 
@@ -43,9 +44,9 @@ def test_the_examples_run(servers: str, tmp_path: Path) -> None:
     run([groupkeeper, *(word.replace(ADDRESS, servers) for word in snapshot[1:])], tmp_path)
     assert "billing" in run([groupkeeper, *report[1:]], tmp_path)
     assert "billing" in (tmp_path / "tables/report.html").read_text()
-    query = printed("duckdb -c")[-1]
-    read_by_spark = re.sub(r"'(tables/\w+)/\*\.parquet'", rf"parquet.`{tmp_path}/\1`", query)
-    assert read_by_spark != query
+    assert "billing" in run([sys.executable, "-c", f"import duckdb\nprint(duckdb.sql({QUERY!r}))"], tmp_path)
+    read_by_spark = re.sub(r"'(tables/\w+)/\*\.parquet'", rf"parquet.`{tmp_path}/\1`", QUERY)
+    assert read_by_spark != QUERY
     assert ADDRESS in PROGRAM
     shown = f"print(records.count(), [tuple(row) for row in spark.sql({read_by_spark!r}).collect()])"
     program = f"{PROGRAM.replace(ADDRESS, servers)}\n{shown}\n"

@@ -9,9 +9,11 @@ import errno
 import gc
 import io
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 
 class Unwritable(Exception):
@@ -103,7 +105,8 @@ def written(run: Callable[[], int], *, unencodable: str) -> int:
         sys.stdout.reconfigure(errors=unencodable)
     try:
         try:
-            status = run()
+            with _interrupts_that_arrive():
+                status = run()
         except SystemExit:
             flush()  # argparse ends so, after a help that perhaps was not read
             raise
@@ -120,6 +123,27 @@ def written(run: Callable[[], int], *, unencodable: str) -> int:
         dismiss(interrupt)
         return 130
     return status
+
+
+@contextlib.contextmanager
+def _interrupts_that_arrive() -> Iterator[None]:
+    """Python prints a KeyboardInterrupt inside a finalizer or a weak reference, and goes on: the signal is sent again."""
+    hook, main_thread = sys.unraisablehook, threading.get_ident()
+
+    def interrupt_again(failure: sys.UnraisableHookArgs) -> None:
+        if issubclass(failure.exc_type, KeyboardInterrupt):
+            threading.Timer(_AGAIN_S, signal.pthread_kill, (main_thread, signal.SIGINT)).start()
+        else:
+            hook(failure)
+
+    sys.unraisablehook = interrupt_again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+
+
+_AGAIN_S = 0.02
 
 
 def dismiss(interrupt: KeyboardInterrupt) -> None:

@@ -137,6 +137,32 @@ def test_what_an_interrupt_left_half_made_goes_silently() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
+INTERRUPTED_FINALIZER = """
+import signal, sys, time
+from groupkeeper.cli.framework.output import written
+
+
+class Part:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+def run():
+    part = Part()
+    del part
+    time.sleep(30)
+    return 0
+
+
+sys.exit(written(run, unencodable="strict"))
+"""
+
+
+def test_an_interrupt_inside_a_finalizer_is_not_lost() -> None:
+    ended = subprocess.run([sys.executable, "-c", INTERRUPTED_FINALIZER], capture_output=True, text=True, timeout=20)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
 def test_what_an_interrupt_left_half_made_is_not_told(recwarn: pytest.WarningsRecorder) -> None:
     """Also where another failure, whose frames have it, was on its way."""
     gc.collect()  # what tests before this one left
