@@ -127,7 +127,7 @@ def written(run: Callable[[], int], *, unencodable: str) -> int:
 
 @contextlib.contextmanager
 def _interrupts_that_arrive() -> Iterator[None]:
-    """Python prints a KeyboardInterrupt inside a finalizer or a weak reference, and goes on: the signal is sent again."""
+    """Python prints a KeyboardInterrupt inside a finalizer or a weak reference, and goes on: it is sent again."""
     hook, main_thread = sys.unraisablehook, threading.get_ident()
 
     def interrupt_again(failure: sys.UnraisableHookArgs) -> None:
