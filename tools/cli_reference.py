@@ -131,9 +131,8 @@ ones and with those that the brokers have. It keeps mistakes out, not people: wh
 what is the brokers' to decide, by ACLs.
 
 The options of the cluster and of the output may stand before the command, too (`groupkeeper --context prod groups
-list`). Durations are written as `500ms`, `30s`, `2m`, `1h30m` or `7d`, or as in ISO 8601 (`PT2M`, `P7D`). A number
-alone is still taken for the unit that the option had in 0.1, with a note. `--property NAME=VALUE` gives any of these
-commands a property of the client.
+list`). Durations are written as `500ms`, `30s`, `2m`, `1h30m` or `7d`, or as in ISO 8601 (`PT2M`, `P7D`).
+`--property NAME=VALUE` gives any of these commands a property of the client.
 
 `--timeout` is how long one call to a cluster may take, with all its retries, in each command that asks one, those of
 the pipeline included. Without it `default.api.timeout.ms` of the properties counts, else 30s (`serve` and `pipeline

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.live.following import Known, Pauses
-from groupkeeper.live.history_file import VERSION, bring_up_to_date, version_of
+from groupkeeper.live.history_file import VERSION, create, version_of
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Replaced, WaitSum, not_polled
 from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.watch import Change
@@ -145,11 +145,14 @@ class History:
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = NORMAL")
         self._file.execute("PRAGMA journal_size_limit = 16777216")
-        if (version := version_of(self._file)) > VERSION:
-            raise HistoryFailed(f"{self.path} has version {version} of the history; this program reads {VERSION}")
-        if version < VERSION:
+        if (version := version_of(self._file)) == 0:
             with self._writing():
-                bring_up_to_date(self._file)
+                create(self._file)
+        elif version != VERSION:
+            raise HistoryFailed(
+                f"{self.path} has version {version} of the history; this program reads {VERSION}: give another file "
+                "by --history, or --history off"
+            )
         self._read_clusters()
         for key, cluster, name, is_gone in self._file.execute("SELECT id, cluster, name, is_gone FROM groups"):
             self._ids[cluster, name] = key

@@ -207,37 +207,3 @@ def test_an_unknown_option_is_answered_with_the_nearest(command: str, capsys: py
     with pytest.raises(SystemExit):
         parse([*command.split(), "--zzzzzz", "1"])
     assert "unrecognized arguments: --zzzzzz; see --help" in capsys.readouterr().err
-
-
-HOURS_NOTE = "168 is taken for 168h: write the unit"
-OUTPUT_NOTE = "--output t is taken for the directory of the tables: write --tables"
-FORMAT_NOTE = "--output-format json is now written --output json"
-
-
-@pytest.mark.parametrize(
-    ("words", "value", "note"),
-    [
-        ("groups list --timeout 5000", ("timeout", 5000), "5000 is taken for 5000ms: write the unit"),
-        ("groups watch g --interval 500", ("interval", 500), "500 is taken for 500ms: write the unit"),
-        ("apply {plan} --wait 60", ("wait", 60), "60 is taken for 60s: write the unit"),
-        ("pipeline follow --tables t --interval 5", ("interval", 5), "5 is taken for 5s: write the unit"),
-        ("pipeline follow --tables t --refresh 30", ("refresh", 30), "30 is taken for 30s: write the unit"),
-        ("pipeline snapshot --tables t --keep-versions 168", ("keep_versions", 168), HOURS_NOTE),
-        (
-            "pipeline snapshot --tables t --keep-days 30",
-            ("keep_rows", 30),
-            "--keep-days 30 is now written --keep-rows 30d",
-        ),
-        ("pipeline report --tables t --hours 168", ("last", 168), "--hours 168 is now written --last 168h"),
-        ("pipeline report --tables t --hours 0.5", ("last", 0.5), "--hours 0.5 is now written --last 0.5h"),
-        ("pipeline snapshot --output t", ("tables", "t"), OUTPUT_NOTE),
-        ("pipeline report --tables t --output-format json", ("output", "json"), FORMAT_NOTE),
-    ],
-)  # fmt: skip
-def test_what_0_1_spelled_works_with_a_note(
-    words: str, value: tuple[str, object], note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = parse([word.format(plan=given("apply", tmp_path)[0]) for word in words.split()])
-    name, wanted = value
-    assert getattr(found, name) == wanted
-    assert capsys.readouterr().err == f"note: {note}\n"

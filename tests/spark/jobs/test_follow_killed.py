@@ -60,7 +60,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
         committing = threading.Thread(target=commit_on_and_on, args=(servers, new_topic(servers), stop, committed))
         committing.start()
         words = ["pipeline", "follow", "--bootstrap-server", f"c={servers}", "--tables", str(tables)]
-        words += ["--interval", "0.2", "--refresh", "0.5"]
+        words += ["--interval", "0.2s", "--refresh", "0.5s"]
         try:
             for kill in range(KILLS + 1):
                 with (tmp_path / f"run{kill}.log").open("wb") as log:

@@ -147,54 +147,6 @@ def test_a_cluster_that_was_found_last(path: Path) -> None:
     )  # fmt: skip
 
 
-VERSION_1 = """
-CREATE TABLE groups (id INTEGER PRIMARY KEY, cluster TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (cluster, name));
-CREATE TABLE samples (
-    id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, of_group INTEGER NOT NULL, state TEXT, members INTEGER, lag INTEGER,
-    lag_ms INTEGER, committed INTEGER, progress_ms INTEGER
-);
-CREATE INDEX samples_of_group ON samples (of_group, at_ms);
-CREATE TABLE changes (
-    id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, of_group INTEGER NOT NULL, what TEXT NOT NULL, member TEXT,
-    before TEXT, after TEXT
-);
-CREATE INDEX changes_of_group ON changes (of_group, at_ms);
-CREATE TABLE polls (id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, cluster TEXT NOT NULL, problem TEXT);
-CREATE TABLE kept (name TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
-INSERT INTO groups VALUES (1, 'prod', 'g'), (2, 'dr', 'g'), (3, 'prod', 'h');
-INSERT INTO samples VALUES
-    (1, 1000, 1, 'Stable', 2, 95, 7, 5, 900), (2, 1000, 2, 'Empty', 0, 1, 1, 6, 900),
-    (3, 2000, 1, 'Stable', 2, 94, 7, 6, 2000);
-INSERT INTO changes VALUES (1, 1500, 1, 'state', NULL, 'Empty', 'Stable');
-INSERT INTO polls VALUES (1, 1000, 'prod', NULL), (2, 1000, 'dr', NULL), (3, 2000, 'prod', NULL);
-INSERT INTO kept VALUES ('alerts', 'some');
-PRAGMA user_version = 1;
-"""
-
-
-def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
-    path = tmp_path / "watched.sqlite"
-    with sqlite3.connect(path) as file:
-        file.executescript(VERSION_1)
-    file.close()
-    history = History(path, EVERY)
-    assert [each.at_ms for each in history.samples("prod", "g")] == [1000, 2000]
-    assert [each.what for each in history.changes("prod", "g")] == ["state"]
-    assert (history.known("prod"), history.known("dr")) == ({"g": Known(6, 2000)}, {"g": Known(6, 900)})
-    assert history.kept("alerts") == "some"
-    assert not history.last("prod").is_up  # which groups there were last isn't known
-    add(history, 3000, 7)
-    assert [each.at_ms for each in history.samples("prod", "g")] == [1000, 2000, 3000]
-    assert history.last("prod").replaced is None
-    history.close()
-    history = History(path, EVERY)
-    assert list(history.last("prod").groups) == ["g"]
-    history.add(snapshot(view("g", [row("t", 0, 8)]), cluster_id="other", at_ms=4000), [], 4000)
-    assert [each.at_ms for each in history.samples("prod", "g")] == [4000]
-    history.close()
-    assert sound(path) == "ok"
-
-
 def test_a_clock_that_is_far_ahead_for_a_while_removes_nothing(path: Path) -> None:
     steady_ms, year_ms = 0, 365 * 24 * 60 * MINUTE_MS
     history = History(path, Bounds(age_ms=10 * MINUTE_MS, step_ms=0), steady_ms=lambda: steady_ms)
@@ -357,12 +309,13 @@ def test_files_that_are_no_history_are_left_alone(tmp_path: Path) -> None:
     assert str(refused.value) == said
     with pytest.raises(HistoryFailed, match=r": Is a directory; give another file by --history"):
         History(tmp_path)
-    newer = tmp_path / "newer.sqlite"
-    History(newer).close()
-    with sqlite3.connect(newer) as file:
-        file.execute("PRAGMA user_version = 99")
-    with pytest.raises(HistoryFailed, match="version 99"):
-        History(newer)
+    other = tmp_path / "other.sqlite"
+    History(other).close()
+    for version in (1, 99):
+        with sqlite3.connect(other) as file:
+            file.execute(f"PRAGMA user_version = {version}")
+        with pytest.raises(HistoryFailed, match=rf"version {version} .* --history off"):
+            History(other)
 
 
 def test_one_program_at_a_time(path: Path) -> None:

@@ -100,7 +100,6 @@ class ArgumentParser(argparse.ArgumentParser):
 
     Attributes:
         checks: each returns an error about the parsed options, None if they are valid.
-        needed: options that the checks require, with their values, for the usage.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -109,7 +108,6 @@ class ArgumentParser(argparse.ArgumentParser):
         self.register("action", None, _StoreOnce)
         self.register("action", "store", _StoreOnce)
         self.checks: list[Callable[[Namespace], str | None]] = []
-        self.needed: list[str] = []
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """As argparse's, but what isn't known is refused by the parser of the command that was typed."""
@@ -263,7 +261,7 @@ def _usage(command: ArgumentParser) -> str:
             parts.append({"*": f"[{name} ...]", "+": f"{name} ...", "?": f"[{name}]"}.get(str(action.nargs), name))
         elif action.required:
             parts.insert(0, f"{action.option_strings[-1]} {name}")
-    text = " ".join(["%(prog)s [OPTION ...]", *command.needed, *parts])
+    text = " ".join(["%(prog)s [OPTION ...]", *parts])
     width = _USAGE_WIDTH - len(command.prog) + len("%(prog)s")
     if len(text) <= width:
         return text

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import time
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-from groupkeeper.cli.framework.output import complain
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.client.errors import InvalidAddress
@@ -20,8 +19,6 @@ from groupkeeper.rules.status import Status
 
 if TYPE_CHECKING:
     from groupkeeper.operations.lag import LagStatus
-
-T = TypeVar("T")
 
 STATES = tuple(state for state in GroupState if state not in (GroupState.UNKNOWN, GroupState.NOT_READY))
 TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
@@ -80,14 +77,20 @@ def client_property(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+_MOST_MS = 100 * 365 * 24 * 3600 * 1000
+
+
 def span_ms(text: str) -> int:
-    """A duration of at least 1 ms, in milliseconds, which a number without a unit is taken for."""
-    return _span_ms(text, "ms")
+    """A duration of at least 1 ms, in milliseconds."""
+    length_ms = _length_ms(text)
+    if length_ms is None or not 1 <= length_ms <= _MOST_MS:
+        raise ArgumentTypeError(f"{text!r}: {_why_not(length_ms)}, for example 500ms, 30s, 5m, 1h30m, 7d or PT5M")
+    return int(length_ms)
 
 
 def span_s(text: str) -> float:
-    """The same in seconds, which a number without a unit is taken for."""
-    return _span_ms(text, "s") / 1000
+    """The same in seconds."""
+    return span_ms(text) / 1000
 
 
 def wait_s(text: str) -> float:
@@ -97,32 +100,7 @@ def wait_s(text: str) -> float:
 
 def hours(text: str) -> float:
     """The same in hours, and 0: none."""
-    return 0.0 if text == "0" else _span_ms(text, "h") / _MS_BY_UNIT["h"]
-
-
-def of_0_1(old: str, new: str, unit: str, parse: Callable[[str], T]) -> Callable[[str], T]:
-    """For an option of 0.1 that has become another one: a number in the unit that the name told."""
-
-    def parsed(text: str) -> T:
-        value = parse(f"{text}{unit}")
-        complain(f"note: {old} {text} is now written {new} {text}{unit}\n")
-        return value
-
-    return parsed
-
-
-_MS_BY_UNIT = {"ms": 1, "s": 1000, "h": 3_600_000}
-_MOST_MS = 100 * 365 * 24 * 3600 * 1000
-
-
-def _span_ms(text: str, unit: str) -> int:
-    is_bare = re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text) is not None
-    length_ms = float(text) * _MS_BY_UNIT[unit] if is_bare else _length_ms(text)
-    if length_ms is None or not 1 <= length_ms <= _MOST_MS:
-        raise ArgumentTypeError(f"{text!r}: {_why_not(length_ms)}, for example 500ms, 30s, 5m, 1h30m, 7d or PT5M")
-    if is_bare:
-        complain(f"note: {text} is taken for {text}{unit}: write the unit\n")
-    return int(length_ms)
+    return 0.0 if text == "0" else span_ms(text) / 3_600_000
 
 
 def _length_ms(text: str) -> float | None:

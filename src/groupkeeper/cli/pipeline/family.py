@@ -7,7 +7,7 @@ import json
 import re
 import signal
 import threading
-from argparse import SUPPRESS, ArgumentTypeError, Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -88,42 +88,19 @@ def add_clusters(
 
 def add_output(parser: ArgumentParser, text_output: str = "the directory") -> None:
     """Adds the options for the tables' directory and the output; `text_output` names the text output in the help."""
+    add_directory(parser)
     parser.add_argument(
-        "--tables", metavar="DIR", type=directory, help="the directory of the tables: any path Spark writes to"
-    )
-    parser.add_argument(
-        "--output", metavar="{text,json}",
+        "--output", choices=("text", "json"), default="text", metavar="{text,json}",
         help=f"what is written to standard output: {text_output}, or a JSON object that sums up; default: text",
     )  # fmt: skip
-    parser.add_argument("--output-format", choices=_FORMATS, help=SUPPRESS)
-    parser.needed.append("--tables DIR")
-    parser.checks.append(_settle_output)
 
 
 def add_directory(parser: ArgumentParser) -> None:
-    """Adds the option for the tables' directory, of commands that report as others than the pipeline's do."""
-    parser.add_argument("--tables", metavar="DIR", type=directory, required=True, help="the directory of the tables")
-
-
-_FORMATS = ("text", "json")
-
-
-def _settle_output(options: Namespace) -> str | None:
-    """Settles the tables' directory and the output format, also as options of 0.1: --output DIR, --output-format."""
-    if options.tables is None and options.output is not None:
-        try:
-            options.tables, options.output = directory(options.output), None
-        except ArgumentTypeError as problem:
-            return f"argument --output: {problem}"
-        complain(f"note: --output {options.tables} is taken for the directory of the tables: write --tables\n")
-    if options.tables is None:
-        return "the tables' directory is missing: add --tables DIR"
-    if options.output_format is not None:
-        complain(f"note: --output-format {options.output_format} is now written --output {options.output_format}\n")
-    options.output = options.output or options.output_format or "text"
-    if options.output not in _FORMATS:
-        return f"argument --output: invalid choice: {options.output!r} (choose from 'text', 'json')"
-    return None
+    """Adds the option for the tables' directory."""
+    parser.add_argument(
+        "--tables", metavar="DIR", type=directory, required=True,
+        help="the directory of the tables: any path Spark writes to",
+    )  # fmt: skip
 
 
 def add_checkpoints(parser: ArgumentParser) -> None:

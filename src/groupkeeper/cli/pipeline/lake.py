@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentTypeError, Namespace
+from argparse import ArgumentTypeError, Namespace
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.pipeline.parts import import_part
@@ -42,9 +42,6 @@ def add_lake(parser: ArgumentParser) -> None:
         "than this, in whole days: 400d. The last row of each offset and member before that stays. 'never' turns this "
         "off; default: as in the last run, never for a new directory",
     )  # fmt: skip
-    parser.add_argument(
-        "--keep-days", type=values.of_0_1("--keep-days", "--keep-rows", "d", _days), dest="keep_rows", help=SUPPRESS
-    )
 
 
 _DAY_MS = 24 * 3600 * 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import SUPPRESS, ArgumentTypeError, Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -71,9 +71,6 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--last", type=_hours, default=_HOURS, metavar="DURATION",
         help="how much of the history to show, counted back from the last measurement: 90m, 24h, 7d; default: 24h",
     )  # fmt: skip
-    parser.add_argument(
-        "--hours", type=values.of_0_1("--hours", "--last", "h", _hours), dest="last", default=_HOURS, help=SUPPRESS
-    )
     add_clusters(parser, "no request is sent to a cluster; the tables are used as they are")
     add_checkpoints(parser)
     add_owners(parser)

@@ -18,28 +18,22 @@ from groupkeeper.cli.pipeline.family import source_of
     ("text", "ms"),
     [("500ms", 500), ("5s", 5000), ("1h30m", 5_400_000), ("7d", 604_800_000), ("PT5M", 300_000), ("PT0.5S", 500)],
 )
-def test_durations_have_units(capsys: pytest.CaptureFixture[str], text: str, ms: int) -> None:
+def test_durations_have_units(text: str, ms: int) -> None:
     assert (values.span_ms(text), values.span_s(text), values.wait_s(text)) == (ms, ms / 1000, ms / 1000)
     assert values.hours(text) == ms / 3_600_000
-    assert capsys.readouterr().err == ""
-
-
-def test_numbers_alone_are_what_they_were_and_told_of(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (values.span_ms("300"), values.span_s("0.5"), values.wait_s("0"), values.hours("168")) == (300, 0.5, 0, 168)
-    assert capsys.readouterr().err.splitlines() == [
-        "note: 300 is taken for 300ms: write the unit",
-        "note: 0.5 is taken for 0.5s: write the unit",
-        "note: 168 is taken for 168h: write the unit",
-    ]
+    assert (values.wait_s("0"), values.hours("0")) == (0, 0)
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        *[(each, "expected a duration") for each in ("", "soon", "5 s", "1e3", "1w", "-", "-soon", "9" * 12 + "d")],
-        *[(each, "a duration must be at least 1ms") for each in ("0", "0s", "-0s", "0.1ms", "PT0.0001S")],
-        *[(each, "a duration cannot be negative") for each in ("-5", "-5s", "-0.5h", "-PT5M", "PT-5M")],
-        *[(each, "a duration can be 36500d (100 years) at most") for each in ("99999999999999", "36501d")],
+        *[
+            (each, "expected a duration")
+            for each in ("", "soon", "5", "0.5", "0", "-5", "5 s", "1e3", "1w", "-", "-soon", "9" * 12 + "d")
+        ],
+        *[(each, "a duration must be at least 1ms") for each in ("0s", "-0s", "0.1ms", "PT0.0001S")],
+        *[(each, "a duration cannot be negative") for each in ("-5s", "-0.5h", "-PT5M", "PT-5M")],
+        ("36501d", "a duration can be 36500d (100 years) at most"),
     ],
 )
 def test_what_is_no_duration_is_refused_with_the_reason(text: str, reason: str) -> None:

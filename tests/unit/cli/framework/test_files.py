@@ -63,7 +63,7 @@ def test_looking_leaves_nothing_behind(tmp_path: Path) -> None:
         "plan delete-offsets g --all-topics",
         "plan sweep g --missing-topics",
         "plan clone g h",
-        "pipeline as-of --time 2026-01-01 --output tables",
+        "pipeline as-of --time 2026-01-01 --tables tables",
     ],
 )
 def test_a_plan_that_cannot_be_saved_is_refused_before_a_broker_is_asked(
@@ -84,7 +84,7 @@ def test_a_plan_that_cannot_be_saved_is_refused_before_a_broker_is_asked(
             kafka_consumer_group_reset.main,
             "--bootstrap-server 127.0.0.1:1 --generate --group g --output-file /nonexistent/p.json",
         ),
-        (main, "pipeline report --output tables --output-file /nonexistent/p.json"),
+        (main, "pipeline report --tables tables --output-file /nonexistent/p.json"),
     ],
 )
 def test_so_are_other_files(run: Callable[[list[str]], int], words: str, capsys: pytest.CaptureFixture[str]) -> None:

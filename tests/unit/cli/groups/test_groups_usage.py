@@ -69,8 +69,8 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
             "argument --by-duration: 'P99999D' ago is before 1970: no record has such a timestamp",
         ),
         (
-            "list --timeout -1",
-            "argument --timeout: '-1': a duration cannot be negative, for example 500ms, 30s, 5m, 1h30m, 7d or PT5M",
+            "list --timeout -1s",
+            "argument --timeout: '-1s': a duration cannot be negative, for example 500ms, 30s, 5m, 1h30m, 7d or PT5M",
         ),
         (
             "list --bootstrap-server localhost",
