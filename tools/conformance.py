@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import json
 import math
 import os
 import re
@@ -340,12 +341,19 @@ runpy.run_path(script, run_name="__main__")
 
 
 def cli_cases(kit: Path) -> Iterator[tuple[str, str]]:
-    """(scenario, case) of the tools that this package has."""
+    """(scenario, case) of the tools that this package has. Of those listed, some are of a later Kafka: they are not in
+    the recordings, and a broker of this one cannot be brought into the state that they ask for.
+    """
+    recorded = {
+        (path.stem, case["name"])
+        for path in (kit / "cli" / "goldens").glob("*.json")
+        for case in json.loads(path.read_text())["cases"]
+    }
     listing = subprocess.run([str(kit / "cli" / "cli-diff"), "--list"], capture_output=True, text=True, check=True)
     for line in listing.stdout.splitlines():
         name, tool = line.split("\t")[:2]
-        if (BIN / f"kafka-{tool}").exists():
-            scenario, _, case = name.partition("#")
+        scenario, _, case = name.partition("#")
+        if (BIN / f"kafka-{tool}").exists() and (scenario, case) in recorded:
             yield scenario, case
 
 
