@@ -44,7 +44,7 @@ def test_the_recipes_do_what_they_say(addresses: dict[str, str], tmp_path: Path)
 
     def committed(context: str) -> list[int]:
         rows = json.loads(done(f"groupkeeper groups offsets billing --context {context} --output json"))["offsets"]
-        return [row["current_offset"] for row in rows]
+        return [row["committed_offset"] for row in rows]
 
     done("groupkeeper context add here --bootstrap-server localhost:9092 --use")
     found = {}

@@ -102,7 +102,7 @@ def rewind(terminal: Terminal, sent: list[traffic.Sent]) -> None:
     terminal.show(
         "groupkeeper's own form shows both offsets, and only rehearses without --execute",
         f"groupkeeper groups reset {STOPPED_GROUP} --all-topics --to-datetime {since}",
-        expect="CURRENT-OFFSET",
+        expect="COMMITTED-OFFSET",
     )
     terminal.show("now it is committed", f"{reset} --execute", expect="NEW-OFFSET")
     wanted = sum(one.timestamp_ms >= since_ms for one in sent)

@@ -74,7 +74,7 @@ def test_nothing_is_changed_without_its_name(run: Any, servers: str, words: list
         "argument --confirm-context: dr does not match: the context is prod"
     )
     assert {row["group"] for row in run("groups", "list")[1]["groups"]} == {"billing", "zeta"}
-    assert run("groups", "offsets", "billing", "--topic", "orders")[1]["offsets"][0]["current_offset"] == 4
+    assert run("groups", "offsets", "billing", "--topic", "orders")[1]["offsets"][0]["committed_offset"] == 4
 
 
 def test_with_its_name_it_is_done_and_taken_back(run: Any) -> None:

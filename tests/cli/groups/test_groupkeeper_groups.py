@@ -83,7 +83,7 @@ def test_list_is_ordered_and_filtered(run: Run) -> None:
 def test_describe_shows_lag_and_the_groups_that_it_can(run: Run) -> None:
     status, report, _ = run("describe", "app", "billing", "nope")
     assert status == 1
-    rows = [(r["group"], r["topic"], r["partition"], r["current_offset"], r["lag"]) for r in report["offsets"]]
+    rows = [(r["group"], r["topic"], r["partition"], r["committed_offset"], r["lag"]) for r in report["offsets"]]
     assert rows == [
         ("app", "orders", 0, 4, 6),
         ("app", "orders", 1, None, None),
@@ -129,7 +129,7 @@ def test_tables_are_for_people(servers: str, capsys: pytest.CaptureFixture[str])
         "GROUP",
         "TOPIC",
         "PARTITION",
-        "CURRENT-OFFSET",
+        "COMMITTED-OFFSET",
         "LOG-END-OFFSET",
         "LAG",
         "STATUS",
@@ -181,7 +181,7 @@ def test_reset_says_whether_it_is_executed(run: Run, servers: str, capsys: pytes
 
 def test_a_reset_tells_what_it_means_as_a_plan_does(run: Run, servers: str) -> None:
     _, report, _ = run("reset", "billing", "--topic", "orders", "--to-datetime", utc_text(FIRST_MS + 7000))
-    keys = ("partition", "current_offset", "new_offset", "skipped", "replayed", "before_time", "after_time")
+    keys = ("partition", "committed_offset", "new_offset", "skipped", "replayed", "before_time", "after_time")
     assert [tuple(row[key] for key in keys) for row in report["offsets"]] == [
         (0, 4, 7, 3, 0, utc_text(FIRST_MS + 4000), utc_text(FIRST_MS + 7000)),
         (1, 12, 7, 0, 5, utc_text(FIRST_MS + 12_000), utc_text(FIRST_MS + 7000)),

@@ -61,7 +61,7 @@ def test_offsets_with_the_lag_that_the_broker_counts(run: Any) -> None:
     # GS-15, GS-16
     status, report = run("offsets", "set", "billing", "working", "nope")
     rows = [
-        (row["group"], row["topic"], row["partition"], row["current_offset"], row["lag"], row["done_ahead"])
+        (row["group"], row["topic"], row["partition"], row["committed_offset"], row["lag"], row["done_ahead"])
         for row in report["offsets"]
     ]
     assert rows == [

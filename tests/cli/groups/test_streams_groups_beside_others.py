@@ -132,7 +132,7 @@ def test_a_task_that_reads_topics_of_unequal_sizes(servers: str, capsys: pytest.
 def test_its_offsets_are_shown(run: Any) -> None:
     status, report = run("offsets", "app", "plain")
     assert status == 0
-    assert [(row["group"], row["topic"], row["current_offset"]) for row in report["offsets"]] == [
+    assert [(row["group"], row["topic"], row["committed_offset"]) for row in report["offsets"]] == [
         ("app", "t", 5),
         ("plain", "t", 5),
     ]

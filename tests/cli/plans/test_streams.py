@@ -45,7 +45,7 @@ def run(servers: str, capsys: pytest.CaptureFixture[str]) -> Any:
 
 def committed(run: Any, group: str) -> dict[tuple[str, int], int]:
     rows = run("groups", "offsets", group)[1]["offsets"]
-    return {(row["topic"], row["partition"]): row["current_offset"] for row in rows}
+    return {(row["topic"], row["partition"]): row["committed_offset"] for row in rows}
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_a_group_at_work(broker: RunningBroker, working: str) -> None:
     words = ["groups", "offsets", group, "--bootstrap-server", servers, "--output", "json"]
     report = subprocess.run([sys.executable, "-m", "groupkeeper", *words], check=True, capture_output=True, timeout=60)
     [row] = json.loads(report.stdout)["offsets"]
-    assert (row["current_offset"] + row["done_ahead"], row["lag"], row["client_id"]) == (4, 6, "m")
+    assert (row["committed_offset"] + row["done_ahead"], row["lag"], row["client_id"]) == (4, 6, "m")
     output, _ = ours(servers, "--describe", "--group", group)
     assert re.search(rf"^{group} +{group} +0 +[04] +6$", output, re.MULTILINE)
 

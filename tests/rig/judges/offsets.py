@@ -56,7 +56,7 @@ def _row(truth: Truth, answer: Answer, row: dict[str, Any]) -> Iterable[str]:
         return
     asked, answered = answer.asked, answer.answered
     commits = truth.committed((answer.cluster, row["group"], row["topic"], row["partition"]), asked, answered)
-    found = None if row["current_offset"] is None else (row["current_offset"], row["metadata"] or "")
+    found = None if row["committed_offset"] is None else (row["committed_offset"], row["metadata"] or "")
     admissible = [None if one is None else (one.offset, one.metadata) for one in commits]
     if found not in admissible:
         yield f"{where} committed {_brief(found)}, truth {' or '.join(_brief(one) for one in admissible)}"
@@ -81,18 +81,18 @@ def _share_row(truth: Truth, answer: Answer, row: dict[str, Any]) -> Iterable[st
     end = truth.logs[answer.cluster, row["topic"], row["partition"]].end(answer.asked, answer.answered)
     if row["log_end_offset"] not in end:
         yield f"{where} log_end_offset {row['log_end_offset']}, truth {end}"
-    if row["current_offset"] is None and start.low == 0:
+    if row["committed_offset"] is None and start.low == 0:
         return
     # Kafka stores the start offset with the next change after the one that moves it; `done_ahead` tells by how much.
-    if row["current_offset"] > start.high or row["current_offset"] + row["done_ahead"] < start.low:
-        yield f"{where} share group's start offset {row['current_offset']}, {row['done_ahead']} done, truth {start}"
+    if row["committed_offset"] > start.high or row["committed_offset"] + row["done_ahead"] < start.low:
+        yield f"{where} share group's start offset {row['committed_offset']}, {row['done_ahead']} done, truth {start}"
     if row["lag"] not in lag:
         yield f"{where} share group's lag {row['lag']}, truth {lag}"
 
 
 def _conclusions(where: str, row: dict[str, Any], target: int) -> Iterable[str]:
     """Lag, losses and status follow from the numbers in the row."""
-    current, start, end = row["current_offset"], row["log_start_offset"], row["log_end_offset"]
+    current, start, end = row["committed_offset"], row["log_start_offset"], row["log_end_offset"]
     if current is None:
         wanted: tuple[Any, ...] = (None, None, "no_commit")
     else:
@@ -113,7 +113,7 @@ def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:
     rows = [
         row
         for row in content["offsets"]
-        if row["current_offset"] is not None and row["lag"] is not None and row["done_ahead"] is None
+        if row["committed_offset"] is not None and row["lag"] is not None and row["done_ahead"] is None
         and not truth.is_changing(answer.cluster, row["topic"], answer.asked)
     ]  # fmt: skip
     if not rows:
@@ -123,7 +123,7 @@ def spoil(truth: Truth, answer: Answer, rng: random.Random) -> Answer | None:
         case 0:
             row["lag"] += rng.choice([-1, 1])
         case 1:
-            row["current_offset"] += FOREVER
+            row["committed_offset"] += FOREVER
         case 2:
             row["log_end_offset"] = -1
         case 3:

@@ -327,7 +327,7 @@ def _lag_row(row: PartitionLag) -> Row:
         "group": row.group_id,
         "topic": row.topic,
         "partition": row.partition,
-        "current_offset": commit.offset if commit else None,
+        "committed_offset": commit.offset if commit else None,
         "log_start_offset": row.log_start_offset,
         "log_end_offset": row.log_end_offset,
         "last_stable_offset": row.last_stable_offset,

@@ -32,7 +32,7 @@ OFFSETS = Shape(
         _GROUP,
         Column("topic", ""),
         Column("partition", ""),
-        Column("current_offset", "the committed offset, that of the next record to read; null: nothing is committed. "
+        Column("committed_offset", "that of the next record to read; null: nothing is committed. "
                "In a share group: the start offset, before which every record is done; null: no member has read the "
                "partition yet"),
         Column("log_start_offset", "of the oldest record", in_table=False),
@@ -138,7 +138,7 @@ NEW_OFFSETS = Shape(
         _GROUP,
         Column("topic", ""),
         Column("partition", ""),
-        Column("current_offset", "what is committed before; null: nothing"),
+        Column("committed_offset", "what is committed before; null: nothing"),
         Column("new_offset", ""),
         Column("note", "why it differs from the offset asked for; null: it doesn't", goes=2),
         Column("skipped", "how many offsets are skipped; null: not known"),

@@ -114,7 +114,7 @@ def reset_row(group: GroupPlan, place: TopicPartition, note: str | None, result:
         "group": group.group_id,
         "topic": place.topic,
         "partition": place.partition,
-        "current_offset": _offset(change.before),
+        "committed_offset": _offset(change.before),
         "new_offset": _offset(change.after),
         "note": note,
         **_meaning(change),
