@@ -22,7 +22,7 @@ ROUNDS = 5
 WORKS = (
     ["groups", "list"],
     ["groups", "offsets", "--all-groups"],
-    ["groups", "offsets", "--all-groups", "--sort", "impact"],
+    ["groups", "offsets", "--all-groups", "--sort", "readable"],
     ["groups", "describe", "--all-groups", "--view", "state"],
     ["check", "--max-lag", "1000000"],
 )

@@ -126,7 +126,7 @@ def test_the_trend_of_share_and_streams_groups(servers: str) -> None:
                 await asyncio.sleep(0.05)
             (await admin.alter_share_group_offsets("moved", {TopicPartition("t", 0): 4})).all()
         await watching.close()
-        return [found.groups["moved"].trend, found.groups["app"].trend]
+        return [found.groups["moved"].lag_change_per_s, found.groups["app"].lag_change_per_s]
 
     moved, app = asyncio.run(look())
     assert moved is not None

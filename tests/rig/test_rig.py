@@ -363,4 +363,4 @@ def test_a_page_is_read_by_the_names_of_its_tables() -> None:
     (topic,) = topics_of(snapshot(made))
     judge_pages.topic_series(series, "orders", judge_pages.Page(topic_page(snapshot(made), topic, {}, 1)))
     assert list(series[MEMBER_PARTITIONS].values()) == [2]
-    assert series[BY_STATUS] == {("late", "orders", "no_commit"): 1}
+    assert series[BY_STATUS] == {("late", "orders", "uncommitted"): 1}

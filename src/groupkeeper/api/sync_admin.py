@@ -522,7 +522,7 @@ class SyncAdmin(Blocking):
         """How far groups of every type are: what is committed, where the logs begin and end, and the lag between.
 
         ``group_ids`` None: all groups. ``topics``: only those, by name or glob; empty: all. ``read_committed``: the lag
-        ends at the last stable offset. Each partition has a ``status`` that says what its numbers mean: no_commit,
+        ends at the last stable offset. Each partition has a ``status`` that says what its numbers mean: uncommitted,
         below_log_start, deleted … Fails per group of which nothing is known: GroupIdNotFound, GroupAuthorizationFailed.
         ``timeout_ms`` is for everything together; None: each request has the default timeout.
         """

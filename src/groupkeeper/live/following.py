@@ -16,7 +16,7 @@ from groupkeeper.rules.status import GAPS, PATIENCE_MS, REBALANCES, REBALANCES_M
 
 _MOVES = frozenset({What.JOINED, What.LEFT, What.ASSIGNMENT})
 _NEWEST = 0.3
-"""Of a trend: the weight of the latest poll."""
+"""Of the change of a lag: the weight of the latest poll."""
 
 _OF_LOGS = frozenset({LagStatus.NO_LEADER, LagStatus.DELETED})
 """Of partitions of which it is known that nothing is committed, though not where their logs end."""
@@ -69,15 +69,15 @@ class Standing(NamedTuple):
 class Followed(NamedTuple):
     """``standing``: of each topic with commits, in order; a topic that can't be read now keeps its last value.
     ``stood``: of partitions with records to read; those that can't be read now keep theirs. ``rebalances`` and
-    ``trend``: see ``GroupView``. ``rebalanced_ms``: times of the latest rebalances. ``lag``: at ``at_ms``, None: not
-    known of all.
+    ``lag_change_per_s``: see ``GroupView``. ``rebalanced_ms``: times of the latest rebalances. ``lag``: at ``at_ms``,
+    None: not known of all.
     """
 
     description: AnyGroup | None = None
     rebalances: int = 0
     lag: int | None = None
     at_ms: int = 0
-    trend: float | None = None
+    lag_change_per_s: float | None = None
     standing: tuple[Standing, ...] = ()
     stood: Mapping[TopicPartition, Stood] = MappingProxyType({})
     pauses: Pauses = Pauses()
@@ -122,7 +122,7 @@ class Following:
                 rebalances += more
                 rebalanced_ms = (*rebalanced_ms, *(at_ms,) * min(more, REBALANCES))[-REBALANCES:]
             total_lag = None if rows is None else _lag(rows)
-            trend = _trend(last, total_lag, at_ms)
+            change = _lag_change_per_s(last, total_lag, at_ms)
             standing, stood, pauses = last.standing, last.stood, last.pauses
             if rows is not None:
                 standing = _standing(rows, standing, at_ms)
@@ -137,7 +137,7 @@ class Following:
                     pauses = pauses.then(at_ms - last.progress_ms)
                 stood = _stood(rows, stood, at_ms, since_ms)
             self._groups[group_id] = Followed(
-                now or last.description, rebalances, total_lag, at_ms, trend, standing, stood, pauses, rebalanced_ms
+                now or last.description, rebalances, total_lag, at_ms, change, standing, stood, pauses, rebalanced_ms
             )
         # What could not be asked yet is still to be compared.
         self._known = {
@@ -209,11 +209,11 @@ def _lag(rows: Sequence[PartitionLag]) -> int | None:
     return sum(row.lag or 0 for row in rows)
 
 
-def _trend(last: Followed, lag: int | None, at_ms: int) -> float | None:
+def _lag_change_per_s(last: Followed, lag: int | None, at_ms: int) -> float | None:
     if last.lag is None or lag is None or at_ms <= last.at_ms:
         return None
     rate = (lag - last.lag) * 1000 / (at_ms - last.at_ms)
-    return rate if last.trend is None else _NEWEST * rate + (1 - _NEWEST) * last.trend
+    return rate if last.lag_change_per_s is None else _NEWEST * rate + (1 - _NEWEST) * last.lag_change_per_s
 
 
 def _rebalances(before: AnyGroup, after: AnyGroup, differences: Sequence[Change]) -> int:

@@ -80,8 +80,8 @@ class GroupView(NamedTuple):
     ``rebalances``: the number seen since the collector began: new epochs; for a classic group, polls that found other
     members or assignments. ``committed``: the sum of the committed offsets, to detect commits; None: nothing is
     committed, or it isn't known. ``progress_ms``: time of the first poll that found the current committed offsets: the
-    group has made no progress for at least this time; None: nothing is committed. ``trend``: offsets by which the lag
-    changes in a second, over the latest polls, newer ones counting more; None: not known. ``noted_members``: the number
+    group has made no progress for at least this time; None: nothing is committed. ``lag_change_per_s``: in
+    offsets, over the latest polls, newer ones counting more; None: not known. ``noted_members``: the number
     of members that the history has, of a group that is from there. ``stood``: of partitions with
     records to read. ``unread``: topics that no member reads, as far as that is known. ``usual_gap_ms``: the group's
     usual time between commits, if it is long; None: not known, or short. ``rebalances_lately``: those of ``rebalances``
@@ -102,7 +102,7 @@ class GroupView(NamedTuple):
     committed: int | None
     progress_ms: int | None
     problems: tuple[Problem, ...]
-    trend: float | None = None
+    lag_change_per_s: float | None = None
     noted_members: int | None = None
     stood: Mapping[TopicPartition, Stood] = MappingProxyType({})
     unread: frozenset[str] = frozenset()

@@ -215,7 +215,7 @@ def _view(
         followed.committed,
         followed.progress_ms,
         _problems(group_id, lag.failed.get(group_id), rows, waits, may_hide=may_hide),
-        followed.trend,
+        followed.lag_change_per_s,
         stood=followed.stood,
         unread=unread_topics(description, frozenset(topics)),
         usual_gap_ms=followed.pauses.usual_ms,
@@ -246,7 +246,7 @@ def topic_views(
 
 
 _NO_PROBLEM = frozenset(
-    {LagStatus.OK, LagStatus.NO_COMMIT, LagStatus.BELOW_LOG_START, LagStatus.BEYOND_LOG_END, LagStatus.DELETED}
+    {LagStatus.OK, LagStatus.UNCOMMITTED, LagStatus.BELOW_LOG_START, LagStatus.BEYOND_LOG_END, LagStatus.DELETED}
 )
 
 

@@ -51,7 +51,7 @@ class LagStatus(StrEnum):
     """The status of a partition, from its committed offset and its log."""
 
     OK = "ok"
-    NO_COMMIT = "no_commit"
+    UNCOMMITTED = "uncommitted"
     BELOW_LOG_START = "below_log_start"
     BEYOND_LOG_END = "beyond_log_end"
     NO_LEADER = "no_leader"
@@ -94,19 +94,14 @@ class PartitionLag(NamedTuple):
         return None if self.log_start_offset is None or end is None else max(0, end - self.log_start_offset)
 
     @property
-    def readable(self) -> int | None:
-        """How many offsets of the lag the log still has; None: not known."""
-        return progress.readable(self.lag, self.lost)
-
-    @property
     def has_open_start(self) -> bool:
         """Whether nothing is committed although there may be records."""
         return self.committed is None and self.in_log != 0 and self.status is not LagStatus.DELETED
 
     @property
-    def backlog(self) -> int | None:
+    def readable(self) -> int | None:
         """Offsets that can still be read: of the lag, or, where nothing is committed, of the log; None: not known."""
-        return self.in_log if self.committed is None else self.readable
+        return self.in_log if self.committed is None else progress.readable(self.lag, self.lost)
 
 
 WHY_BEYOND = (
@@ -118,7 +113,7 @@ WHY_BEYOND = (
 class LagSum(NamedTuple):
     """The lag of a group, or of one of its topics, as far as it is known; None: it isn't known of any partition.
 
-    ``without_commit`` partitions have no committed offset, of ``unknown`` ones the log's end isn't known.
+    ``uncommitted_partitions`` partitions have no committed offset, of ``unknown`` ones the log's end isn't known.
     ``uncommitted``: offsets in the logs of the partitions without a commit, as far as known; None: of none of them.
     ``open_starts`` of these partitions have records, or it isn't known: where the group begins there, and so how many
     wait, only its clients' ``auto.offset.reset`` tells. So it is of ``beyond`` ones, whose committed offset is past the
@@ -128,7 +123,7 @@ class LagSum(NamedTuple):
     group_id: str
     topic: str | None
     partitions: int
-    without_commit: int
+    uncommitted_partitions: int
     unknown: int
     lag: int | None
     max_lag: int | None
@@ -138,19 +133,14 @@ class LagSum(NamedTuple):
     beyond: int = 0
 
     @property
-    def readable(self) -> int | None:
-        """How many offsets of the lag the logs still have, as far as that is known."""
-        return progress.readable(self.lag, self.lost)
-
-    @property
     def is_least(self) -> bool:
         """Whether more may wait than the lag says."""
         return bool(self.unknown or self.open_starts or self.beyond)
 
     @property
-    def backlog(self) -> int | None:
+    def readable(self) -> int | None:
         """Offsets that can still be read, as far as they are known."""
-        known = [some for some in (self.readable, self.uncommitted) if some is not None]
+        known = [some for some in (progress.readable(self.lag, self.lost), self.uncommitted) if some is not None]
         return sum(known) if known else None
 
 
@@ -433,7 +423,7 @@ def judge(
     if failure is not None:
         return None, None, _STATUS_BY_FAILURE.get(type(failure), LagStatus.UNKNOWN)
     if commit is None:
-        return None, None, LagStatus.NO_COMMIT
+        return None, None, LagStatus.UNCOMMITTED
     lag, lost = progress.lag(commit.offset, target), progress.lost(commit.offset, start)
     if end is not None and commit.offset > end:
         return lag, lost, LagStatus.BEYOND_LOG_END
@@ -460,19 +450,19 @@ def sum_by_topic(group_id: str, rows: Sequence[PartitionLag]) -> list[LagSum]:
 def _sum(group_id: str, topic: str | None, rows: Sequence[PartitionLag]) -> LagSum:
     lags = [row.lag for row in rows if row.lag is not None]
     lost = [row.lost for row in rows if row.lost is not None]
-    without_commit = sum(row.committed is None for row in rows)
-    backlogs = [backlog for row in rows if row.committed is None and (backlog := row.backlog) is not None]
+    uncommitted_partitions = sum(row.committed is None for row in rows)
+    whole_logs = [in_log for row in rows if row.committed is None and (in_log := row.in_log) is not None]
     unknown = sum(row.lag is None and row.committed is not None for row in rows)
     return LagSum(
         group_id,
         topic,
         len(rows),
-        without_commit,
+        uncommitted_partitions,
         unknown,
         sum(lags) if lags else None,
         max(lags) if lags else None,
         sum(lost) if lost else None,
-        sum(backlogs) if backlogs or not without_commit else None,
+        sum(whole_logs) if whole_logs or not uncommitted_partitions else None,
         sum(row.has_open_start for row in rows),
         sum(row.status is LagStatus.BEYOND_LOG_END for row in rows),
     )

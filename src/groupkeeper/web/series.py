@@ -292,7 +292,7 @@ def topic_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
             "groupkeeper_group_retention_margin_seconds": None if wait.margin_ms is None else seconds(wait.margin_ms),
             "groupkeeper_group_commit_age_seconds": None if age_ms is None else seconds(age_ms),
             "groupkeeper_group_lost": lag.lost or None,
-            "groupkeeper_group_uncommitted": lag.uncommitted if lag.without_commit else None,
+            "groupkeeper_group_uncommitted": lag.uncommitted if lag.uncommitted_partitions else None,
             "groupkeeper_share_group_done_ahead": done_ahead.get(topic),
         }
         for name, value in values.items():

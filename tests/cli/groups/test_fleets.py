@@ -83,10 +83,10 @@ def test_the_table_begins_with_the_cluster_where_there_are_several(capsys: pytes
 
 
 def test_the_worst_of_all_clusters_come_first(run: Any) -> None:
-    words = ["offsets", "--all-groups", "--context", "*", "--sum", "group", "--sort", "impact", "--top", "2"]
+    words = ["offsets", "--all-groups", "--context", "*", "--sum", "group", "--sort", "readable", "--top", "2"]
     status, report = run(*words)
     assert status == 0
-    assert [(row["cluster"], row["group"], row["backlog"]) for row in report["lag_by_group"]] == [
+    assert [(row["cluster"], row["group"], row["readable"]) for row in report["lag_by_group"]] == [
         ("dr", "billing", 99),
         ("prod", "billing", 21),
     ]
@@ -94,7 +94,7 @@ def test_the_worst_of_all_clusters_come_first(run: Any) -> None:
 
 def test_laggards_and_statuses(run: Any) -> None:
     status, report = run("offsets", "--all-groups", "--context", "*", "--min-lag", "15")
-    assert (status, [(row["cluster"], row["partition"], row["backlog"]) for row in report["offsets"]]) == (
+    assert (status, [(row["cluster"], row["partition"], row["readable"]) for row in report["offsets"]]) == (
         0,
         [("dr", 0, 99), ("prod", 1, 15)],
     )

@@ -136,11 +136,11 @@ def test_offsets_say_what_they_mean(run: Run) -> None:
     assert status == 0
     assert offsets(report) == [
         ("app", "orders", 0, 6, 0, "ok"),
-        ("app", "orders", 1, None, None, "no_commit"),
+        ("app", "orders", 1, None, None, "uncommitted"),
         ("app", "orders", 2, 0, 0, "ok"),
         ("behind", "orders", 1, 18, 3, "below_log_start"),
         ("stale", "gone", 0, None, None, "deleted"),
-        ("stale", "orders", 0, None, None, "no_commit"),
+        ("stale", "orders", 0, None, None, "uncommitted"),
         ("stale", "orders", 7, None, None, "deleted"),
         ("zeta", "a-topic-with-a-long-name", 0, 0, 0, "beyond_log_end"),
         ("zeta", "orders", 0, 1, 0, "ok"),
@@ -162,13 +162,13 @@ def test_topics_can_be_chosen(run: Run) -> None:
 
 def test_sums(run: Run) -> None:
     rows = run("offsets", "app", "billing", "stale", "--sum", "group")[1]["lag_by_group"]
-    keys = ("group", "partitions", "without_commit", "unknown", "lag", "max_lag", "lost")
+    keys = ("group", "partitions", "uncommitted_partitions", "unknown", "lag", "max_lag", "lost")
     assert [tuple(row[key] for key in keys) for row in rows] == [
         ("app", 3, 1, 0, 6, 6, 0),
         ("billing", 3, 0, 0, 14, 8, 0),
         ("stale", 3, 3, 0, None, None, None),
     ]
-    alone = [row for row in run("offsets", "app")[1]["offsets"] if row["status"] == "no_commit"]
+    alone = [row for row in run("offsets", "app")[1]["offsets"] if row["status"] == "uncommitted"]
     backlog = sum(row["log_end_offset"] - row["log_start_offset"] for row in alone)
     assert [row["uncommitted"] for row in rows[:2]] == [backlog, 0]
     assert backlog > 0

@@ -79,7 +79,7 @@ def test_offsets_with_the_lag_that_the_broker_counts(run: Any) -> None:
     working = {
         (row["topic"], row["client_id"], row["status"]) for row in report["offsets"] if row["group"] == "working"
     }
-    assert working == {("orders", "client-of-working", "no_commit"), ("payments", "client", "no_commit")}
+    assert working == {("orders", "client-of-working", "uncommitted"), ("payments", "client", "uncommitted")}
     assert (status, [problem["group"] for problem in report["problems"]]) == (1, ["nope"])
     sums = run("describe", "set", "--sum", "group")[1]["lag_by_group"]
     assert [(row["partitions"], row["lag"], row["max_lag"]) for row in sums] == [(4, 13, 7)]

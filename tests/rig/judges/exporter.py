@@ -287,7 +287,7 @@ def _sums(truth: Truth, answer: Answer, verdict: Verdict) -> None:
             "group": group,
             "topic": topic,
             "partitions": value("groupkeeper_group_partitions", group, topic),
-            "without_commit": value(BY_STATUS, group, topic, "no_commit") or 0,
+            "uncommitted_partitions": value(BY_STATUS, group, topic, "uncommitted") or 0,
             "unknown": value(UNKNOWN, group, topic) or 0 if lag is None else 0,
             "lag": lag,
             "max_lag": value("groupkeeper_group_max_lag", group, topic),

@@ -94,9 +94,9 @@ def _same(own: Own) -> Iterator[str]:
     if own.line["status"] != own.row["status"]:
         yield f"list: status {own.line['status']}, of the CSV {own.row['status']}"
     trend = _number(own.row["lag_change_per_s"])
-    shown = own.line["lag trend"].removesuffix("/s").replace(",", "")
+    shown = own.line["lag change"].removesuffix("/s").replace(",", "")
     if (trend is None) != (shown == "—") or (trend is not None and abs(float(shown) - trend) > 0.0501):
-        yield f"list: lag trend {own.line['lag trend']}, of the CSV {trend}"
+        yield f"list: lag change {own.line['lag change']}, of the CSV {trend}"
     lag = _number(own.row["lag"])
     is_shrinking = bool(lag) and trend is not None and trend < 0
     if is_shrinking is (own.line["caught up in"] == "—"):

@@ -94,7 +94,7 @@ def _conclusions(where: str, row: dict[str, Any], target: int) -> Iterable[str]:
     """Lag, losses and status follow from the numbers in the row."""
     current, start, end = row["committed_offset"], row["log_start_offset"], row["log_end_offset"]
     if current is None:
-        wanted: tuple[Any, ...] = (None, None, "no_commit")
+        wanted: tuple[Any, ...] = (None, None, "uncommitted")
     else:
         status = "beyond_log_end" if current > end else "below_log_start" if current < start else "ok"
         wanted = (max(0, target - current), max(0, start - current), status)

@@ -306,7 +306,7 @@ def topic_series(series: Series, topic: str, page: Page, told: Series | None = N
         own = (line["group"], topic)
         for name, column in ((PARTITIONS, "partitions"), (ON_IT, "members on it"), (LAG, "lag"), (LOST, "lost")):
             _set(series, name, _number(line[column]), *own)
-        _set(series, BY_STATUS, _number(line["without commit"]), *own, "no_commit")
+        _set(series, BY_STATUS, _number(line["without commit"]), *own, "uncommitted")
         _set(series, SECONDS, seconds_of(line["time lag"]), *own)
         for name, column in ((LAG, "lag"), (SECONDS, "time lag")):
             if line[column] == "unknown" and told is not None:
@@ -389,7 +389,7 @@ def _listed(answer: Answer, seen: Seen) -> Iterator[str]:
         for name, one in zip(FIGURES, shown, strict=True):
             figure = _figure(row[name])
             # Without a commit, past the log's end or without an end: the list has no figure, the CSV what is known.
-            is_least = row["partitions_without_commit"] not in ("", "0") or row["status"] == "unknown"
+            is_least = row["uncommitted_partitions"] not in ("", "0") or row["status"] == "unknown"
             is_least &= name in ("lag", "time_lag_s")
             is_same = agrees(answer, one, figure) or (is_least and one is None and not figure)
             yield "" if is_same else f"list: {name} of {line['group']} {one}, of the CSV {row[name]}"

@@ -13,7 +13,7 @@ from tests.rig.judges.members import CALM_NS, DEATH_NS
 from tests.rig.truth import Between, Truth
 
 NAME = "sums"
-COLUMNS = ("partitions", "without_commit", "unknown", "lag", "max_lag", "lost", "uncommitted")
+COLUMNS = ("partitions", "uncommitted_partitions", "unknown", "lag", "max_lag", "lost", "uncommitted")
 
 Place = tuple[str, int]
 
@@ -117,10 +117,10 @@ def _row(row: dict[str, Any] | None, parts: list[Part] | None) -> Iterable[str]:
         yield f"{'no row' if row is None else row}, truth {parts}"
         return
     lags = [part.lag for part in parts if part.lag is not None]
-    without_commit = len(parts) - len(lags)
+    uncommitted_partitions = len(parts) - len(lags)
     wanted: dict[str, Between | None] = {
         "partitions": Between(len(parts), len(parts)),
-        "without_commit": Between(without_commit, without_commit),
+        "uncommitted_partitions": Between(uncommitted_partitions, uncommitted_partitions),
         "unknown": Between(0, 0),
         "lag": _total(lags),
         "max_lag": Between(max(one.low for one in lags), max(one.high for one in lags)) if lags else None,

@@ -112,14 +112,14 @@ def test_the_trend_of_the_lag() -> None:
     def lag(*committed: int | None) -> GroupsLag:
         return found(None, *(row("t", number, each) for number, each in enumerate(committed)))
 
-    assert after(lag(50)).of("g").trend is None
-    assert after(lag(50), lag(60)).of("g").trend == -10
-    assert after(lag(50, None), lag(40, None)).of("g").trend == 10
-    assert after(lag(50), lag(60), lag(60)).of("g").trend == pytest.approx(-7)
+    assert after(lag(50)).of("g").lag_change_per_s is None
+    assert after(lag(50), lag(60)).of("g").lag_change_per_s == -10
+    assert after(lag(50, None), lag(40, None)).of("g").lag_change_per_s == 10
+    assert after(lag(50), lag(60), lag(60)).of("g").lag_change_per_s == pytest.approx(-7)
     hidden = found(None, row("t", 0, None)._replace(failure=GroupAuthorizationFailed()))
-    assert after(lag(50), hidden, lag(60)).of("g").trend is None
-    assert after(lag(None), lag(50)).of("g").trend is None
-    assert after(lag(None), lag(50), lag(60)).of("g").trend == -10
+    assert after(lag(50), hidden, lag(60)).of("g").lag_change_per_s is None
+    assert after(lag(None), lag(50)).of("g").lag_change_per_s is None
+    assert after(lag(None), lag(50), lag(60)).of("g").lag_change_per_s == -10
 
 
 def test_topics_stand_still_each_by_itself() -> None:

@@ -51,7 +51,7 @@ from groupkeeper.protocol.messages.offset_fetch_response import (
         (4, 10, 10, (6, 6, LagStatus.BELOW_LOG_START)),
         (99, 0, 3, (0, 0, LagStatus.BEYOND_LOG_END)),
         (4, None, 10, (6, None, LagStatus.OK)),
-        (None, 0, 10, (None, None, LagStatus.NO_COMMIT)),
+        (None, 0, 10, (None, None, LagStatus.UNCOMMITTED)),
     ],
 )
 def test_what_the_numbers_mean(commit: int | None, start: int | None, end: int, expected: tuple[object, ...]) -> None:

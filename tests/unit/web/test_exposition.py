@@ -112,7 +112,7 @@ def test_every_number_of_a_group() -> None:
     }
     assert {name: value(values, name, **of_t) for name in expected} == expected
     assert value(values, "groupkeeper_group_lost", cluster="prod", group="g", topic="u") == 4
-    assert value(values, "groupkeeper_group_partitions_by_status", **of_t, status="no_commit") == 1
+    assert value(values, "groupkeeper_group_partitions_by_status", **of_t, status="uncommitted") == 1
     assert value(values, "groupkeeper_group_rebalances_total", cluster="prod", group="g") == 4
     assert value(values, "groupkeeper_group_epoch", cluster="prod", group="g") == 7
     assert value(values, "groupkeeper_group_progress_timestamp_seconds", cluster="prod", group="g") == 1_600_000_000.5

@@ -85,7 +85,7 @@ def fleet() -> ClusterSnapshot:
     hidden = Problem("GROUP_AUTHORIZATION_FAILED", "no", "hidden", acl=Acl("DESCRIBE", "GROUP", "hidden"))
     return snapshot(
         view("calm", [row("t", 0, 100)]),
-        view("late", [row("t", 0, 40)], [Wait(9 * 60_000)], progress_ms=NOW_MS)._replace(trend=-2.0),
+        view("late", [row("t", 0, 40)], [Wait(9 * 60_000)], progress_ms=NOW_MS)._replace(lag_change_per_s=-2.0),
         view("later", [row("t", 0, 0)], [Wait(99 * 60_000)], progress_ms=NOW_MS),
         view("lossy", [row("t", 0, 40, start=50)], [Wait(1000, True, -5000)], progress_ms=NOW_MS),
         view("hidden", problems=(hidden,)),
@@ -153,10 +153,10 @@ def test_partitions_without_a_committed_offset_are_unknown_and_counted() -> None
     text = Page(group_page(found, zero, [], [], NOW_MS)).text
     assert f"{why} . How many of these records wait is unknown" in text.replace("offset.", "offset .")
     assert "uncommitted 200 records in 3 partitions" in text
-    assert "t 1 unknown no commit none 0 100 unknown unknown unknown" in text
-    assert "t 3 ok no commit none 100 100 — — —" in text
+    assert "t 1 unknown uncommitted none 0 100 unknown unknown unknown" in text
+    assert "t 3 ok uncommitted none 100 100 — — —" in text
     [_, csv_row, _] = csv.DictReader(io.StringIO(groups_csv(found, Wish(sort="group"), NOW_MS)))
-    assert (csv_row["status"], csv_row["partitions_without_commit"], csv_row["uncommitted"]) == ("unknown", "3", "200")
+    assert (csv_row["status"], csv_row["uncommitted_partitions"], csv_row["uncommitted"]) == ("unknown", "3", "200")
 
 
 def test_records_of_the_lag_that_are_gone_are_told_apart() -> None:
@@ -234,7 +234,7 @@ def test_the_list_is_sorted_and_narrowed_down_by_the_url() -> None:
 
 
 @pytest.mark.parametrize(
-    "sort", ["status", "group", "type", "state", "lag", "time_lag", "trend", "eta", "margin", "members"]
+    "sort", ["status", "group", "type", "state", "lag", "time_lag", "lag_change", "catch_up", "margin", "members"]
 )
 @pytest.mark.parametrize("order", ["up", "down"])
 def test_every_order(sort: str, order: str) -> None:

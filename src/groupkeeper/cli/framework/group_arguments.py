@@ -79,7 +79,7 @@ def add_topics(command: ArgumentParser) -> None:
 
 def add_order(command: ArgumentParser, columns: Sequence[str]) -> None:
     """In which order, and how many."""
-    by = ", ".join(f"{name} (the lag, or the whole log where nothing is committed)" if name == "impact" else name
+    by = ", ".join(f"{name} (the lag, or the whole log where nothing is committed)" if name == "readable" else name
                    for name in columns)  # fmt: skip
     command.add_argument("--sort", choices=columns, metavar="COLUMN", help=f"by {by}; numbers in descending order")
     command.add_argument("--top", type=values.count, metavar="N", help="only the first N rows")
@@ -190,15 +190,9 @@ async def suggested(session: ClusterSession, unknown: Sequence[str]) -> dict[str
     return {group_id: meant for group_id in unknown if (meant := similar(group_id, ids))}
 
 
-_COLUMN_BY_SORT = {"impact": "backlog"}
-"""What rows are sorted by under another name: the impact is all that is still to be read, committed or not."""
-
-
 def _key(column: str) -> Callable[[Row], tuple[bool, int, str]]:
-    name = _COLUMN_BY_SORT.get(column, column)
-
     def key(row: Row) -> tuple[bool, int, str]:
-        value = row[name]
+        value = row[column]
         if isinstance(value, int):
             return (False, -value, "")
         return (value is None, 0, value if isinstance(value, str) else "")

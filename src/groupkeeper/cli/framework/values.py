@@ -163,7 +163,7 @@ def statuses(text: str) -> list[LagStatus]:
     parsed = [part.strip().lower().replace("-", "_") for part in text.split(",")]
     if not set(parsed) <= set(LagStatus):
         known = ", ".join(LagStatus)
-        raise ArgumentTypeError(f"{text!r}: expected some of {known}, for example no_commit,below_log_start")
+        raise ArgumentTypeError(f"{text!r}: expected some of {known}, for example uncommitted,below_log_start")
     return [LagStatus(part) for part in parsed]
 
 

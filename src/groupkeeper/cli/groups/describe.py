@@ -57,18 +57,18 @@ _FEW = 3
 
 _NO_PROBLEM = (
     LagStatus.OK,
-    LagStatus.NO_COMMIT,
+    LagStatus.UNCOMMITTED,
     LagStatus.BELOW_LOG_START,
     LagStatus.BEYOND_LOG_END,
     LagStatus.DELETED,
 )
 
 _SORTS = {
-    OFFSETS.schema: ["group", "topic", "lag", "impact", "lost", "log_end_offset", "status", "client_id"],
+    OFFSETS.schema: ["group", "topic", "lag", "readable", "lost", "log_end_offset", "status", "client_id"],
     MEMBERS.schema: ["group", "client_id", "host", "partitions"],
     STATES.schema: ["group", "type", "state", "members"],
-    GROUP_SUMS.schema: ["group", "lag", "impact", "max_lag", "lost", "uncommitted", "partitions"],
-    TOPIC_SUMS.schema: ["group", "topic", "lag", "impact", "max_lag", "lost", "uncommitted", "partitions"],
+    GROUP_SUMS.schema: ["group", "lag", "readable", "max_lag", "lost", "uncommitted", "partitions"],
+    TOPIC_SUMS.schema: ["group", "topic", "lag", "readable", "max_lag", "lost", "uncommitted", "partitions"],
 }
 
 
@@ -150,8 +150,8 @@ def _report(view: str | None) -> Callable[[Namespace], Report]:
                 f"argument --sort: {options.sort!r} is no column here (choose from {', '.join(_SORTS[shape.schema])})"
             )
         with_columns = ["last_stable_offset"] if getattr(options, "lag_to", "end") == "lso" else []
-        if getattr(options, "min_lag", None) or options.sort == "impact":
-            with_columns.append("backlog")
+        if getattr(options, "min_lag", None) or options.sort == "readable":
+            with_columns.append("readable")
         if getattr(options, "trend", None) is not None:
             with_columns += COLUMNS
         return Report(
@@ -318,7 +318,7 @@ def _lag_rows(
 
 
 def _is_much(row: PartitionLag | LagSum, options: Namespace) -> bool:
-    return options.min_lag is None or (row.backlog or 0) >= options.min_lag
+    return options.min_lag is None or (row.readable or 0) >= options.min_lag
 
 
 def _lag_row(row: PartitionLag) -> Row:
@@ -340,7 +340,7 @@ def _lag_row(row: PartitionLag) -> Row:
         "host": member.client_host if member else None,
         "leader_epoch": commit.leader_epoch if commit else None,
         "metadata": commit.metadata if commit else None,
-        "backlog": row.backlog,
+        "readable": row.readable,
     }
 
 
@@ -350,13 +350,13 @@ def _sum_row(sums: LagSum) -> Row:
         row["topic"] = sums.topic
     return row | {
         "partitions": sums.partitions,
-        "without_commit": sums.without_commit,
+        "uncommitted_partitions": sums.uncommitted_partitions,
         "unknown": sums.unknown,
         "lag": sums.lag,
         "max_lag": sums.max_lag,
         "lost": sums.lost,
         "uncommitted": sums.uncommitted,
-        "backlog": sums.backlog,
+        "readable": sums.readable,
     }
 
 
@@ -469,7 +469,7 @@ examples:
   groupkeeper groups offsets billing shipping
   groupkeeper groups offsets 'orders-*' --topic 'eu-*' --sort lag --top 20
   groupkeeper groups offsets --all-groups --sum group --sort lag --output csv
-  groupkeeper groups offsets --all-groups --context '*' --min-lag 10000 --sort impact --top 20"""
+  groupkeeper groups offsets --all-groups --context '*' --min-lag 10000 --sort readable --top 20"""
 
 OFFSETS_COMMAND = Command(
     _add_offsets, lambda options: run_reports(options, _report("offsets")), examples=OFFSETS_EXAMPLES

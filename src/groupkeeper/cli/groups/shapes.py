@@ -12,7 +12,7 @@ _TRENDS = (
     Column("consumed_per_s", "offsets that the group committed per second; null as above", in_table=False),
     Column("trend", "`growing`, `shrinking` or `steady`: the two rates differ by at most a twentieth; null as above",
            in_table=False),
-    Column("catch_up_s", "seconds until the lag is 0, if both rates stay; null: never, or as above", in_table=False),
+    Column("catch_up_ms", "until the lag is 0, if both rates stay; null: never, or as above", in_table=False),
 )  # fmt: skip
 
 GROUPS = Shape(
@@ -52,7 +52,7 @@ OFFSETS = Shape(
         Column("host", "the member's", in_table=False),
         Column("leader_epoch", "stored with the commit; null: none", in_table=False),
         Column("metadata", "stored with the commit", in_table=False),
-        Column("backlog", "offsets that can still be read: of the lag, or of the log where nothing is committed; "
+        Column("readable", "offsets that can still be read: of the lag, or of the log where nothing is committed; "
                "null: not known", in_table=False),
         *_TRENDS,
         CLUSTER,
@@ -61,7 +61,7 @@ OFFSETS = Shape(
 
 STATUSES = {
     "ok": "all is known, and the committed offset is within the log",
-    "no_commit": "a member is assigned the partition, and nothing is committed yet",
+    "uncommitted": "a member is assigned the partition, and nothing is committed yet",
     "below_log_start": "the log now starts after the committed offset: `lost` records were removed unread",
     "beyond_log_end": "the committed offset is past the end of the log, which was truncated or recreated; the lag is 0",
     "no_leader": "no broker leads the partition now",
@@ -72,7 +72,7 @@ STATUSES = {
 
 _SUMS = (
     Column("partitions", "how many", goes=1),
-    Column("without_commit", "the number of them without a committed offset", goes=2),
+    Column("uncommitted_partitions", "the number of them without a committed offset", goes=2),
     Column("unknown", "the number of others whose lag isn't known", goes=4),
     Column("lag", "the sum of those that are known; null: none is"),
     Column("max_lag", "of one partition", goes=3),
@@ -81,7 +81,7 @@ _SUMS = (
         "uncommitted", "offsets in the logs of partitions without a commit, which `lag` leaves out; null: not known"
     ),
     Column(
-        "backlog",
+        "readable",
         "what can still be read of `lag`, and `uncommitted`; null: neither is known",
         in_table=False,
     ),

@@ -10,7 +10,7 @@ from groupkeeper.cli.framework.reports import Row
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.rules.progress import catch_up_ms, trend
 
-COLUMNS = ("produced_per_s", "consumed_per_s", "trend", "catch_up_s")
+COLUMNS = ("produced_per_s", "consumed_per_s", "trend", "catch_up_ms")
 
 NO_TREND: Row = dict.fromkeys(COLUMNS)
 """The columns when the trend is unknown."""
@@ -55,10 +55,9 @@ class FirstLook:
             lag += row.lag
         if not is_known:
             return NO_TREND
-        left_ms = catch_up_ms(lag, produced, consumed)
         return {
             "produced_per_s": round(produced),
             "consumed_per_s": round(consumed),
             "trend": trend(produced, consumed, lag).value,
-            "catch_up_s": None if left_ms is None else round(left_ms / 1000),
+            "catch_up_ms": catch_up_ms(lag, produced, consumed),
         }

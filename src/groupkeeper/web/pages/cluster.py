@@ -23,8 +23,8 @@ _KEYS: Mapping[str, Callable[[Row], float | str | None]] = {
     "state": lambda row: row.group.group_state or "",
     "lag": lambda row: row.group.lag.lag,
     "time_lag": lambda row: row.group.wait.lag_ms,
-    "trend": lambda row: row.group.trend,
-    "eta": lambda row: row.eta_s,
+    "lag_change": lambda row: row.group.lag_change_per_s,
+    "catch_up": lambda row: row.catch_up_ms,
     "margin": lambda row: row.group.wait.margin_ms,
     "members": lambda row: row.group.members,
     "rebalances": lambda row: row.group.rebalances,
@@ -35,8 +35,8 @@ _COLUMNS = (
     Column("group", "", "group"),
     Column("lag", "n", "lag"),
     Column("time lag", "n", "time_lag"),
-    Column("lag trend", "n", "trend"),
-    Column("caught up in", "n", "eta"),
+    Column("lag change", "n", "lag_change"),
+    Column("caught up in", "n", "catch_up"),
     Column("retention margin", "n", "margin"),
     Column("members", "n", "members"),
     Column("type", "t", "type"),
@@ -179,8 +179,8 @@ def _cells(cluster: str, row: Row) -> Sequence[Cell]:
         Cell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
         Cell(parts.lag_and_lost(group.lag), "n"),
         Cell(parts.time_lag(group.lag, wait), "n"),
-        Cell(_trend(group.trend), "n"),
-        Cell("—" if row.eta_s is None else words.duration(round(row.eta_s * 1000)), "n"),
+        Cell(_per_s(group.lag_change_per_s), "n"),
+        Cell(words.duration(row.catch_up_ms), "n"),
         Cell(parts.duration(wait.margin_ms), "n"),
         parts.number(group.members),
         Cell(group.group_type or "—", "t"),
@@ -191,7 +191,7 @@ def _cells(cluster: str, row: Row) -> Sequence[Cell]:
     )
 
 
-def _trend(per_s: float | None) -> str:
+def _per_s(per_s: float | None) -> str:
     if per_s is None:
         return "—"
     return f"{per_s:+,.1f}/s" if abs(per_s) >= 0.05 else "0/s"
@@ -201,16 +201,17 @@ def groups_csv(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, judge: Judge 
     """All of the list, unrounded: times in seconds, nothing where it isn't known."""
     rows: list[list[object]] = [
         ["cluster", "group", "status", "type", "state", "lag", "time_lag_s", "lag_change_per_s", "retention_margin_s",
-         "members", "rebalances", "commits_still_s", "problem", "partitions_without_commit", "uncommitted",
+         "members", "rebalances", "commits_still_s", "problem", "uncommitted_partitions", "uncommitted",
          "lost", "readable"]
     ]  # fmt: skip
     for group, judged in chosen(judge(snapshot, now_ms), wish):
         wait, problem = group.wait, group.problems[0] if group.problems else None
         rows.append(
             [_plain(snapshot.cluster), _plain(group.group_id), judged.status, group.group_type or "",
-             group.group_state or "", group.lag.lag, _seconds(wait.lag_ms), group.trend, _seconds(wait.margin_ms),
-             group.members, group.rebalances, _seconds(judged.still_ms), "" if problem is None else problem.error,
-             group.lag.without_commit, group.lag.uncommitted if group.lag.without_commit else None,
+             group.group_state or "", group.lag.lag, _seconds(wait.lag_ms), group.lag_change_per_s,
+             _seconds(wait.margin_ms), group.members, group.rebalances, _seconds(judged.still_ms),
+             "" if problem is None else problem.error,
+             group.lag.uncommitted_partitions, group.lag.uncommitted if group.lag.uncommitted_partitions else None,
              group.lag.lost, group.lag.readable]
         )  # fmt: skip
     return csv_text(rows)

@@ -136,9 +136,9 @@ def _records(lag: LagSum) -> str:
 
 
 def _uncommitted(lag: LagSum) -> str:
-    if not lag.without_commit:
+    if not lag.uncommitted_partitions:
         return "none"
-    where = f" <small>in {words.counted(lag.without_commit, 'partition')}</small>"
+    where = f" <small>in {words.counted(lag.uncommitted_partitions, 'partition')}</small>"
     return (parts.UNKNOWN if lag.uncommitted is None else parts.records(lag.uncommitted)) + where
 
 
@@ -150,7 +150,9 @@ def _lag(snapshot: ClusterSnapshot, group: GroupView, samples: Sequence[Sample])
         if group.lag.lag is not None:
             return _nothing("There is no history of the group's lag yet.")
         return _nothing(
-            "Nothing is committed, so the lag is not known." if group.lag.without_commit else "It is not known now."
+            "Nothing is committed, so the lag is not known."
+            if group.lag.uncommitted_partitions
+            else "It is not known now."
         )
     line = LagLine(snapshot.cluster, group.group_id, tuple(points), points[0][0])
     caption = "Lag, in offsets, over the last 24 hours at most."

@@ -21,11 +21,10 @@ class Row(NamedTuple):
     judged: Judged
 
     @property
-    def eta_s(self) -> float | None:
-        """Seconds until the lag is 0 at the current trend; None: the lag doesn't shrink, is 0, or is unknown."""
-        trend, lag = self.group.trend, self.group.lag.lag
-        left_ms = catch_up_ms(lag, trend, 0) if lag and trend is not None else None
-        return None if left_ms is None else left_ms / 1000
+    def catch_up_ms(self) -> int | None:
+        """In how long the lag is 0 if it goes on like that; None: the lag doesn't shrink, is 0, or is unknown."""
+        change, lag = self.group.lag_change_per_s, self.group.lag.lag
+        return catch_up_ms(lag, change, 0) if lag and change is not None else None
 
 
 Judge = Callable[[ClusterSnapshot, int], Sequence[Row]]

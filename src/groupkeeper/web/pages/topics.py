@@ -201,7 +201,7 @@ def _reader_cells(cluster: str, group: GroupView, view: TopicView, now_ms: int) 
         Cell(group.group_state or "—", "t"),
         parts.number(view.assigned),
         parts.number(lag.partitions),
-        parts.number(lag.without_commit),
+        parts.number(lag.uncommitted_partitions),
         Cell(parts.lag(lag), "n"),
         Cell(parts.time_lag(lag, wait), "n"),
         Cell(parts.duration(wait.margin_ms), "n"),

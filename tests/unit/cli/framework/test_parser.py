@@ -38,7 +38,7 @@ def said(capsys: pytest.CaptureFixture[str], words: str) -> tuple[object, str]:
         # The option is what's wrong, not its value, which would be taken for a group.
         ("groups offsets --all-groups --statuses lost", "unrecognized arguments: --statuses; did you mean '--status'?"),
         ("groups offsets --all-groups --least=5", "unrecognized arguments: --least=5; see --help"),
-        ("groups offsets --all-groups --status lost", "'lost': expected some of ok, no_commit, below_log_start"),
+        ("groups offsets --all-groups --status lost", "'lost': expected some of ok, uncommitted, below_log_start"),
         ("groups offsets --all-groups --min-lag 0", "argument --min-lag: '0': expected a number, at least 1"),
         (
             "plan clone g1 g2 g3 --from-context b",

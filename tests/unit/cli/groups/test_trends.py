@@ -30,7 +30,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> FirstLook:
     ("committed", "end", "trend"),
     [
         (200, 1200, (100, 10, "growing", None)),
-        (150, 200, (0, 5, "shrinking", 10)),
+        (150, 200, (0, 5, "shrinking", 10_000)),
         (200, 300, (10, 10, "steady", None)),
         (400, 400, (20, 30, "steady", 0)),
         (100, 200, (0, 0, "steady", None)),  # nobody reads

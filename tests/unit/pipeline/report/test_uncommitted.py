@@ -21,7 +21,7 @@ from groupkeeper.pipeline.report.reading import read_report
         ("streams", [], ("ok", "no committed offsets")),
     ],
 )
-def test_assigned_partitions_without_commits_are_unknown(
+def test_assigned_uncommitted_partitionss_are_unknown(
     tmp_path: Path, group_type: str, assigned: list[list[int] | None], wanted: tuple[str, str]
 ) -> None:
     rows = fleet(3)
