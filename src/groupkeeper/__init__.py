@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from groupkeeper.api.sync_admin import SyncAdmin as SyncAdmin
     from groupkeeper.api.tables import to_arrow as to_arrow
     from groupkeeper.api.tables import to_pandas as to_pandas
+    from groupkeeper.base_error import GroupkeeperError as GroupkeeperError
     from groupkeeper.broker import Broker as Broker
     from groupkeeper.client.admin.resources.access_types import Acl as Acl
     from groupkeeper.client.admin.resources.access_types import AclFilter as AclFilter
@@ -52,6 +53,7 @@ _NAMES_BY_MODULE = {
     "groupkeeper.api.admin": "Admin GroupLag GroupLags",
     "groupkeeper.api.sync_admin": "SyncAdmin",
     "groupkeeper.api.tables": "to_arrow to_pandas",
+    "groupkeeper.base_error": "GroupkeeperError",
     "groupkeeper.client.admin.types": "ALL Batch GroupState GroupType MemberToRemove NewTopic OffsetAndMetadata "
     "OffsetSpec Position TopicPartition",
     "groupkeeper.client.admin.resources.access_types": "Acl AclFilter AclOperation AclPatternType AclPermission "

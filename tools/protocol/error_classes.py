@@ -15,6 +15,8 @@ class name is Kafka's name of the error in camel case.
 
 from __future__ import annotations
 
+from groupkeeper.base_error import GroupkeeperError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar
@@ -23,7 +25,7 @@ NONE = 0
 """The code of success."""
 
 
-class KafkaError(Exception):
+class KafkaError(GroupkeeperError):
     """The peer, or the broker's own logic, refused with an error of the Kafka protocol.
 
     `code` is its number on the wire, `name` Kafka's constant, `retriable` whether the same call may succeed later,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from copy import copy
 from typing import TypeVar
 
+from groupkeeper.base_error import GroupkeeperError
+
 E = TypeVar("E", bound=Exception)
 
 
-class ClientError(Exception):
+class ClientError(GroupkeeperError):
     """The request could not be sent, or the response not be read. The text has the remedy if one is known."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from groupkeeper.base_error import GroupkeeperError
 from groupkeeper.client.admin.types import TopicPartition
 
 Plans = dict[str, dict[TopicPartition, int]]
@@ -17,7 +18,7 @@ _SMALLEST_UNQUOTED = "-"
 _BLANKS = "".join(map(chr, range(33)))
 
 
-class BadPlan(ValueError):
+class BadPlan(GroupkeeperError, ValueError):
     """Not a plan. The text has the mistake and its line."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
+from groupkeeper.base_error import GroupkeeperError
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupListing, GroupState, GroupType, Node
 
@@ -18,7 +19,7 @@ STREAMS_PROTOCOL = "streams"
 _GLOB = re.compile(r"[*?\[]")
 
 
-class BadPattern(ValueError):
+class BadPattern(GroupkeeperError, ValueError):
     """The text is no regular expression, or no glob."""
 
 

@@ -7,16 +7,18 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
+from groupkeeper.base_error import GroupkeeperError
+
 _LONG_MAX = 2**63 - 1
 _INSTANT_SECONDS = range(-31557014167219200, 31556889864403199 + 1)
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-class BadDatetime(ValueError):
+class BadDatetime(GroupkeeperError, ValueError):
     """Not a point in time. The text is Kafka's."""
 
 
-class BadDuration(ValueError):
+class BadDuration(GroupkeeperError, ValueError):
     """Not a duration, or one that is too long. The text is Java's."""
 
 

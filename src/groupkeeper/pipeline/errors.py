@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from groupkeeper.base_error import GroupkeeperError
+
 __all__ = ["SourceError", "cause_of", "first_line", "killed_for", "last_reason"]
 
 _RAISED = re.compile(r"[A-Za-z_.]+(Error|Exception)\b")
@@ -16,7 +18,7 @@ _NOT_MADE = re.compile(r"^(\S.*)\nError: Could not create the Java Virtual Machi
 _LOGGED = re.compile(r"^[-\d]+ [:\d]+ (?:ERROR|FATAL) \S+: (\S.*)$", re.MULTILINE)
 
 
-class SourceError(Exception):
+class SourceError(GroupkeeperError):
     """A cluster cannot be read with these options: the text names the cluster, the reason, and the solution."""
 
     cluster_id: str | None = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from groupkeeper.base_error import GroupkeeperError
 
-class BadCredentials(ValueError):
+
+class BadCredentials(GroupkeeperError, ValueError):
     """A store, a certificate, a key or a login text that cannot be used. The text names the setting, and no secret."""
 
 

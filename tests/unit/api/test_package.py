@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
 
@@ -70,3 +72,31 @@ def test_the_failure_that_all_raises_has_one_note_with_its_key() -> None:
         (note,) = raised.value.__notes__
         assert "orders" in note
         assert "3" in note
+
+
+def test_one_base_catches_every_error_of_calls_plans_and_settings() -> None:
+    from groupkeeper import GroupkeeperError, client, errors, operations
+    from groupkeeper.broker import settings
+    from groupkeeper.pipeline.errors import SourceError
+    from groupkeeper.security.errors import BadCredentials
+
+    assert errors.GroupkeeperError is GroupkeeperError
+    found = {
+        each
+        for package in (client, operations, settings)
+        for module in walk_packages(package.__path__, f"{package.__name__}.")
+        for name, each in vars(import_module(module.name)).items()
+        if isinstance(each, type) and issubclass(each, Exception) and not name.startswith("_")
+        if each.__module__.startswith(package.__name__)
+    }
+    assert len(found) > 40
+    found |= {SourceError, BadCredentials, errors.KafkaError}
+    assert [each for each in found if not issubclass(each, GroupkeeperError)] == []
+
+
+def test_errors_of_unusable_arguments_are_value_errors_too() -> None:
+    from groupkeeper import Broker, GroupkeeperError
+
+    for base in (GroupkeeperError, ValueError):
+        with pytest.raises(base, match=r"num\.partitions"):
+            Broker(properties={"num.partitions": "many"})

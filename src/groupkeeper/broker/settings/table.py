@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar, overload
 
+from groupkeeper.base_error import GroupkeeperError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +33,7 @@ LISTENER = "listener"
 """It may change while the broker runs, for one listener of one broker."""
 
 
-class InvalidSetting(ValueError):
+class InvalidSetting(GroupkeeperError, ValueError):
     """A setting that cannot be used; the text has its name and the allowed values."""
 
 

@@ -6,8 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Protocol
 
+from groupkeeper.base_error import GroupkeeperError
 
-class MechanismFailed(Exception):
+
+class MechanismFailed(GroupkeeperError):
     """The exchange failed: the peer is not what it should be, or a credential has no form on the wire.
 
     The text holds no secret.

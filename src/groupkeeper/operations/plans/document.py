@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from groupkeeper.base_error import GroupkeeperError
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, TopicFacts
 from groupkeeper.operations.times import BadDatetime, parse_iso_datetime, utc_text
@@ -42,7 +43,7 @@ COMMIT_KEYS = frozenset(["offset", "leader_epoch", "metadata"])
 TOPIC_KEYS = frozenset(["id", "partitions"])
 
 
-class BadPlanFile(ValueError):
+class BadPlanFile(GroupkeeperError, ValueError):
     """Not a plan. The text has the mistake and its place."""
 
 

@@ -18,6 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from groupkeeper.base_error import GroupkeeperError
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.selection import Names
@@ -32,7 +33,7 @@ Pair = tuple[OffsetAndMetadata | None, OffsetAndMetadata | None]
 """Committed before and after; None: nothing."""
 
 
-class JournalUnwritable(Exception):
+class JournalUnwritable(GroupkeeperError):
     """The journal takes no lines. The text names the file and the reason."""
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from groupkeeper.base_error import GroupkeeperError
 from groupkeeper.client.admin.types import TopicPartition
 
 VERSION = 1
@@ -13,7 +14,7 @@ _INT = range(2**31)
 _LONG = range(-(2**63), 2**63)
 
 
-class BadResetPlan(ValueError):
+class BadResetPlan(GroupkeeperError, ValueError):
     """Not a plan. The text has the mistake and its place."""
 
 
