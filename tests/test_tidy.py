@@ -258,4 +258,4 @@ def test_locks_hold_every_direct_dependency() -> None:
     for lock, names in locks.items():
         locked = set(re.findall(r"^([a-z0-9.-]+)==", (ROOT / "requirements" / lock).read_text(), re.MULTILINE))
         needed = {re.split(r"[^A-Za-z0-9-]", name, maxsplit=1)[0] for name in names}
-        assert needed <= locked, f"run `make lock` ({lock})"
+        assert needed - {project["name"]} <= locked, f"run `make lock` ({lock})"

@@ -17,6 +17,8 @@ _NO_VM = re.compile(r"^Error occurred during initialization of VM\n(\S.*)$", re.
 _NOT_MADE = re.compile(r"^(\S.*)\nError: Could not create the Java Virtual Machine\.$", re.MULTILINE)
 _LOGGED = re.compile(r"^[-\d]+ [:\d]+ (?:ERROR|FATAL) \S+: (\S.*)$", re.MULTILINE)
 
+_OTHER_PYTHON = re.compile(r"Python in worker has different version: (\S+) than that in driver: ([\d.]+)")
+
 
 class SourceError(GroupkeeperError):
     """A cluster cannot be read with these options: the text names the cluster, the reason, and the solution."""
@@ -44,7 +46,11 @@ def first_line(error: Exception) -> str:
     """The message of an error, without Java's additions; for a worker's traceback, its last line. Its cause in Java
     (for example a full disk) follows.
     """
-    return _with_cause(_first_line(error), getattr(error, "_stackTrace", None) or str(error))
+    trace = getattr(error, "_stackTrace", None) or str(error)
+    if found := _OTHER_PYTHON.search(trace):
+        worker, driver = found.groups()
+        return f"Spark's workers run Python {worker} and this is {driver}: set PYSPARK_PYTHON to a Python {driver}"
+    return _with_cause(_first_line(error), trace)
 
 
 def _with_cause(message: str, trace: str) -> str:

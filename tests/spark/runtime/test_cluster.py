@@ -1,9 +1,13 @@
-"""A standalone master with two workers, whose Python does not have this package: it comes with the job."""
+"""A standalone master with two workers, whose Python does not have this package: it comes with the job, and executors
+do the work on the history, however little it is.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import site
 import subprocess
 import sys
@@ -17,6 +21,7 @@ import pyspark
 import pytest
 from tests.spark.kafka.test_source import commit, new_topic
 
+from groupkeeper.cli import spark_submit
 from groupkeeper.pipeline.runtime.java import find_java
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(600)]
@@ -76,20 +81,57 @@ def master(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
+def finished_tasks(events: Path) -> dict[str, set[str]]:
+    """From Spark's event log: the executors that finished tasks, by the description of the job."""
+    jobs: dict[int, str] = {}
+    found: dict[str, set[str]] = {}
+    for file in sorted(path for path in events.rglob("*") if path.is_file()):
+        for line in file.read_text().splitlines():
+            event = json.loads(line) if line.startswith("{") else {}
+            if event.get("Event") == "SparkListenerJobStart":
+                text = event["Properties"].get("spark.job.description", "")
+                jobs |= dict.fromkeys(event["Stage IDs"], text)
+            elif event.get("Event") == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "Success":
+                found.setdefault(jobs[event["Stage ID"]], set()).add(event["Task Info"]["Executor ID"])
+    return found
+
+
 def test_snapshot_on_a_cluster(master: str, servers: str, tmp_path: Path) -> None:
-    commit(servers, "on-a-cluster", {(new_topic(servers), 0): 7})
-    tables = tmp_path / "tables"
-    words = [sys.executable, "-c", "import sys; from groupkeeper.cli.main import main; sys.exit(main())", "pipeline"]
-    words += ["snapshot", "--bootstrap-server", f"c={servers}", "--tables", str(tables), "--master", master]
+    """By the command, and by spark-submit."""
+    topic = new_topic(servers)
+    tables, events = tmp_path / "tables", tmp_path / "events"
+    to_cluster = [
+        "--master",
+        master,
+        "--conf",
+        "spark.eventLog.enabled=true",
+        "--conf",
+        "spark.eventLog.compress=false",
+    ]
+    to_cluster += ["--conf", f"spark.eventLog.dir={events.as_uri()}"]
+    snapshot = ["snapshot", "--bootstrap-server", f"c={servers}", "--tables", str(tables)]
+    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    here = ["-c", "import sys; from groupkeeper.cli.main import main; sys.exit(main())", "pipeline"]
+    runs = (
+        [sys.executable, *here, *snapshot, *to_cluster],
+        [submit, *to_cluster, str(spark_submit.__file__), *snapshot],
+    )
     # The driver is this Python, the workers' is one without the package.
     pythons = {"PYSPARK_PYTHON": str(tmp_path / "python"), "PYSPARK_DRIVER_PYTHON": sys.executable}
+    pythons["JAVA_HOME"] = str(find_java().home)
     environment = {**os.environ, **pythons, "SPARK_LOCAL_IP": "127.0.0.1"}
     for module, status in (("pyarrow", 0), ("groupkeeper", 1)):
         alone = [str(tmp_path / "python"), "-c", f"import {module}"]
         assert subprocess.run(alone, cwd=tmp_path, stderr=subprocess.DEVNULL, check=False).returncode == status
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=400, check=False)
-    assert done.returncode == 0, done.stderr
-    rows = pq.read_table(tables / "current_offsets").to_pylist()
-    assert [row["committed_offset"] for row in rows if row["group_id"] == "on-a-cluster"] == [7]
-    executors = {path.name for path in (tmp_path / "work").glob("app-*/*") if path.is_dir()}
-    assert len(executors) == 2
+    for offset, words in zip((7, 9), runs, strict=True):
+        events.mkdir()
+        commit(servers, "on-a-cluster", {(topic, 0): offset})
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=400, check=False)
+        assert done.returncode == 0, done.stderr
+        rows = pq.read_table(tables / "current_offsets").to_pylist()
+        assert [row["committed_offset"] for row in rows if row["group_id"] == "on-a-cluster"] == [offset]
+        found = finished_tasks(events)
+        named = {"reading the offsets topics", "rates: refresh", "carried_commits: refresh", "new_moves: refresh"}
+        assert named <= {name.rpartition("/")[2] for name in found}
+        assert set.union(*found.values()) <= {"0", "1"}, "a task ran in the driver"
+        shutil.rmtree(events)

@@ -468,8 +468,8 @@ examples:
 FOLLOW = Command(
     _add_follow_arguments,
     _follow,
-    "Like snapshot, repeated with Structured Streaming until Ctrl-C or SIGTERM. After a kill at any moment it "
-    "continues where it stopped: no row is lost or duplicated.",
+    "Like snapshot, again and again until Ctrl-C or SIGTERM. After a kill at any moment it continues where it stopped: "
+    "no row is lost or duplicated.",
     """\
 examples:
   groupkeeper pipeline follow --bootstrap-server localhost:9092 --tables tables

@@ -16,6 +16,7 @@ from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.kafka.written import Counts, Written
 from groupkeeper.pipeline.present.sql import Rows, of_rows, together
+from groupkeeper.pipeline.runtime.executors import described
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.storage.output import Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, Table
@@ -63,7 +64,8 @@ class Aside(NamedTuple):
 
 def written_by(tasks: DataFrame, directory: str) -> Aside:
     """Let tasks of a source with `historyFolder` write their rows, once."""
-    return Aside(directory, Written.together(row.written for row in tasks.collect()))
+    with described(tasks.sparkSession, "reading the offsets topics"):
+        return Aside(directory, Written.together(row.written for row in tasks.collect()))
 
 
 class _New(NamedTuple):
@@ -90,7 +92,7 @@ def append(
     up to the last row. `identities`: the identities of the rows' clusters. Calling it twice, or with rows of several
     runs, changes nothing.
     """
-    with output.lock:
+    with output.lock, described(output.spark, f"{COMMITS.name}, {GROUP_RECORDS.name}: new records"):
         known = output.ledger.next_offsets
         new = _of_tasks(output, decoded, known) if isinstance(decoded, Aside) else _of_frame(output, decoded, known)
         others = _group_records(new)
@@ -135,7 +137,8 @@ def _of_tasks(output: Output, aside: Aside, known: NextOffsets) -> _New:
     staged, others = aside.staged(COMMITS, written.commits), aside.staged(DECODED, written.rest)
     rest = output.frame(others)
     if not written.repeats(known):
-        near = output.rows(others) if output.is_here and written.counts.others < RECORDS_WORTH_A_TASK else None
+        is_near = output.is_here and not output.has_executors and written.counts.others < RECORDS_WORTH_A_TASK
+        near = output.rows(others) if is_near else None
         return _New(staged, rest, written.counts, written.ends, [others], near)
     commits = output.stage(output.frame(staged).where(is_from(known)), COMMITS)
     rest = rest.where(is_from(known))

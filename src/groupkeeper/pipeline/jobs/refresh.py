@@ -21,6 +21,7 @@ from groupkeeper.pipeline.jobs.watch import Problem, Run
 from groupkeeper.pipeline.kafka.instants import Instant, Instants
 from groupkeeper.pipeline.present.moved import places
 from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.runtime.executors import described
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets, Tables
 from groupkeeper.pipeline.storage.output import Output, Staged
@@ -227,13 +228,14 @@ def update_lake(output: Output, run: Run) -> None:
 
 
 def _write(output: Output, step: Step, frames: Frames, given: Given) -> Staged:
-    made = step.make(frames, given)
-    if step.adds:
-        name = step.table.name
-        is_rebuilt = frames.from_start and not step.table.is_measured
-        is_first = is_rebuilt or output.ledger.files(name) == output.ledger.open_files(name)
-        return output.stage_parts(made, step.table, OPEN, is_needed=is_first)
-    return output.stage(made, step.table)
+    name = step.table.name
+    with described(output.spark, f"{name}: refresh"):
+        made = step.make(frames, given)
+        if step.adds:
+            is_rebuilt = frames.from_start and not step.table.is_measured
+            is_first = is_rebuilt or output.ledger.files(name) == output.ledger.open_files(name)
+            return output.stage_parts(made, step.table, OPEN, is_needed=is_first)
+        return output.stage(made, step.table)
 
 
 def _publish(output: Output, written: Mapping[str, Staged], read_to: NextOffsets, *, from_start: bool) -> None:

@@ -126,7 +126,8 @@ def _append(output: Output, given: Given, left: list[Reading], run: Run) -> None
     if not any(each.size for each in left) and output.ledger.files(COMMITS.name):
         return
     decoded: DataFrame | Aside
-    if output.is_here and sum(each.size for each in left) < _worth_a_job(given.clusters.options):
+    is_little = sum(each.size for each in left) < _worth_a_job(given.clusters.options)
+    if output.is_here and not output.has_executors and is_little:
         directory, path = output.folder_aside(DECODED)
         decoded = Aside(directory, write(_read_here(given.clusters.options, left, run), path))
     else:
@@ -146,7 +147,7 @@ def _append(output: Output, given: Given, left: list[Reading], run: Run) -> None
 
 
 def _worth_a_job(options: Options) -> int:
-    """The number of records from which Spark's tasks write the history (below it, this process does): as many as are
+    """The number of records from which local tasks write the history (below it, this process does): as many as are
     worth a job; if the number or size of tasks was given, as many as are worth a task.
     """
     is_asked = options.tasks is not None or options.max_records_per_task is not None

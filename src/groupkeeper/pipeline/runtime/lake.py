@@ -49,7 +49,7 @@ def _package(name: str, version: str) -> str:
     if found is None:
         (other,) = packages
         raise SourceError(
-            f"no package of {name} is known for Spark {version}: pip install 'pyspark=={other}.*', or name one by "
-            "--conf spark.jars.packages=…"
+            f"no package of {name} is known for Spark {version}: install the extra {name} (pyspark {other}), or name a "
+            "package by --conf spark.jars.packages=…"
         )
     return found

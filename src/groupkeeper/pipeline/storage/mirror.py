@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.runtime.executors import described
 from groupkeeper.pipeline.storage.lake import DAY, OPEN, Lake, Mark, Place, Replaced, shaped
 from groupkeeper.pipeline.storage.ledger import Ledger, number_of
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
@@ -196,7 +197,8 @@ class Mirror:
             frame = frame.withColumn(OPEN, F.lit(False)).unionByName(opened.withColumn(OPEN, F.lit(True)))
         mark = Mark(self._ledger.id, here.number, _digest(here.names))
         self._ledger.check_lock()
-        self._lake.write(shaped(frame, table, has_open=here.opened is not None), table, mark, replaced)
+        with described(frame.sparkSession, f"{table.name}: to {self._place}"):
+            self._lake.write(shaped(frame, table, has_open=here.opened is not None), table, mark, replaced)
         self._marks[table.name] = mark
 
     def _tidy(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import threading
 import uuid
@@ -19,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.present.sql import Rows, copied, made, of_rows, plain, together
+from groupkeeper.pipeline.runtime.executors import are_elsewhere
 from groupkeeper.pipeline.storage.files import Files, LocalFiles, files_of, local_path
 from groupkeeper.pipeline.storage.formats import open_lake
 from groupkeeper.pipeline.storage.lake import Place
@@ -164,6 +166,11 @@ class Output:
         """Whether this process has access to the directory under the same path as Spark."""
         return self._local is not None
 
+    @functools.cached_property
+    def has_executors(self) -> bool:
+        """Whether Spark's tasks run outside this process: then they do all work on the history, however little."""
+        return are_elsewhere(self.spark)
+
     def url(self, path: str) -> str:
         """The URL of a path in the directory, for Spark."""
         return f"{self._url}/{path}"
@@ -186,9 +193,10 @@ class Output:
 
     def few_rows(self, table: Table, most: int, *, is_all: bool) -> Rows | None:
         """The rows of a history table, in this process: of files with rows that no refresh has processed, or with
-        `is_all` of all files. None: there are more than `most` rows, or they are not all on this machine.
+        `is_all` of all files. None: there are more than `most` rows, they are not all on this machine, or executors
+        take them.
         """
-        if self._local is None or (is_all and self.mirror is not None):
+        if self._local is None or self.has_executors or (is_all and self.mirror is not None):
             return None
         names = self.ledger.files(table.name) if is_all else self.ledger.fresh_files(table.name)
         files = [f"{table.name}/{name}" for name in names]

@@ -31,18 +31,21 @@ class _Over(Exception):
 
 
 class Polling:
-    """Has the part of Spark's StreamingQuery that is needed here. `read_much` reads ranges that are large enough for
-    tasks of Spark; `append` gets the files written to `folder`, which Output calls `directory`.
+    """Has the part of Spark's StreamingQuery that is needed here. `read_much` lets tasks of Spark read ranges that are
+    large enough, all of them if it `has_executors`; `append` gets the files written to `folder`, which Output calls
+    `directory`.
     """
 
     def __init__(
         self, name: str, options: Options, directory: str, folder: Path, *, interval_s: float,
         read_much: Callable[[Sequence[Range]], Aside], append: Callable[[Aside], None],
+        has_executors: bool = False,
     ) -> None:  # fmt: skip
         self._reader = StreamReader(options)
         self._options = options
         self._directory, self._folder = directory, folder
         self._interval_s = interval_s
+        self._has_executors = has_executors
         self._read_much, self._append = read_much, append
         self._error: Exception | None = None
         self._progress: tuple[StreamOffsets, float] | None = None
@@ -114,7 +117,7 @@ class Polling:
         return found
 
     def _take(self, ranges: Sequence[Range]) -> None:
-        if sum(each.size for each in ranges) >= RECORDS_WORTH_A_TASK:
+        if sum(each.size for each in ranges) >= (1 if self._has_executors else RECORDS_WORTH_A_TASK):
             aside = self._read_much(ranges)
         else:
             aside = Aside(self._directory, write(self._while_wanted(read_ranges(ranges, self._options)), self._folder))

@@ -278,8 +278,8 @@ class Reads:
 
     def _query(self, name: str, options: Mapping[str, str]) -> StreamingQuery | Polling:
         """Starts to read a cluster. If this process can reach the directory, it reads by itself and leaves only large
-        ranges to tasks of Spark: each Spark query has a Python process of its own, and each of its batches costs more
-        than a few thousand records.
+        ranges, or all of them where there are executors, to tasks of Spark: each Spark query has a Python process of
+        its own, and each of its batches costs more than a few thousand records.
         """
         options = {**options, "failOnDataLoss": "false", "maxOffsetsPerTrigger": str(_RECORDS_PER_BATCH)}
         if not self._output.is_here:
@@ -296,7 +296,14 @@ class Reads:
             return written_by(reader.option("historyFolder", str(folder)).load(), directory)
 
         return Polling(
-            name, parsed, directory, folder, interval_s=self._interval_s, read_much=read, append=self._append
+            name,
+            parsed,
+            directory,
+            folder,
+            interval_s=self._interval_s,
+            read_much=read,
+            append=self._append,
+            has_executors=self._output.has_executors,
         )
 
     def _streaming(self, name: str, options: Mapping[str, str]) -> StreamingQuery:

@@ -1,0 +1,8 @@
+"""What spark-submit runs: `groupkeeper pipeline` with the words that follow."""
+
+import sys
+
+from groupkeeper.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main(["pipeline", *sys.argv[1:]]))
