@@ -15,7 +15,7 @@ from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, na
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.framework.several_clusters import add_clusters, run_reports
 from groupkeeper.live.following import Following
-from groupkeeper.live.limits import Finding, Limits, Value, judge
+from groupkeeper.live.limits import Finding, Limits, Value, judge, read_part
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Wait
 from groupkeeper.live.polling import Unlisted, Wanted, poll
 from groupkeeper.live.waits import Waits
@@ -210,7 +210,8 @@ def _worst(finding: Finding, group: GroupView) -> tuple[str | None, int | None]:
     part = _PARTS.get(finding.measure)
     if part is None or finding.verdict is not Verdict.BROKEN:
         return None, None
-    parts = ((part(row, wait), row.topic, row.partition) for row, wait in zip(group.rows, group.waits, strict=True))
+    read = read_part(group)
+    parts = ((part(row, wait), row.topic, row.partition) for row, wait in zip(read.rows, read.waits, strict=True))
     return max((each for each in parts if each[0] is not None), default=(0, None, None))[1:]
 
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.verdicts import judge_status
-from groupkeeper.operations.lag import LagStatus
+from groupkeeper.live.waits import longest
+from groupkeeper.operations.lag import LagStatus, sum_by_group
 from groupkeeper.operations.problems import Problem
 from groupkeeper.rules.limits import Measure, Verdict, verdict, verdict_of_status
 from groupkeeper.rules.words import counted
@@ -57,7 +58,8 @@ def judge(snapshot: ClusterSnapshot, limits: Limits, group_ids: Iterable[str] | 
 
 
 def judge_group(group: GroupView, limits: Limits, now_ms: int) -> Iterator[Finding]:
-    """A finding for each limit."""
+    """A finding for each limit. Topics that no member reads any more break none."""
+    group = read_part(group)
     why = _why_unknown(group)
     for measure, value, limit, is_whole in _measured(group, limits, now_ms):
         if limit is None:
@@ -77,6 +79,15 @@ def judge_group(group: GroupView, limits: Limits, now_ms: int) -> Iterator[Findi
         found = verdict_of_status(status, limits.statuses)
         yield Finding(group.group_id, Measure.STATUS, found, status.value, unwanted,
                       why if found is Verdict.UNKNOWN else None)  # fmt: skip
+
+
+def read_part(group: GroupView) -> GroupView:
+    """The group without topics that no member reads any more."""
+    if not group.unread:
+        return group
+    read = [each for each in zip(group.rows, group.waits, strict=True) if each[0].topic not in group.unread]
+    rows, waits = [row for row, _ in read], [wait for _, wait in read]
+    return group._replace(rows=rows, waits=waits, lag=sum_by_group(group.group_id, rows), wait=longest(rows, waits))
 
 
 def _measured(group: GroupView, limits: Limits, now_ms: int) -> Iterator[tuple[Measure, int | None, int | None, bool]]:
@@ -105,7 +116,6 @@ def _idle_ms(group: GroupView, now_ms: int) -> int:
         for row, wait in zip(group.rows, group.waits, strict=True)
         if wait.is_waiting
         and wait.lag_ms is not None
-        and row.topic not in group.unread
         and (known := group.stood.get(TopicPartition(row.topic, row.partition))) is not None
     ]
     if stood:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from itertools import chain, groupby
+from itertools import groupby
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
@@ -183,7 +184,7 @@ async def describe_lag(
     logs = _Logs(admin, to_last_stable)
     for part in in_parts(group_ids):
         offsets = await _ask(admin, part, topics)
-        await logs.look(offsets.wanted.values())
+        await logs.look([offsets])
         yield _beside(offsets, logs)
 
 
@@ -198,7 +199,7 @@ async def lag_at_an_instant(
     """
     logs = _Logs(admin, to_last_stable)
     parts = [await _ask(admin, part, topics) for part in in_parts(group_ids)]
-    await logs.look(chain.from_iterable(offsets.wanted.values() for offsets in parts))
+    await logs.look(parts)
     streams: dict[str, StreamsGroupDescription] = {}
     every = GroupsLag({}, {}, {}, streams, logs.topic_ids)
     for offsets in parts:
@@ -227,7 +228,7 @@ async def lag_of_offsets(
         name: _wanted(None, {place: OffsetAndMetadata(offset) for place, offset in own.items()}, topics)
         for name, own in offsets.items()
     }
-    await logs.look(wanted.values())
+    await logs.look([_Offsets({}, {}, wanted, {}, {}, {})])
     return {name: sorted_rows(name, None, commits, logs, {}) for name, commits in wanted.items()}
 
 
@@ -242,6 +243,19 @@ class _Offsets(NamedTuple):
     refused: dict[str, Mapping[TopicPartition, Failure]]
     starts: dict[str, Starts]
     failed: dict[str, Failure]
+
+    def added(self, counts: Mapping[str, int]) -> Iterator[tuple[str, list[TopicPartition]]]:
+        """The partitions that topics have got since groups without members committed in all that there were. Members
+        would be assigned them. ``counts``: of partitions by topic.
+        """
+        for group_id, commits in self.wanted.items():
+            group = self.groups.get(group_id)
+            if not isinstance(group, ConsumerGroupDescription) or group.members:
+                continue
+            for topic, known in Counter(topic for (topic, _), commit in commits.items() if commit).items():
+                more = range(known, counts.get(topic, 0))
+                if more and all(commits.get(TopicPartition(topic, number)) for number in range(known)):
+                    yield group_id, [TopicPartition(topic, number) for number in more]
 
 
 async def _ask(admin: Admin, part: Sequence[str], topics: Matching | None) -> _Offsets:
@@ -335,26 +349,35 @@ class _Logs:
         self.ends: dict[TopicPartition, int] = {}
         self.stables: dict[TopicPartition, int] = {}
         self.failed: dict[TopicPartition, Failure] = {}
+        self.counts: dict[str, int] = {}
         self.topic_ids: dict[str, bytes] = {}
         self.measured_ms = time.time_ns() // 1_000_000  # when the ends were last requested
 
-    async def look(self, wanted: Iterable[Commits]) -> None:
+    async def look(self, parts: Sequence[_Offsets]) -> None:
         ends, failed = self.ends, self.failed
         news = {
             partition
-            for commits in wanted
+            for offsets in parts
+            for commits in offsets.wanted.values()
             for partition, commit in commits.items()
             if partition not in failed and (partition not in ends or (commit and commit.offset > ends[partition]))
         }
-        if not news:
-            return
-        partitions = sorted(news)
-        topics = await describe_topics(self._admin, [topic for topic, _ in partitions])
-        self.topic_ids |= {name: topic.topic_id for name, topic in topics.done.items() if topic.topic_id is not None}
-        failed.update(unreachable(partitions, topics))
-        reachable = [partition for partition in partitions if partition not in failed]
+        if news:
+            await self._describe(sorted(news))
+        added = [(offsets.wanted, *each) for offsets in parts for each in offsets.added(self.counts)]
+        news.update(partition for *_, some in added for partition in some if partition not in ends)
+        reachable = sorted(partition for partition in news if partition not in failed)
         if reachable:
             await self._list(reachable)
+        for wanted, group_id, some in added:
+            there = {partition: None for partition in some if ends.get(partition, 0) > self.starts.get(partition, 0)}
+            wanted[group_id] = {**wanted[group_id], **there}
+
+    async def _describe(self, partitions: list[TopicPartition]) -> None:
+        topics = await describe_topics(self._admin, [topic for topic, _ in partitions])
+        self.counts |= {name: len(topic.partitions) for name, topic in topics.done.items()}
+        self.topic_ids |= {name: topic.topic_id for name, topic in topics.done.items() if topic.topic_id is not None}
+        self.failed.update(unreachable(partitions, topics))
 
     async def _list(self, partitions: list[TopicPartition]) -> None:
         # First where they begin: all leaders are connected then, so that the ends are those of one moment.

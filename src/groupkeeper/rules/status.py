@@ -100,7 +100,9 @@ def is_abandoned(members: int | None, idle_ms: int | None) -> bool:
 def partition_status(facts: Facts) -> Status:
     """The first rung that fits, from what makes all others meaningless to the worst, and down again."""
     if facts.committed_offset is None and facts.lag is None:
-        return Status.OK if facts.in_log == 0 else Status.UNKNOWN
+        if facts.in_log == 0:
+            return Status.OK
+        return Status.ABANDONED if is_abandoned(facts.members, facts.idle_ms) else Status.UNKNOWN
     if facts.lag is None or facts.is_beyond:
         return Status.UNKNOWN
     if not facts.lag:

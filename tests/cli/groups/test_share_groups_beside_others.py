@@ -66,6 +66,7 @@ def test_offsets_with_the_lag_that_the_broker_counts(run: Any) -> None:
     ]
     assert rows == [
         ("billing", "orders", 0, 4, 6, None),
+        ("billing", "orders", 1, None, None, None),
         ("set", LONG, 0, 2, 1, 0),
         ("set", "orders", 0, 3, 7, 0),
         ("set", "orders", 1, 20, 0, 0),

@@ -78,8 +78,26 @@ def parts_of(truth: Truth, answer: Answer, group: str, verdict: Verdict) -> dict
         verdict.leave(f"{NAME}: a first commit was under way")
         return None
     offsets = {place: [one.offset for one in some if one is not None] for place, some in places.items()}
+    added = _added(truth, answer, {place for place, some in offsets.items() if some} - assigned)
+    if added and not assigned and any(not records.low and records.high for records in added.values()):
+        verdict.leave(f"{NAME}: the first records of an added partition were coming")
+        return None
+    there = set() if assigned else {place for place, records in added.items() if records.low}
     return {place: _part(truth, answer, place, offsets.get(place, []))
-            for place in sorted(assigned | {place for place, some in offsets.items() if some})}  # fmt: skip
+            for place in sorted(assigned | there | {place for place, some in offsets.items() if some})}  # fmt: skip
+
+
+def _added(truth: Truth, answer: Answer, committed: set[Place]) -> dict[Place, Between]:
+    """The records of partitions that topics have got, where a group has committed in all the others."""
+    found: dict[Place, Between] = {}
+    for topic in {topic for topic, _ in committed}:
+        known = {partition for name, partition in committed if name == topic}
+        if known == set(range(len(known))):
+            for partition in range(len(known), truth.topics[answer.cluster, topic].partitions):
+                log = truth.logs[answer.cluster, topic, partition]
+                ends = answer.asked, answer.answered
+                found[topic, partition] = _gap(log.end(*ends), log.start(*ends))
+    return found
 
 
 def is_beyond(truth: Truth, answer: Answer, group: str, *, surely: bool) -> bool:

@@ -52,6 +52,17 @@ def test_one_partition_that_stands_still_is_idle_while_others_move() -> None:
     assert found(left, max_idle_ms=7999) == [("idle", "ok", 0)]
 
 
+def test_topics_that_no_member_reads_any_more_break_no_limit() -> None:
+    rows, waits = [row("left", 0, 0, start=50), row("t", 0, 95)], [Wait(900_000, margin_ms=-5), Wait(1000, margin_ms=9)]
+    group = view("g", rows, waits)
+    limits = {"max_lag": 5, "max_time_lag_ms": 1000, "max_lost": 0, "min_margin_ms": 9}
+    assert {verdict for _, verdict, _ in found(group, **limits)} == {"broken"}
+    assert found(group._replace(unread=frozenset({"left"})), **limits) == [
+        ("lag", "ok", 5), ("time_lag", "ok", 1000), ("lost", "ok", 0), ("retention_margin", "ok", 9)
+    ]  # fmt: skip
+    assert {verdict for _, verdict, _ in found(group._replace(unread=frozenset({"left", "t"})), **limits)} == {"ok"}
+
+
 def test_a_status() -> None:
     late = view("g", [row("t", 0, 40)], [Wait(400_000)], progress_ms=NOW_MS)
     assert found(late, statuses=frozenset({"lagging", "stopped"})) == [("status", "broken", "lagging")]

@@ -15,6 +15,7 @@ from groupkeeper.operations.lag import (
     describe_lag,
     in_parts,
     judge,
+    lag_at_an_instant,
     sum_by_group,
     sum_by_topic,
 )
@@ -31,6 +32,8 @@ from groupkeeper.protocol.messages.consumer_group_describe_response import (
     ConsumerGroupDescribeResponse,
     DescribedGroup,
 )
+from groupkeeper.protocol.messages.list_offsets_request import ListOffsetsRequest
+from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from groupkeeper.protocol.messages.offset_fetch_response import (
     OffsetFetchResponse,
@@ -38,6 +41,7 @@ from groupkeeper.protocol.messages.offset_fetch_response import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from groupkeeper.protocol.primitives import RootMessage
 
 
 @pytest.mark.parametrize(
@@ -175,6 +179,35 @@ async def test_only_the_topics_that_are_meant_are_looked_at() -> None:
         broker.topics = {"dead": [-1], "well": [0]}
         [part] = await lags(broker, "g", topics=Names(["w*"]))
         assert [row.topic for row in part.rows["g"]] == ["well"]
+
+
+async def test_records_of_partitions_that_were_added_are_not_committed() -> None:
+    """A group without members has committed in all partitions that there were; those with records have rows."""
+
+    def ends(message: ListOffsetsRequest, version: int) -> RootMessage:
+        reply = listed(0)(message, version)
+        assert isinstance(reply, ListOffsetsResponse)
+        for each in (part for topic in reply.topics for part in topic.partitions):
+            is_empty = each.partition_index == 3
+            each.offset = 0 if each.timestamp == -2 or is_empty else 10
+        return reply
+
+    async with scripted({"grown": [10, 10], "some": [-1, 10]}, ends) as broker:
+        broker.topics = {"grown": [0, 0, 0, 0], "some": [0, 0, 0]}
+        [part] = await lags(broker, "g")
+        async with fast_admin(broker.bootstrap_servers) as admin:
+            _, at_once = await lag_at_an_instant(admin, ["g"])
+    rows = part.rows["g"]
+    assert at_once.rows["g"] == rows
+    assert [(row.topic, row.partition, row.status, row.readable) for row in rows] == [
+        ("grown", 0, LagStatus.OK, 0),
+        ("grown", 1, LagStatus.OK, 0),
+        ("grown", 2, LagStatus.UNCOMMITTED, 10),
+        ("some", 0, LagStatus.UNCOMMITTED, 10),
+        ("some", 1, LagStatus.OK, 0),
+    ]
+    found = sum_by_group("g", rows)
+    assert (found.lag, found.uncommitted, found.open_starts) == (0, 20, 2)
 
 
 async def test_a_log_that_grew_is_looked_at_again() -> None:

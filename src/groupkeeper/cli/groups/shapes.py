@@ -61,7 +61,8 @@ OFFSETS = Shape(
 
 STATUSES = {
     "ok": "all is known, and the committed offset is within the log",
-    "uncommitted": "a member is assigned the partition, and nothing is committed yet",
+    "uncommitted": "nothing is committed yet, and a member is assigned the partition; or it was added after a group "
+    "without members had committed in all others, and has records",
     "below_log_start": "the log now starts after the committed offset: `lost` records were removed unread",
     "beyond_log_end": "the committed offset is past the end of the log, which was truncated or recreated; the lag is 0",
     "no_leader": "no broker leads the partition now",
