@@ -23,11 +23,13 @@ from tools.apache_kafka import ApacheKafka, run_tool
 def record(stage: Stage) -> dict[str, Output]:
     """The output of each command of a stage, on a broker of its own."""
     outputs = {}
-    with ApacheKafka(SETTINGS) as broker, tempfile.TemporaryDirectory() as name:
+    with ApacheKafka(SETTINGS, version=stage.release) as broker, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         asyncio.run(set_up(stage, broker.bootstrap_servers, folder))
         for command in stage.commands:
-            run = run_tool(tool_of(command), *arguments(command, broker.bootstrap_servers, folder))
+            run = run_tool(
+                tool_of(command), *arguments(command, broker.bootstrap_servers, folder), version=stage.release
+            )
             output = Output(run.returncode, run.stdout, run.stderr)
             outputs[command] = output.comparable(broker.bootstrap_servers, folder)
             if command.startswith("!"):

@@ -44,7 +44,7 @@ def _without_java(errors: str) -> str:
             break
         log = LOG.match(line)
         if log:
-            if log[2].endswith("(org.apache.kafka.tools.OffsetsUtils)"):
+            if re.search(r"\(org\.apache\.kafka\.tools\.\w+\)$", log[2]):
                 lines.append(f"[time] {log[1]} {log[2]}")
         elif not TRACE.match(line):
             lines.append(re.sub(r'^Exception in thread "main" (?:[\w.$]+: )?', "", line))

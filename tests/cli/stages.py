@@ -83,7 +83,7 @@ class Stage(NamedTuple):
 
     ``commands`` are of kafka-consumer-groups unless another tool is named in front. They are run one after the other;
     one with ``!`` in front changes the offsets, which are then put back. ``share_starts``: the start offsets of share
-    groups without members.
+    groups without members. ``release``: the Kafka whose tools are recorded, on a broker of that release.
     """
 
     name: str
@@ -96,6 +96,7 @@ class Stage(NamedTuple):
     share_starts: Mapping[str, Mapping[tuple[str, int], int]] = {}
     share_members: Sequence[ShareMember] = ()
     streams_members: Sequence[StreamsMember] = ()
+    release: str = "4.3.1"
 
     def live_groups(self) -> set[str]:
         """The groups with members, or that had some."""
@@ -461,9 +462,6 @@ SHARE_USAGE = [
         "--reset-offsets --group g --all-topics --to-latest",
         "--reset-offsets --dry-run --group g --all-topics --to-latest --to-earliest",
         "--reset-offsets --dry-run --group g --all-topics --to-latest --to-datetime x",
-        "--reset-offsets --dry-run --group g --all-topics --to-current",
-        "--reset-offsets --dry-run --group g --all-topics --to-offset 3",
-        "--reset-offsets --dry-run --group g --all-topics --to-latest --export",
         "--reset-offsets --dry-run --group g --group h --all-topics --to-latest",
         "--reset-offsets --dry-run --group g --topic t --list --to-latest",
         "--version",

@@ -104,11 +104,10 @@ class NotOfConsumers(OperationRefused):
 
 
 class NoPlan(OperationRefused):
-    """The file has no line for the group. ``path`` "": the text is Kafka's, which doesn't name the file."""
+    """The file has no line for the group."""
 
-    def __init__(self, group_id: str, path: str = "") -> None:
-        ours = f"{path} has no line for group {group_id}"
-        super().__init__(ours if path else f"No reset plan for group {group_id} found")
+    def __init__(self, group_id: str, path: str) -> None:
+        super().__init__(f"{path} has no line for group {group_id}")
         self.group_id = group_id
 
 

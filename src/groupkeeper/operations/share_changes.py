@@ -135,7 +135,10 @@ def _as_commit(one: SharePartitionOffset | None) -> OffsetAndMetadata | None:
 
 
 class ShareChange:
-    """One change of share groups by a tool that sends it itself. ``recorder`` None: nothing is written down."""
+    """One deletion of share groups, or of their offsets, by a tool that sends it itself.
+
+    ``recorder`` None: nothing is written down.
+    """
 
     def __init__(self, admin: Admin, recorder: Recorder | None, kind: Kind, timeout_ms: int | None) -> None:
         self._admin = admin
@@ -145,27 +148,20 @@ class ShareChange:
         self._begun: Begun | None = None
         self._places: dict[str, list[TopicPartition]] = {}
 
-    async def begin(
-        self, after: Mapping[str, Mapping[TopicPartition, int]], topics: Iterable[str] | None = None
-    ) -> None:
-        """Write down what is about to be done. Offsets that aren't in ``after`` are deleted: all of the groups, or
-        those of ``topics``. Does nothing where nothing changes, or where the offsets may not be read."""
+    async def begin(self, group_ids: Iterable[str], topics: Iterable[str] | None = None) -> None:
+        """Write down that offsets are about to be deleted: all of the groups, or those of ``topics``. Does nothing
+        where nothing changes, or where the offsets may not be read."""
         if self._recorder is None:
             return
         chosen = None if topics is None else frozenset(topics)
         try:
-            found = await self._admin.list_share_group_offsets(dict.fromkeys(after), timeout_ms=self._timeout_ms)
-        except (KafkaError, ClientError) as failure:
-            found = Batch({}, dict.fromkeys(after, failure))
+            found = await self._admin.list_share_group_offsets(dict.fromkeys(group_ids), timeout_ms=self._timeout_ms)
+        except (KafkaError, ClientError):
+            return
         plans = []
-        for group_id, wanted in after.items():
-            known = found.done[group_id].done if group_id in found.done else {}
-            changes = {
-                tp: Change(_as_commit(known.get(tp)), OffsetAndMetadata(offset)) for tp, offset in wanted.items()
-            }
-            if not wanted:
-                gone = {tp: one for tp, one in known.items() if one and (chosen is None or tp.topic in chosen)}
-                changes = {tp: Change(_as_commit(one), None) for tp, one in gone.items()}
+        for group_id, batch in found.done.items():
+            gone = {tp: one for tp, one in batch.done.items() if one and (chosen is None or tp.topic in chosen)}
+            changes = {tp: Change(_as_commit(one), None) for tp, one in gone.items()}
             if changes:
                 plans.append(GroupPlan(group_id, changes))
                 self._places[group_id] = list(changes)
@@ -173,13 +169,8 @@ class ShareChange:
             cluster_id = await known_cluster_id(self._admin, timeout_ms=self._timeout_ms)
             self._begun = self._recorder.begin(Plan(cluster_id, tuple(plans), self._kind), self._admin.principal)
 
-    def end(
-        self,
-        failed: Mapping[str, Failure],
-        places: Mapping[TopicPartition, Failure] = {},
-        topics: Mapping[str, Failure] = {},
-    ) -> None:
-        """Write down what became of it: groups that failed as a whole, partitions or topics that did."""
+    def end(self, failed: Mapping[str, Failure], topics: Mapping[str, Failure] = {}) -> None:
+        """Write down what became of it: groups that failed as a whole, and topics that did."""
         if self._recorder is None or self._begun is None:
             return
         outcome: Batch[str, Outcome] = Batch()
@@ -187,6 +178,6 @@ class ShareChange:
             if group_id in failed:
                 outcome.failed[group_id] = failed[group_id]
                 continue
-            lost = {tp: why for tp in some if (why := places.get(tp) or topics.get(tp.topic)) is not None}
+            lost = {tp: why for tp in some if (why := topics.get(tp.topic)) is not None}
             outcome.done[group_id] = Batch({tp: None for tp in some if tp not in lost}, lost)
         self._recorder.end(self._begun, *judged(outcome))

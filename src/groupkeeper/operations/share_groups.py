@@ -1,53 +1,18 @@
-"""Operate share groups (KIP-932): find them among other groups, and where a reset moves their start offsets."""
+"""Share groups (KIP-932) among other groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
     Failure,
     GroupState,
-    OffsetSpec,
     ShareGroupDescription,
-    TopicPartition,
 )
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.reset import ToEarliest, ToLatest, ToTime
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
-
-ShareScenario = ToEarliest | ToLatest | ToTime
-
-
-class StartOffsets(NamedTuple):
-    """The new start offsets, and the partitions without a record from the time on: they get the log end."""
-
-    offsets: Mapping[TopicPartition, int]
-    nothing_later: tuple[TopicPartition, ...] = ()
-
-
-async def new_start_offsets(
-    admin: Admin, partitions: Iterable[TopicPartition], scenario: ShareScenario, *, timeout_ms: int | None = None
-) -> StartOffsets:
-    """Find the start offsets that a scenario means. Raises the first failure of the brokers' answers."""
-    wanted = list(dict.fromkeys(partitions))
-
-    async def listed(spec: OffsetSpec, some: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        specs = dict.fromkeys(some, spec)
-        answers = (await admin.list_offsets(specs, timeout_ms=timeout_ms)).all() if specs else {}
-        return {partition: answer.offset for partition, answer in answers.items()}
-
-    match scenario:
-        case ToEarliest():
-            return StartOffsets(await listed(OffsetSpec.earliest(), wanted))
-        case ToLatest():
-            return StartOffsets(await listed(OffsetSpec.latest(), wanted))
-        case ToTime(timestamp_ms):
-            found = await listed(OffsetSpec(timestamp_ms), wanted)
-            later = tuple(partition for partition, offset in found.items() if offset < 0)
-            return StartOffsets(found | await listed(OffsetSpec.latest(), later), later)
 
 
 async def share_groups_among(

@@ -22,6 +22,7 @@ from groupkeeper.cli.dropin import (
     kafka_share_groups,
     kafka_streams_groups,
 )
+from groupkeeper.cli.java.releases import VARIABLE
 from groupkeeper.testing.background import BackgroundBroker
 
 MAIN_BY_TOOL = {
@@ -51,7 +52,11 @@ def standing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 # K88-50, K88-51, K88-52, K1099-50 … K1099-62, K1099-70 … K1099-82, K496-50 … K496-59, K518-40 … K518-46,
 # K122-70 … K122-87
-def test_output_is_the_official_tools(standing: Standing, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_is_the_official_tools(
+    standing: Standing, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, standing.stage.release)
+
     def run(tool: str, words: Sequence[str]) -> Output:
         return Output(MAIN_BY_TOOL[tool](words), *capsys.readouterr())
 

@@ -1,11 +1,11 @@
-"""Share groups found among others, their lag, and the start offsets of a reset."""
+"""Share groups found among others, and their lag."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from tests.unit.client.admin.test_share_groups import describing
-from tests.unit.client.scripted_broker import Handler, ScriptedBroker, fast_admin
+from tests.unit.client.scripted_broker import ScriptedBroker, fast_admin
 
 from groupkeeper.client.admin.types import (
     Failure,
@@ -15,17 +15,9 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.operations.lag import LagStatus, PartitionLag, of_share_group
-from groupkeeper.operations.reset import ToEarliest, ToLatest, ToTime
-from groupkeeper.operations.share_groups import StartOffsets, new_start_offsets, share_groups_among
+from groupkeeper.operations.share_groups import share_groups_among
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, GroupIdNotFound, TopicAuthorizationFailed
-from groupkeeper.protocol.messages.list_offsets_request import ListOffsetsRequest
-from groupkeeper.protocol.messages.list_offsets_response import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
 from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup
-from groupkeeper.protocol.primitives import RootMessage
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -79,42 +71,3 @@ def test_the_lag_is_the_brokers() -> None:
     assert (grown.lag, grown.done_ahead) == (6, 0)
     endless = of_share_group(row._replace(log_end_offset=None), {A0: SharePartitionOffset(5, 0, 6)})
     assert (endless.lag, endless.done_ahead) == (6, None)
-
-
-def log_ends(found: int) -> Handler:
-    """Answers ListOffsets: from 3 to 9 in each partition; the first record from a time on is ``found``."""
-
-    def handle(message: ListOffsetsRequest, version: int) -> RootMessage:
-        return ListOffsetsResponse(
-            topics=[
-                ListOffsetsTopicResponse(
-                    topic.name,
-                    [
-                        ListOffsetsPartitionResponse(
-                            partition.partition_index, offset={-2: 3, -1: 9}.get(partition.timestamp, found)
-                        )
-                        for partition in topic.partitions
-                    ],
-                )
-                for topic in message.topics
-            ]
-        )
-
-    return handle
-
-
-async def test_new_start_offsets() -> None:
-    # K1099-77
-    for found, scenario, expected in (
-        (0, ToEarliest(), StartOffsets({A0: 3, A1: 3})),
-        (0, ToLatest(), StartOffsets({A0: 9, A1: 9})),
-        (5, ToTime(1_700_000_000_000), StartOffsets({A0: 5, A1: 5})),
-        (-1, ToTime(1_700_000_000_000), StartOffsets({A0: 9, A1: 9}, (A0, A1))),
-    ):
-        async with (
-            ScriptedBroker(handlers={"ListOffsets": log_ends(found)}) as broker,
-            fast_admin(broker.bootstrap_servers) as admin,
-        ):
-            broker.topics["a"] = [0, 0]
-            assert await new_start_offsets(admin, [A0, A1, A0], scenario) == expected
-            assert await new_start_offsets(admin, [], scenario) == StartOffsets({})

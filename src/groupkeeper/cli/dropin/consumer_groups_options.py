@@ -32,9 +32,7 @@ VIEWS = ("members", "offsets", "state")
 
 TABLE = OptionTable(
     "kafka-consumer-groups",
-    # The official tool's words, as they are also what it says when it is called without arguments.
-    "This tool helps to list all consumer groups, describe a consumer group, delete consumer group info, or reset "
-    "consumer group offsets.",
+    "Lists, describes and deletes consumer groups, and resets or deletes their committed offsets.",
     [
         Option(
             "bootstrap-server",
@@ -122,7 +120,6 @@ TABLE = OptionTable(
         HELP,
         VERSION,
     ],
-    summary="Lists, describes and deletes consumer groups, and resets or deletes their committed offsets.",
 )
 
 UNDECIDED = (
@@ -173,10 +170,14 @@ def _check_describe(options: Options) -> None:
         check_views(options)
 
 
-def check_views(options: Options) -> None:
-    """Refuse more than one view of a description, and a state as one. Raises UsageProblem, SeveralArguments."""
-    if len(options.given(VIEWS)) > 1:
-        raise UsageProblem("Option [describe] takes at most one of these options: [members], [offsets], [state]")
+def check_views(options: Options, views: Sequence[str] = VIEWS, shown: Sequence[str] = VIEWS) -> None:
+    """Refuse more than one of the views of a description, of which the text has the ``shown`` ones, and a state as one.
+
+    Raises UsageProblem, SeveralArguments.
+    """
+    if len(options.given(views)) > 1:
+        names = ", ".join(f"[{name}]" for name in shown)
+        raise UsageProblem(f"Option [describe] takes at most one of these options: {names}")
     if options.has("state") and options.text("state") is not None:
         raise UsageProblem("Option [describe] does not take a value for [state]")
 

@@ -1,24 +1,18 @@
-"""--reset-offsets of kafka-consumer-groups, one group at a time, with the official tool's warnings and refusals."""
+"""--reset-offsets of kafka-consumer-groups, one group at a time, with the official tool's warnings and refusals, and
+what the resets of the other types share with it.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, log_warning, say
 from groupkeeper.cli.dropin.options import UsageProblem, in_hash_order
-from groupkeeper.cli.dropin.reset_steps import (
-    check_partitions,
-    datetime_ms,
-    named_partitions,
-    not_altered,
-    nothing_later,
-    refuse_duplicates,
-    refuse_unlistable,
-)
 from groupkeeper.cli.java import values as java
+from groupkeeper.cli.java.releases import release
 from groupkeeper.client.admin.types import Batch, ConsumerGroupDescription, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations.errors import GroupIsActive, NoPlan, NothingCommitted
@@ -35,10 +29,14 @@ from groupkeeper.operations.reset import (
     ToTime,
     apply,
     committed_offsets,
+    partitions_of,
     refuse_active,
+    refuse_unusable,
     resolve,
 )
-from groupkeeper.operations.times import BadDuration, parse_duration
+from groupkeeper.operations.times import BadDatetime, BadDuration, parse_datetime, parse_duration
+from groupkeeper.operations.topics import describe_topics
+from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from groupkeeper.cli.dropin.consumer_groups_options import Converted
@@ -56,7 +54,6 @@ SCENARIOS = (
     "to-current",
     "from-file",
 )
-LOGGER = "org.apache.kafka.tools.OffsetsUtils"
 
 NewOffsets = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -86,8 +83,8 @@ class GroupReset:
         partitions = await self.partitions(group_id)
         try:
             plan = await self._plan(group_id, partitions)
-        except NoPlan as problem:
-            say(f"\nError: {problem}\n")
+        except NoPlan:
+            say(f"\nError: No reset plan for group {group_id} found{release().end}\n")
             return {}
         for note in plan.notes:
             _tell(note)
@@ -115,10 +112,10 @@ class GroupReset:
         await check_partitions(self.admin, partitions, self.timeout_ms)
         return partitions
 
-    def refuse_no_scope(self) -> None:
+    def refuse_no_scope(self, scopes: str = "--all-topics, --topic") -> None:
         """Without topics there must be a file."""
         if not self.options.has("from-file"):
-            raise UsageProblem("One of the reset scopes should be defined: --all-topics, --topic.")
+            raise UsageProblem(f"One of the reset scopes should be defined: {scopes}.")
 
     async def committed(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the group has committed, in partitions that may be reset."""
@@ -191,7 +188,7 @@ class GroupReset:
         except plan_csv.BadPlan as problem:
             raise ExecutionFailure(f"com.fasterxml.jackson.core.JsonProcessingException: {problem}") from None
         if group_id not in plans:
-            raise NoPlan(group_id)
+            raise NoPlan(group_id, path)
         return ToPlan(plans[group_id])
 
     async def _commit(self, plan: Plan) -> None:
@@ -213,6 +210,79 @@ def _tell(note: Note) -> None:
     beyond = "higher than latest" if note.kind is NoteKind.ABOVE_LATEST else "lower than earliest"
     log_warning(
         f"New offset ({note.asked}) is {beyond} offset for topic partition {note.partition}. "
-        f"Value will be set to {note.used}",
-        LOGGER,
+        f"Value will be set to {note.used}{release().end}",
+        release().resetter,
     )
+
+
+async def named_partitions(
+    admin: Admin, options: Options, timeout_ms: int, option: str = "topic"
+) -> Sequence[TopicPartition]:
+    """The partitions that --topic, or the other option, names. Raises BadTopicArgument, ExecutionFailure."""
+    arguments = options.texts(option)
+    whole = [argument for argument in arguments if ":" not in argument]
+    numbered = [argument for argument in arguments if ":" in argument]
+    with failing(java.message):
+        return await partitions_of(admin, [*numbered, *java.asked_topics(whole)], timeout_ms=timeout_ms)
+
+
+async def check_partitions(admin: Admin, partitions: Sequence[TopicPartition], timeout_ms: int) -> None:
+    """Refuse partitions that don't exist or have no leader.
+
+    Raises ExecutionFailure (of several topics that can't be described, for the one that Java's map has first),
+    PartitionsMissing, PartitionsLeaderless.
+    """
+    topics = java.asked_topics(java.hash_order((partition.topic for partition in partitions), java.string_hash))
+    with failing(java.wrapped):
+        refuse_unusable(partitions, (await describe_topics(admin, topics, timeout_ms=timeout_ms)).all())
+
+
+async def refuse_unlistable(
+    admin: Admin, partitions: Iterable[TopicPartition], timeout_ms: int, text_of: Callable[[Exception], str]
+) -> None:
+    """Say of which topic a lookup of log ends finds no metadata. Raises ExecutionFailure."""
+    wanted = list(partitions)
+    topics = list(dict.fromkeys(partition.topic for partition in wanted))
+    if not topics:
+        return
+    described = await describe_topics(admin, topics, timeout_ms=timeout_ms)
+    for partition in wanted:
+        failure = described.failed.get(partition.topic)
+        if failure is None:
+            continue
+        if isinstance(failure, InvalidTopicException):
+            why = f"due to invalid topic `{partition.topic}`"
+        elif isinstance(failure, UnknownTopicOrPartition):
+            why = f"because metadata for topic `{partition.topic}` could not be found"
+        else:
+            raise ExecutionFailure(text_of(failure))
+        raise ExecutionFailure(text_of(type(failure)(f"Failed to fetch metadata for partition {partition} {why}")))
+
+
+def refuse_duplicates(partitions: Sequence[TopicPartition]) -> None:
+    """Topics that overlap are too much for the official tool's maps. Raises ExecutionFailure."""
+    if len(set(partitions)) < len(partitions):
+        twice = next(partition for partition in partitions if partitions.count(partition) > 1)
+        raise ExecutionFailure(f"Duplicate key {twice}")
+
+
+def datetime_ms(options: Options) -> int:
+    """The time of --to-datetime. Raises ExecutionFailure."""
+    try:
+        return parse_datetime(options.texts("to-datetime")[0])
+    except BadDatetime as problem:
+        raise ExecutionFailure(f"java.text.ParseException: {problem}") from None
+
+
+def nothing_later(partition: TopicPartition) -> str:
+    """Said of a partition without a record from the time on, empty or not."""
+    return (
+        f"\nWarn: Partition {partition.partition} from topic {partition.topic} is empty. "
+        "Falling back to latest known offset.\n"
+    )
+
+
+def not_altered(partitions: Collection[TopicPartition]) -> ExecutionFailure:
+    """The failure of a reset of which the coordinator refuses some partitions."""
+    names = ", ".join(map(str, java.hash_order(partitions, java.partition_hash)))
+    return ExecutionFailure(f"Failed altering group offsets for the following partitions: [{names}]")

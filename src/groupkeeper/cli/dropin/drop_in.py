@@ -11,13 +11,13 @@ from groupkeeper.cli.dropin.options import OptionProblem, Options, OptionTable, 
 from groupkeeper.cli.framework import garbage
 from groupkeeper.cli.framework.output import complain, complain_and_say, say, written
 from groupkeeper.cli.java import values as java
+from groupkeeper.cli.java.releases import UnknownRelease, release
 from groupkeeper.client.admin.types import Batch, GroupState
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.protocol.errors import KafkaError
 
 __all__ = [
-    "KAFKA_VERSION",
     "ExecutionFailure",
     "PropertiesUnreadable",
     "answers",
@@ -36,9 +36,6 @@ __all__ = [
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-KAFKA_VERSION = "4.3.1"
-"""The Kafka release that the drop-in commands reproduce."""
 
 
 class ExecutionFailure(Exception):
@@ -80,13 +77,15 @@ async def answers(session: Awaitable[Batch[K, V]], keys: Iterable[K]) -> Batch[K
         return Batch({}, dict.fromkeys(keys, failure))
 
 
-def undeletable(group_id: str, states: Mapping[str, GroupState | None], kind: str, absent: str) -> str | None:
+def undeletable(
+    group_id: str, states: Mapping[str, GroupState | None], kind: str, absent: str, absence: str
+) -> str | None:
     """Why a group of that kind ("Share") isn't to be deleted, in the official tool's words; None when it may be.
 
-    `states` has the groups of that kind; `absent` is what is said of others.
+    `states` has the groups of that kind; `absent` is what is said of others, `absence` the class of that failure.
     """
     if group_id not in states:
-        return f"java.lang.IllegalArgumentException: Group '{group_id}' {absent}."
+        return f"{absence}: Group '{group_id}' {absent}."
     state = states[group_id]
     if state is GroupState.DEAD:
         return f"java.lang.IllegalStateException: {kind} group '{group_id}' group state is DEAD."
@@ -108,6 +107,11 @@ def run_tool(run: Callable[[Sequence[str]], int], arguments: Sequence[str] | Non
     words = sys.argv[1:] if arguments is None else arguments
     # Bytes that are no UTF-8 become question marks in diamonds, as Java reads them.
     words = [word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in words]
+    try:
+        release()
+    except UnknownRelease as problem:
+        complain(f"{problem}\n")
+        return 1
     # The tool is done soon: looking for cycles among what it has would cost more time than they take memory.
     garbage.stop_looking()
     # What the terminal's encoding lacks becomes a question mark, as Java writes it.
@@ -123,7 +127,7 @@ def read_options(table: OptionTable, arguments: Sequence[str], check: Callable[[
     What the parser refuses is said without the help, what ``check`` refuses with it.
     """
     if not arguments:
-        return refuse_usage(table, table.purpose)
+        return refuse_usage(table)
     try:
         options = table.parse(arguments)
     except OptionProblem as problem:
@@ -142,16 +146,17 @@ def read_options(table: OptionTable, arguments: Sequence[str], check: Callable[[
 def show_help_or_version(table: OptionTable, options: Options) -> int | None:
     """The exit status when --help or --version was given and is done, None otherwise."""
     if options.has("help"):
-        return refuse_usage(table, table.purpose)
+        return refuse_usage(table)
     if options.has("version"):
-        say(f"{KAFKA_VERSION}\n")
+        say(f"{release().version}\n")
         return 0
     return None
 
 
-def refuse_usage(table: OptionTable, text: str) -> int:
-    """Show what is wrong and the help; the exit status is 1."""
+def refuse_usage(table: OptionTable, text: str | None = None) -> int:
+    """Show what is wrong, None: what the tool is for, and the help; the exit status is 1."""
     from groupkeeper.cli.dropin.help_text import render
 
-    complain(f"{text}\n{render(table)}")
+    shown = release().purposes.get(table.tool, table.purpose) if text is None else text
+    complain(f"{shown}\n{render(table)}")
     return 1

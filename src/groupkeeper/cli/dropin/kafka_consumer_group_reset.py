@@ -97,11 +97,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(arguments: Sequence[str]) -> int:
     """Read the arguments, and carry out the one operation."""
     if not arguments:
-        return refuse_usage(TABLE, TABLE.purpose)
+        return refuse_usage(TABLE)
     try:
         options = TABLE.parse(arguments)
         if options.has("help"):
-            return refuse_usage(TABLE, TABLE.purpose)
+            return refuse_usage(TABLE)
         if options.has("version"):
             say(f"{__version__}\n")
             return 0

@@ -1,4 +1,4 @@
-"""kafka-consumer-groups, equal to the official tool of Kafka 4.3.1 in output, exit status and effect.
+"""kafka-consumer-groups, equal to the official tool of Kafka 4.4.0 in output, exit status and effect.
 
 Its defects are kept: exit status 0 on failure, one failure hides all other groups, a reset drops metadata and leader
 epochs, a shift may overflow. ``groupkeeper groups`` is the better form.
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(arguments: Sequence[str]) -> int:
     """Read the arguments, check them and execute. Errors of the parser come without the help, other ones with it."""
     if not arguments:
-        return refuse_usage(TABLE, TABLE.purpose)
+        return refuse_usage(TABLE)
     try:
         options = TABLE.parse(arguments)
         status = show_help_or_version(TABLE, options)

@@ -1,4 +1,4 @@
-"""kafka-get-offsets, equal to the official tool of Kafka 4.3.1: shows where logs begin and end."""
+"""kafka-get-offsets, equal to the official tool of Kafka 4.4.0: shows where logs begin and end."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(arguments: Sequence[str]) -> int:
     """Read the arguments, and show offsets."""
     if not arguments:
-        return refuse_usage(TABLE, TABLE.purpose)
+        return refuse_usage(TABLE)
     try:
         options = TABLE.parse(arguments)
         status = show_help_or_version(TABLE, options)

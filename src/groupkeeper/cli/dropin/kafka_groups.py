@@ -1,4 +1,4 @@
-"""kafka-groups, equal to the official tool of Kafka 4.3.1: lists groups of all types."""
+"""kafka-groups, equal to the official tool of Kafka 4.4.0: lists groups of all types."""
 
 from __future__ import annotations
 

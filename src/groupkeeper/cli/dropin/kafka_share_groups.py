@@ -1,4 +1,4 @@
-"""kafka-share-groups, equal to the official tool of Kafka 4.3.1 in output, exit status and effect.
+"""kafka-share-groups, equal to the official tool of Kafka 4.4.0 in output, exit status and effect.
 
 Its defects are kept: exit status 0 on failure, one failure hides all other groups. ``groupkeeper groups`` is the better
 form.
@@ -7,10 +7,11 @@ form.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from groupkeeper.cli.dropin import groups_text, share_groups_text
 from groupkeeper.cli.dropin.bootstrap import open_admin
+from groupkeeper.cli.dropin.consumer_groups_options import Converted
 from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
     answers,
@@ -27,6 +28,7 @@ from groupkeeper.cli.dropin.options import OptionProblem, Options, UsageProblem
 from groupkeeper.cli.dropin.share_groups_options import TABLE, check
 from groupkeeper.cli.framework.journalling import drop_in_recorder
 from groupkeeper.cli.java import values as java
+from groupkeeper.cli.java.releases import release
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
@@ -34,19 +36,16 @@ from groupkeeper.client.admin.types import (
     GroupListing,
     GroupState,
     GroupType,
-    OffsetAndMetadata,
     ShareGroupDescription,
-    TopicPartition,
 )
-from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import BadTopicArgument, OperationRefused
 from groupkeeper.operations.plans.model import Kind
-from groupkeeper.operations.share_changes import ShareChange
+from groupkeeper.operations.reset import INACTIVE
+from groupkeeper.operations.share_changes import ShareAdmin, ShareChange
 from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
     GroupIdNotFound,
     InvalidGroupId,
-    KafkaError,
     NonEmptyGroup,
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
@@ -105,7 +104,10 @@ class ShareGroups:
     def __init__(self, admin: Admin, options: Options) -> None:
         self.admin = admin
         self.options = options
+        # Converted before any action, in this order.
+        to_offsets = options.numbers("to-offset")
         self.timeout_ms = max(java.to_int(options.number("timeout") or 0), 0)
+        self.values = Converted(to_offsets, None, None, self.timeout_ms)
 
     def _change(self, kind: Kind) -> ShareChange:
         """A change that is journalled, as far as that can be done without a word."""
@@ -114,7 +116,7 @@ class ShareGroups:
     async def list(self) -> None:
         """--list, with or without --state."""
         if not self.options.has("state"):
-            with failing(java.wrapped):
+            with failing(_text_of):
                 groups = await self._listings()
             say("".join(f"{group.group_id}\n" for group in groups))
             return
@@ -131,7 +133,7 @@ class ShareGroups:
         """--describe: nothing is printed unless every group can be described."""
         group_ids: Sequence[str] = self.options.texts("group")
         if self.options.has("all-groups"):
-            with failing(java.wrapped):
+            with failing(_text_of):
                 group_ids = [group.group_id for group in await self._listings()]
         described = await self._describe(group_ids)
         with failing(java.described):
@@ -155,7 +157,7 @@ class ShareGroups:
 
     async def _describe_offsets(self, group_ids: Sequence[str], *, verbose: bool) -> None:
         """The tables of offsets. Partitions that the broker refuses are left out, as the official client does."""
-        with failing(java.wrapped):
+        with failing(_text_of):
             batch = await self.admin.list_share_group_offsets(dict.fromkeys(group_ids), timeout_ms=self.timeout_ms)
             for group_id in java.hash_order(group_ids, java.string_hash):
                 batch.result(group_id)
@@ -164,18 +166,18 @@ class ShareGroups:
 
     async def delete(self) -> None:
         """--delete: groups that aren't share groups, or aren't empty, are not even tried."""
-        with failing(java.wrapped):
+        with failing(_text_of):
             state_by_group = {group.group_id: group.group_state for group in await self._listings()}
         every = self.options.has("all-groups")
         group_ids = list(dict.fromkeys(state_by_group if every else self.options.texts("group")))
         failed: dict[str, str] = {}
         for group_id in group_ids:
-            why = undeletable(group_id, state_by_group, "Share", "is not a share group")
+            why = undeletable(group_id, state_by_group, "Share", "is not a share group", release().unknown_share_group)
             if why is not None:
                 failed[group_id] = why
         wanted = [group_id for group_id in group_ids if group_id not in failed]
         change = self._change(Kind.SHARE_DELETE_GROUPS)
-        await change.begin({group_id: {} for group_id in wanted})
+        await change.begin(wanted)
         outcome: Batch[str, None] = Batch()
         if wanted:
             outcome = await answers(self.admin.delete_share_groups(wanted, timeout_ms=self.timeout_ms), wanted)
@@ -189,10 +191,10 @@ class ShareGroups:
         group_id = self.options.text("group") or ""
         topics = java.hash_order(self.options.texts("topic"), java.string_hash)
         change = self._change(Kind.SHARE_DELETE)
-        await change.begin({group_id: {}}, topics)
+        await change.begin([group_id], topics)
         deleting = self.admin.delete_share_group_offsets(group_id, topics, timeout_ms=self.timeout_ms)
         failures = (await answers(deleting, topics)).failed
-        change.end({}, topics=failures)
+        change.end({}, failures)
         say(_verdict(next((failures[topic] for topic in topics if topic in failures), None)))
         outcomes = {
             topic: java.lookup_message(failures[topic], "deleteShareGroupOffsets") if topic in failures else None
@@ -202,70 +204,24 @@ class ShareGroups:
 
     async def reset_offsets(self) -> None:
         """--reset-offsets."""
+        from groupkeeper.cli.dropin.share_groups_reset import ShareReset
+
         group_id = self.options.text("group") or ""
         described = await self._describe([group_id])
         failure = described.failed.get(group_id)
         if failure is not None and not isinstance(failure, GroupIdNotFound):
             raise Refusal(java.lookup_message(failure, "describeShareGroups"))
-        if failure is None and described.done[group_id].group_state not in (GroupState.EMPTY, GroupState.DEAD):
+        if failure is None and described.done[group_id].group_state not in INACTIVE:
             raise Refusal(f"Share group '{group_id}' is not empty.")
-        offsets = await self._new_offsets(group_id)
-        if self.options.has("execute"):
-            await self._set(group_id, offsets)
-        plan = {partition: OffsetAndMetadata(offsets[partition]) for partition in sorted(offsets)}
-        say(groups_text.new_offsets({group_id: plan}))
+        reset = ShareReset(ShareAdmin(self.admin), self.options, self.values, drop_in_recorder("kafka-share-groups"))
+        offsets = await reset.reset(group_id)
+        plans = {group_id: offsets} if offsets or not release().bare_questions else {}
+        say(reset.csv(plans) if self.options.has("export") else groups_text.new_offsets(plans))
 
-    async def _set(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set start offsets. A refusal of the whole group is one of each partition, so that it needs one to be seen."""
-        from groupkeeper.cli.dropin.reset_steps import not_altered
 
-        change = self._change(Kind.SHARE_RESET)
-        await change.begin({group_id: offsets} if offsets else {})
-        try:
-            batch = await self.admin.alter_share_group_offsets(group_id, offsets, timeout_ms=self.timeout_ms)
-            change.end({}, batch.failed)
-            refused = list(batch.failed)
-        except KafkaError as failure:
-            change.end({group_id: failure})
-            refused = list(offsets)
-        except ClientError as failure:
-            change.end({group_id: failure})
-            raise ExecutionFailure(java.message(failure)) from failure
-        if refused:
-            raise not_altered(refused)
-
-    async def _new_offsets(self, group_id: str) -> Mapping[TopicPartition, int]:
-        from groupkeeper.cli.dropin.reset_steps import (
-            check_partitions,
-            datetime_ms,
-            named_partitions,
-            nothing_later,
-            refuse_duplicates,
-        )
-        from groupkeeper.operations.reset import ToEarliest, ToLatest, ToTime
-        from groupkeeper.operations.share_groups import ShareScenario, new_start_offsets
-
-        partitions: Sequence[TopicPartition]
-        if self.options.has("topic"):
-            partitions = await named_partitions(self.admin, self.options, self.timeout_ms)
-        else:
-            with failing(java.message):
-                batch = await self.admin.list_share_group_offsets({group_id: None}, timeout_ms=self.timeout_ms)
-                partitions = list(batch.result(group_id).done)
-        await check_partitions(self.admin, partitions, self.timeout_ms)
-        scenario: ShareScenario
-        if self.options.has("to-earliest"):
-            scenario = ToEarliest()
-        elif self.options.has("to-latest"):
-            scenario = ToLatest()
-        else:
-            scenario = ToTime(datetime_ms(self.options))
-        refuse_duplicates(partitions)
-        with failing(java.wrapped):
-            found = await new_start_offsets(self.admin, partitions, scenario, timeout_ms=self.timeout_ms)
-        for partition in found.nothing_later:
-            say(nothing_later(partition))
-        return found.offsets
+def _text_of(failure: Exception) -> str:
+    """What is said of a question that failed."""
+    return java.message(failure) if release().bare_questions else java.wrapped(failure)
 
 
 def _tell_state(group: ShareGroupDescription) -> bool:

@@ -1,4 +1,4 @@
-"""kafka-streams-groups, equal to the official tool of Kafka 4.3.1 in output, exit status and effect.
+"""kafka-streams-groups, equal to the official tool of Kafka 4.4.0 in output, exit status and effect.
 
 Its defects are kept: a group that cannot be described hides those after it, and nothing is shown of a group without
 members. ``groupkeeper groups`` is the better form.
@@ -180,7 +180,7 @@ class StreamsGroups:
         absent = "does not exist or is not a streams group"
         failed: dict[str, str] = {}
         for group_id in group_ids:
-            why = undeletable(group_id, state_by_group, "Streams", absent)
+            why = undeletable(group_id, state_by_group, "Streams", absent, "java.lang.IllegalArgumentException")
             if why is not None:
                 failed[group_id] = why
         wanted = [group_id for group_id in group_ids if group_id not in failed]
@@ -258,7 +258,7 @@ class StreamsGroups:
 
     async def _refuse_unread(self, partitions: Sequence[TopicPartition], progress: StreamsProgress) -> None:
         """Tasks may read topics of unequal sizes; where the official tool's time is up, the partition is named."""
-        from groupkeeper.cli.dropin.reset_steps import refuse_unlistable
+        from groupkeeper.cli.dropin.consumer_groups_reset import refuse_unlistable
 
         await refuse_unlistable(self.admin, partitions, self.timeout_ms, java.described)
         with failing(java.described):

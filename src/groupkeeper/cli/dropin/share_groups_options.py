@@ -5,9 +5,11 @@ from __future__ import annotations
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE as CONSUMER_GROUPS
 from groupkeeper.cli.dropin.consumer_groups_options import check_views
 from groupkeeper.cli.dropin.options import Option, Options, OptionTable, UsageProblem, in_hash_order, refuse
+from groupkeeper.cli.java.releases import release
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
-SCENARIOS = ("to-datetime", "to-earliest", "to-latest")
+SCOPES = ("topic", "all-topics", "from-file")
+SCENARIOS = ("to-offset", "to-datetime", "to-earliest", "to-latest", "to-current", "from-file")
 
 _SAME = (
     "command-config",
@@ -15,9 +17,8 @@ _SAME = (
     "timeout",
     "dry-run",
     "execute",
-    "to-datetime",
-    "to-earliest",
-    "to-latest",
+    "export",
+    *SCENARIOS,
     "members",
     "offsets",
     "state",
@@ -28,8 +29,7 @@ _SAME = (
 
 TABLE = OptionTable(
     "kafka-share-groups",
-    # The official tool's words, as they are also what it says when it is called without arguments.
-    "This tool helps to list, describe, reset and delete share groups.",
+    "Lists, describes and deletes share groups, and resets or deletes their offsets.",
     [
         Option("bootstrap-server", "Brokers to connect to first. Always needed.", "server to connect to"),
         *(CONSUMER_GROUPS[name] for name in _SAME),
@@ -50,13 +50,13 @@ TABLE = OptionTable(
         Option("delete", "Delete groups that have no members, with all their offsets."),
         Option(
             "reset-offsets",
-            "Set the start offsets of a group that has no members. Name the partitions by --all-topics or --topic, and "
-            "the offsets by one of --to-earliest, --to-latest and --to-datetime. --dry-run shows the new offsets, "
-            "--execute sets them.",
+            "Set the start offsets of a group that has no members. Name the partitions by --all-topics, --topic or "
+            "--from-file, and the offsets by one of --to-offset, --to-earliest, --to-latest, --to-current, "
+            "--to-datetime and --from-file. --dry-run shows the new offsets, --execute sets them, and --export prints "
+            "them as CSV.",
         ),
         Option("delete-offsets", "Delete the offsets of one group for the topics given."),
     ],
-    summary="Lists, describes and deletes share groups, and resets or deletes their offsets.",
 )
 
 
@@ -65,7 +65,7 @@ def check(options: Options) -> None:
     if not options.has("bootstrap-server"):
         raise UsageProblem('Missing required argument "[bootstrap-server]"')
     if options.has("describe"):
-        _need_one_of(options, "describe", ("all-groups", "group"))
+        _need_one_of(options, "describe", ("all-groups", "group"), ("all-groups", "group"))
         check_views(options)
     if options.has("delete"):
         _check_delete(options)
@@ -83,11 +83,12 @@ def check(options: Options) -> None:
 
 def _check_delete(options: Options) -> None:
     if not options.has("group") and not options.has("all-groups"):
-        raise UsageProblem("Option [delete] takes the options [group] or [all-groups]")
+        raise UsageProblem(f"Option [delete] takes the options [group] or [all-groups]{release().end}")
     if options.has("group") and options.has("all-groups"):
         raise UsageProblem("Option [delete] takes either [group] or [all-groups], not both.")
-    if options.has("topic"):
-        raise UsageProblem("Option [delete] does not take the option: [topic]")
+    refused, names = release().undeletable_topics
+    if options.given(refused):
+        raise UsageProblem(f"Option [delete] does not take the {names}")
 
 
 def _check_reset(options: Options) -> None:
@@ -97,13 +98,17 @@ def _check_reset(options: Options) -> None:
         raise UsageProblem("Option [reset-offsets] takes the option: [execute] or [dry-run]")
     if not options.has("group"):
         raise UsageProblem("Option [reset-offsets] takes the option: [group]")
-    _need_one_of(options, "reset-offsets", ("all-topics", "topic"))
-    _need_one_of(options, "reset-offsets", SCENARIOS)
+    _need_one_of(options, "reset-offsets", SCOPES, release().share_scopes)
+    # Kafka 4.3 takes --topic with --all-topics, and has no --from-file.
+    alone = SCOPES if "from-file" in release().share_scopes or options.has("from-file") else ()
+    for scope in alone:
+        refuse(options, scope, [name for name in in_hash_order(SCOPES) if name != scope])
+    _need_one_of(options, "reset-offsets", SCENARIOS, release().share_scenarios)
     for scenario in SCENARIOS:
         refuse(options, scenario, [name for name in in_hash_order(SCENARIOS) if name != scenario])
 
 
-def _need_one_of(options: Options, action: str, names: tuple[str, ...]) -> None:
+def _need_one_of(options: Options, action: str, names: tuple[str, ...], shown: tuple[str, ...]) -> None:
     if not options.given(names):
-        listed = ", ".join(f"[{name}]" for name in names)
+        listed = ", ".join(f"[{name}]" for name in shown)
         raise UsageProblem(f"Option [{action}] takes one of these options: {listed}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from groupkeeper.cli.dropin.consumer_groups_options import SCENARIOS, check_views
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE as CONSUMER_GROUPS
 from groupkeeper.cli.dropin.options import Option, Options, OptionTable, UsageProblem, in_hash_order, refuse
+from groupkeeper.cli.java.releases import release
 
+VIEWS = ("members", "offsets", "state", "topology")
 ACTIONS = ("list", "describe", "reset-offsets", "delete", "delete-offsets")
 GROUPS = ("all-groups", "group")
 
@@ -25,8 +27,8 @@ _SAME = (
 
 TABLE = OptionTable(
     "kafka-streams-groups",
-    # The official tool's words, as they are also what it says when it is called without arguments.
-    "This tool helps to list, or describe streams groups.",
+    "Lists, describes and deletes the groups of Kafka Streams applications, and resets or deletes their committed "
+    "offsets and internal topics.",
     [
         Option("bootstrap-server", "Brokers to connect to first. Always needed.", "server to connect to"),
         *(CONSUMER_GROUPS[name] for name in _SAME),
@@ -70,8 +72,6 @@ TABLE = OptionTable(
             available_with=("describe",),
         ),
     ],
-    summary="Lists, describes and deletes the groups of Kafka Streams applications, and resets or deletes their "
-    "committed offsets and internal topics.",
 )
 
 
@@ -81,7 +81,7 @@ def check(options: Options) -> None:
         raise UsageProblem('Missing required argument "[bootstrap-server]"')
     if options.has("describe"):
         _need_groups(options, "describe")
-        check_views(options)
+        check_views(options, VIEWS, release().streams_views)
     if options.has("delete"):
         _need_groups(options, "delete")
         if options.given(("input-topic", "all-input-topics")):
@@ -93,7 +93,7 @@ def check(options: Options) -> None:
     _check_internal_topics(options)
     if options.given(("dry-run", "execute")) and not options.has("reset-offsets"):
         raise UsageProblem("Only Option [reset-offsets] accepts [execute] or [dry-run]")
-    refuse(options, "list", ("members", "offsets"))
+    refuse(options, "list", ("members", "offsets", "topology"))
     refuse(options, "group", ("all-groups",))
     refuse(options, "group", ("list",))
     refuse(options, "input-topic", in_hash_order(("list", "describe", "delete")))

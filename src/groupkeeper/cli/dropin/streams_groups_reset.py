@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from groupkeeper.cli.dropin.consumer_groups_reset import GroupReset, NewOffsets
+from groupkeeper.cli.dropin.consumer_groups_reset import GroupReset, NewOffsets, check_partitions, named_partitions
 from groupkeeper.cli.dropin.drop_in import ExecutionFailure, answers, failing, say
-from groupkeeper.cli.dropin.reset_steps import check_partitions, named_partitions
 from groupkeeper.cli.java import values as java
+from groupkeeper.cli.java.releases import release
 from groupkeeper.client.admin.types import (
     Batch,
     Failure,
@@ -63,7 +63,7 @@ class StreamsReset(GroupReset):
         if self.options.has("all-input-topics"):
             return list(await self.input_offsets(group_id))
         if not self.options.has("input-topic"):
-            self.refuse_no_scope()
+            self.refuse_no_scope(release().streams_scopes)
             return ()
         partitions = await named_partitions(self.admin, self.options, self.timeout_ms, "input-topic")
         await check_partitions(self.admin, partitions, self.timeout_ms)

@@ -64,8 +64,7 @@ def test_combinations_that_make_no_sense(capsys: pytest.CaptureFixture[str], arg
 
 def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert refused(capsys, "", server=False) == (
-        "This tool helps to list all consumer groups, describe a consumer group, delete consumer group info, or reset "
-        "consumer group offsets."
+        "This tool helps to list, describe, delete and manage the offsets of consumer groups."
     )
 
 
@@ -138,11 +137,12 @@ def test_invalid_states_and_types_are_errors_of_the_usage(capsys: pytest.Capture
 # K122-12
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version", "--list"]) == 0
-    assert capsys.readouterr() == ("4.3.1\n", "")
+    assert capsys.readouterr() == ("4.4.0\n", "")
     assert main(["--help", "--version"]) == 1
     output, errors = capsys.readouterr()
     assert output == ""
-    assert errors.startswith(TABLE.purpose + "\nOption")
+    purpose = "This tool helps to list, describe, delete and manage the offsets of consumer groups."
+    assert errors.startswith(purpose + "\nOption")
     assert all(f"--{name}" in errors for name in TABLE.options)
     assert all(len(line) <= 80 for line in errors.splitlines()[1:])
 

@@ -17,7 +17,9 @@ def test_a_server_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 1
-    assert capsys.readouterr().err.startswith("This tool helps to list, or describe streams groups.\nOption ")
+    assert capsys.readouterr().err.startswith(
+        "This tool helps to list, describe, delete and manage the offsets of streams groups.\nOption "
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""The releases of Kafka whose official tools the drop-in commands equal, and all that those print differently.
+
+The newest one's output is printed. The variable GROUPKEEPER_KAFKA_TOOLS names the other one, for scripts that parse its
+output. Exactly two are kept. Options that only the newer tools have work in both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+VARIABLE = "GROUPKEEPER_KAFKA_TOOLS"
+
+
+class UnknownRelease(ValueError):
+    """The variable names a release whose output isn't kept."""
+
+
+class Release(NamedTuple):
+    """What the official tools of one release print.
+
+    ``purposes``: what each tool says of itself. ``end``: what some sentences end with. ``resetter``: who logs that an
+    offset was moved into the log. ``bare_questions``: a failed question of kafka-share-groups is shown without the Java
+    classes around it, and a refused reset with the broker's reason. ``unknown_share_group``: the class of that failure.
+    ``share_scopes``, ``share_scenarios``: the options that kafka-share-groups lists. ``undeletable_topics``: the
+    options that its --delete refuses, and how it names them. ``streams_views``: the options of kafka-streams-groups
+    --describe. ``streams_scopes``: those of its --reset-offsets. ``has_assignor``: its --state has that column.
+    """
+
+    version: str
+    purposes: Mapping[str, str]
+    end: str
+    resetter: str
+    bare_questions: bool
+    unknown_share_group: str
+    share_scopes: tuple[str, ...]
+    share_scenarios: tuple[str, ...]
+    undeletable_topics: tuple[tuple[str, ...], str]
+    streams_views: tuple[str, ...]
+    streams_scopes: str
+    has_assignor: bool
+
+
+_KAFKA_4_4 = Release(
+    "4.4.0",
+    {
+        f"kafka-{kind}-groups": f"This tool helps to list, describe, delete and manage the offsets of {kind} groups."
+        for kind in ("consumer", "share", "streams")
+    },
+    ".",
+    "org.apache.kafka.tools.GroupOffsetsResetter",
+    True,
+    "org.apache.kafka.common.errors.GroupIdNotFoundException",
+    ("all-topics", "from-file", "topic"),
+    ("from-file", "to-current", "to-datetime", "to-earliest", "to-latest", "to-offset"),
+    (("topic", "all-topics"), "options [topic] or [all-topics]."),
+    ("members", "offsets", "state", "topology"),
+    "--all-input-topics, --input-topic",
+    True,
+)
+
+_KAFKA_4_3 = Release(
+    "4.3.1",
+    {
+        "kafka-consumer-groups": "This tool helps to list all consumer groups, describe a consumer group, delete "
+        "consumer group info, or reset consumer group offsets.",
+        "kafka-share-groups": "This tool helps to list, describe, reset and delete share groups.",
+        "kafka-streams-groups": "This tool helps to list, or describe streams groups.",
+    },
+    "",
+    "org.apache.kafka.tools.OffsetsUtils",
+    False,
+    "java.lang.IllegalArgumentException",
+    ("all-topics", "topic"),
+    ("to-datetime", "to-earliest", "to-latest"),
+    (("topic",), "option: [topic]"),
+    ("members", "offsets", "state"),
+    "--all-topics, --topic",
+    False,
+)
+
+RELEASES = {release.version: release for release in (_KAFKA_4_4, _KAFKA_4_3)}
+
+
+def release() -> Release:
+    """The release whose output is printed. Raises UnknownRelease."""
+    wanted = os.environ.get(VARIABLE)
+    if not wanted:
+        return _KAFKA_4_4
+    if wanted not in RELEASES:
+        names = " or ".join(RELEASES)
+        raise UnknownRelease(f"{VARIABLE} is {wanted}, and must be {names}: the release whose output is printed")
+    return RELEASES[wanted]
