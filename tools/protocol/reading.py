@@ -184,13 +184,17 @@ class _Reader:
             self.code.line(f"{target} = {self.struct(struct, scope)}")
 
     def _array(self, item: Field, scope: Versions, target: str, size_is_read: bool) -> None:
-        """The count in front of an array is one more than its elements in flexible versions, and 0 for null."""
+        """The count in front of an array is one more than its elements in flexible versions, and 0 for null.
+
+        The slow path counts the elements of requests, so all arrays of two or more take it there.
+        """
         code, size = self.code, f"count_{target}"
+        in_line = 2 if self.message.kind == "request" else 127
         if self.flexible:
             if not size_is_read:
                 code.line("size = buf[pos]")
                 code.line("pos += 1")
-            with code.block("if size > 127:"):
+            with code.block(f"if size > {in_line}:"):
                 code.line(f"size, pos = {code.use('read_compact_count')}(buf, pos - 1)")
             is_null, elements = "size == 0", "size - 1"
         else:

@@ -2,8 +2,9 @@
 variable-length values.
 
 The generated code reads optimistically, and bounds are enforced in three places. A byte or fixed-width value past the
-end raises by itself. A count is compared with the remaining bytes before anything is allocated. A text or byte value
-that runs past the end leaves a position past the end, which the next read or the final check in `codec.decode` refuses.
+end raises by itself. A count is compared with the remaining bytes before anything is allocated, and in a `LargeRequest`
+with what all of its arrays may still have. A text or byte value that runs past the end leaves a position past the end,
+which the next read or the final check in `codec.decode` refuses.
 """
 
 from __future__ import annotations
@@ -31,6 +32,28 @@ MAX_TEXT_BYTES = 2**15 - 1
 
 class MalformedMessage(ValueError):
     """The bytes are not a message of the expected type and version. Every decoding failure ends in this class."""
+
+
+class LargeRequest(bytes):
+    """A request frame whose elements are counted while it is read: an object takes far more than a few bytes.
+
+    Attributes:
+        room: how many elements its arrays may still have. There is one for four bytes, the size of a number, and some
+            more: only a request that is made for it has shorter ones.
+    """
+
+    room: int
+
+    def __init__(self, frame: bytes) -> None:
+        self.room = _SPARE_ROOM + len(frame) // 4
+
+    def take(self, count: int) -> None:
+        self.room -= count
+        if self.room < 0:
+            raise MalformedMessage(f"more elements than a request of {len(self)} bytes may have")
+
+
+_SPARE_ROOM = 50_000
 
 
 class UnsupportedField(ValueError):
@@ -236,9 +259,15 @@ def read_bytes(buf: bytes, pos: int) -> tuple[bytes, int]:
 
 def read_compact_count(buf: bytes, pos: int) -> tuple[int, int]:
     """One more than the number of elements of a compact array (0 is null), bounded by the bytes that remain."""
-    count, pos = read_varint(buf, pos)
+    count = buf[pos]
+    if count < 0x80:  # in line, as many requests have such an array
+        pos += 1
+    else:
+        count, pos = read_varint(buf, pos)
     if count - 1 > len(buf) - pos:
         raise MalformedMessage(f"array of {count - 1} elements in {len(buf) - pos} bytes")
+    if type(buf) is LargeRequest:
+        buf.take(count - 1)
     return count, pos
 
 
@@ -248,6 +277,8 @@ def read_count(buf: bytes, pos: int) -> tuple[int, int]:
     pos += 4
     if count < -1 or count > len(buf) - pos:
         raise MalformedMessage(f"array of {count} elements in {len(buf) - pos} bytes")
+    if type(buf) is LargeRequest:
+        buf.take(count)
     return count, pos
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from groupkeeper.broker.apis._access import cluster_operations, may_cluster, require_topic, topic_operations
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.primitives import RootMessage
 
 _TOPIC_IDS_SINCE = 12
+_TOPICS_PER_TURN = 500
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -42,7 +45,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         brokers=[MetadataResponseBroker(node.node_id, node.host, node.port, broker.config.broker_rack)],
         cluster_id=broker.cluster_id,
         controller_id=node.node_id,
-        topics=_topics(broker, call, request),
+        topics=await _topics(broker, call, request),
         cluster_authorized_operations=cluster_operations(
             broker, call, wanted=request.include_cluster_authorized_operations
         ),
@@ -64,12 +67,18 @@ def _check(request: MetadataRequest, version: int) -> None:
             raise InvalidRequest(f"Topic IDs are not supported in requests for version {version}")
 
 
-def _topics(broker: Broker, call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]:
+async def _topics(broker: Broker, call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]:
     wanted = request.topics
     if wanted is None or (call.api_version == 0 and not wanted):
-        names = (name for name in broker.topics.names() if may_topic(broker, call, Operation.DESCRIBE, name))
-        known = (broker.topics.get(name) for name in names)
-        return [_describe(broker, call, request, topic) for topic in known if topic is not None]
+        answers = []
+        names = [name for name in broker.topics.names() if may_topic(broker, call, Operation.DESCRIBE, name)]
+        for position, name in enumerate(names, 1):
+            topic = broker.topics.get(name)
+            if topic is not None:
+                answers.append(_describe(broker, call, request, topic))
+            if position % _TOPICS_PER_TURN == 0:
+                await asyncio.sleep(0)
+        return answers
     # Each topic once; a request that names any topic by id uses ids only.
     ids = [topic_id for topic_id in dict.fromkeys(topic.topic_id for topic in wanted) if topic_id != ZERO_UUID]
     if ids:

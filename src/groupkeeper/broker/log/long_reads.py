@@ -1,4 +1,4 @@
-"""Work on large batches, beside the event loop."""
+"""Work on large batches, and on long requests and answers, beside the event loop."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 class LongReads:
     """Decompresses and reads large batches in one thread: other clients are served meanwhile, and however many large
-    batches come at a time, one is decompressed at a time.
+    batches come at a time, one is decompressed at a time. Long requests have several threads.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int = 1) -> None:
+        self._threads = threads
         self._thread: ThreadPoolExecutor | None = None
 
     async def run(self, read: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -28,7 +29,7 @@ class LongReads:
         if self._thread is None:
             from concurrent.futures import ThreadPoolExecutor
 
-            self._thread = ThreadPoolExecutor(1, "groupkeeper-long-reads")
+            self._thread = ThreadPoolExecutor(self._threads, "groupkeeper-long-reads")
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(read, *args, **kwargs))
 
     def close(self) -> None:

@@ -10,10 +10,12 @@ from time import perf_counter
 
 from groupkeeper.broker.api_table import TABLE, Api
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.log.long_reads import LongReads
 from groupkeeper.broker.network.acceptor import Acceptor
 from groupkeeper.broker.network.connection import CloseConnection, Connection
 from groupkeeper.broker.network.connection_limits import ConnectionLimits
 from groupkeeper.broker.network.held_bytes import HeldBytes
+from groupkeeper.broker.network.long_requests import in_parts
 from groupkeeper.broker.network.rated_log import RatedLog
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix
@@ -25,6 +27,7 @@ from groupkeeper.protocol.framing import (
     encode_response,
     response_class,
 )
+from groupkeeper.protocol.primitives import LargeRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +47,10 @@ if TYPE_CHECKING:
 _log = getLogger("groupkeeper.broker")
 
 _RECEIVE_BUFFER = 1 << 18
+_PRODUCE, _FETCH = 0, 1
+_LONG_REQUEST = 1 << 16
+_LONG_ANSWER = 1000
+_THREADS = 4
 
 
 class Server:
@@ -69,6 +76,7 @@ class Server:
         self._bound: list[tuple[Listener, socket.socket]] = []
         self._idle_sweep: asyncio.TimerHandle | None = None
         self._acceptors: list[Acceptor] = []
+        self._long_reads = LongReads(_THREADS)
         self._store_check: asyncio.TimerHandle | None = None
 
     def bind(self, listener: Listener) -> int:
@@ -125,6 +133,7 @@ class Server:
         for _, one in self._bound:
             one.close()
         self._bound.clear()
+        self._long_reads.close()
         self.log.sum_up()
 
     def _sweep_idle(self, max_idle_s: float) -> None:
@@ -204,16 +213,20 @@ class Server:
         api = self._api_of(header)
         if api is None:
             return self._answer_unsupported(header)
-        try:
-            # Extra bytes may follow, as with Kafka: librdkafka sends three after a Metadata request for all topics.
-            message, _ = decode_prefix(api.request, frame, header.request_api_version, position)
-        except MalformedMessage as error:
-            raise CloseConnection(f"malformed {api_name(api.key)} request: {error}") from None
-        call = self._call(connection, header, message)
         size = len(frame) if is_counted else None
+        if len(frame) > _LONG_REQUEST and api.key != _PRODUCE:  # the elements of Produce are few beside its records
+            return partial(self._serve_long, api, header, frame, position, connection, size)
+        call = self._call(connection, header, _read(api, header, frame, position))
         if api.reply is None or self._broker.has_faults:
             return partial(self._respond, api, call, connection, size)
         return self._reply(api, api.reply, call, connection, size)
+
+    async def _serve_long(
+        self, api: Api, header: RequestHeader, frame: bytes, position: int, connection: Connection, size: int | None
+    ) -> bytes | None:
+        """The answer to a request that others must not wait for. `size` as in `_respond`."""
+        message = await self._long_reads.run(_read, api, header, LargeRequest(frame), position)
+        return await self._respond(api, self._call(connection, header, message), connection, size, is_long=True)
 
     def _api_of(self, header: RequestHeader) -> Api | None:
         """The API of a request, with its module; None if the API is not served, or not in this version."""
@@ -254,18 +267,30 @@ class Server:
             return answer
         return self._throttled(call, connection, size, response, answer, perf_counter() - began)
 
-    async def _respond(self, api: Api, call: Call, connection: Connection, size: int | None) -> bytes | None:
+    async def _respond(
+        self, api: Api, call: Call, connection: Connection, size: int | None, *, is_long: bool = False
+    ) -> bytes | None:
         """`size` of the request, in bytes; None: quotas don't count it."""
-        work = self._carry_out(api, call, connection)
+        carry_out = self._in_parts if is_long and not self._broker.has_faults else self._carry_out
+        work = carry_out(api, call, connection)
         timed = _timed(work) if size is not None and self._broker.quotas.is_used else None
         try:
             response = await (work if timed is None else timed)
-            answer = b"" if response is None else encode_response(call.correlation_id, response, call.api_version)
+            if response is None:
+                answer = b""
+            elif is_long or (call.api_key > _FETCH and _is_long(response)):
+                write = self._long_reads.run
+                answer = await write(encode_response, call.correlation_id, response, call.api_version)
+            else:
+                answer = encode_response(call.correlation_id, response, call.api_version)
         except Exception as error:
             response, answer = self._failure(api, call, error)
         if timed is not None and size is not None:
             answer = self._throttled(call, connection, size, response, answer, timed.seconds)
         return answer or None
+
+    def _in_parts(self, api: Api, call: Call, connection: Connection) -> Awaitable[RootMessage | None]:
+        return in_parts(call, lambda part: self._carry_out(api, part, connection))
 
     def _throttled(
         self, call: Call, connection: Connection, size: int, response: RootMessage | None, answer: bytes, seconds: float
@@ -302,6 +327,23 @@ class Server:
         api = TABLE[API_VERSIONS]
         answer = ApiVersionsResponse(UnsupportedVersion.code, [ApiVersion(API_VERSIONS, api.lowest, api.highest)])
         return encode_response(header.correlation_id, answer, 0)
+
+
+def _read(api: Api, header: RequestHeader, frame: bytes, position: int) -> RootMessage:
+    try:
+        # Extra bytes may follow, as with Kafka: librdkafka sends three after a Metadata request for all topics.
+        return decode_prefix(api.request, frame, header.request_api_version, position)[0]
+    except MalformedMessage as error:
+        raise CloseConnection(f"malformed {api_name(api.key)} request: {error}") from None
+
+
+def _is_long(response: RootMessage) -> bool:
+    fields: tuple[str, ...] = type(response).__slots__
+    for field in fields:
+        value = getattr(response, field)
+        if type(value) is list and len(value) > _LONG_ANSWER:
+            return True
+    return False
 
 
 def _most_unfinished(config: Config) -> int:

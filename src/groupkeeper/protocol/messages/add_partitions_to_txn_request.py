@@ -105,7 +105,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
     if version >= 4:
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("transactions", pos)
@@ -124,7 +124,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
                 b_transactional_id, pos = read_compact_text(buf, pos)
             b_producer_id, b_producer_epoch, b_verify_only, size = _qhtB.unpack_from(buf, pos)
             pos += 12
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("topics", pos)
@@ -143,7 +143,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
                     c_name, pos = read_compact_text(buf, pos)
                 size = buf[pos]
                 pos += 1
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("partitions", pos)
@@ -175,7 +175,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
             a_v3_and_below_transactional_id, pos = read_compact_text(buf, pos)
         a_v3_and_below_producer_id, a_v3_and_below_producer_epoch, size = _qhB.unpack_from(buf, pos)
         pos += 11
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("v3_and_below_topics", pos)
@@ -194,7 +194,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AddPartitionsToT
                 d_name, pos = read_compact_text(buf, pos)
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("partitions", pos)

@@ -104,7 +104,7 @@ class AlterClientQuotasRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuotasRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("entries", pos)
@@ -113,7 +113,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuota
     for _ in range(size - 1):
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("entity", pos)
@@ -152,7 +152,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterClientQuota
         b_entity = list_b_entity
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("ops", pos)

@@ -91,7 +91,7 @@ class AlterConfigsRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterConfigsRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("resources", pos)
@@ -110,7 +110,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterConfigsRequ
             b_resource_name, pos = read_compact_text(buf, pos - 1)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("configs", pos)

@@ -89,7 +89,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
         a_allow_replication_factor_change = True
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -108,7 +108,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
             b_name, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)
@@ -118,7 +118,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
             c_replicas: Sequence[int] | None
             c_partition_index, size = _iB.unpack_from(buf, pos)
             pos += 5
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 c_replicas = None

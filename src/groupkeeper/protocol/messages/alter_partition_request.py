@@ -106,7 +106,7 @@ class AlterPartitionRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRequest, int]:
     a_broker_id, a_broker_epoch, size = _iqB.unpack_from(buf, pos)
     pos += 13
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -115,7 +115,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
     for _ in range(size - 1):
         b_topic_id, size = _uB.unpack_from(buf, pos)
         pos += 17
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)
@@ -129,7 +129,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
             if version <= 2:
                 size = buf[pos]
                 pos += 1
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("new_isr", pos)
@@ -139,7 +139,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterPartitionRe
             if version >= 3:
                 size = buf[pos]
                 pos += 1
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("new_isr_with_epochs", pos)

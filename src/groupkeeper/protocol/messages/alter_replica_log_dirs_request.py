@@ -83,7 +83,7 @@ class AlterReplicaLogDirsRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogDirsRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("dirs", pos)
@@ -102,7 +102,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogD
             b_path, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("topics", pos)
@@ -121,7 +121,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterReplicaLogD
                 c_name, pos = read_compact_text(buf, pos)
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("partitions", pos)

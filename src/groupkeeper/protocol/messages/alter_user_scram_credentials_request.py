@@ -86,7 +86,7 @@ class AlterUserScramCredentialsRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterUserScramCredentialsRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("deletions", pos)
@@ -111,7 +111,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AlterUserScramCr
     a_deletions = list_a_deletions
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("upsertions", pos)

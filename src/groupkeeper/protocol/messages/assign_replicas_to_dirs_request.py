@@ -91,7 +91,7 @@ class AssignReplicasToDirsRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AssignReplicasToDirsRequest, int]:
     a_broker_id, a_broker_epoch, size = _iqB.unpack_from(buf, pos)
     pos += 13
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("directories", pos)
@@ -100,7 +100,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AssignReplicasTo
     for _ in range(size - 1):
         b_id, size = _uB.unpack_from(buf, pos)
         pos += 17
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("topics", pos)
@@ -109,7 +109,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[AssignReplicasTo
         for _ in range(size - 1):
             c_topic_id, size = _uB.unpack_from(buf, pos)
             pos += 17
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("partitions", pos)

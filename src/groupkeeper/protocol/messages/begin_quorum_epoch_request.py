@@ -127,7 +127,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BeginQuorumEpoch
         a_cluster_id, pos = read_compact_text(buf, pos)
     a_voter_id, size = _iB.unpack_from(buf, pos)
     pos += 5
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -146,7 +146,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BeginQuorumEpoch
             b_topic_name, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)
@@ -167,7 +167,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BeginQuorumEpoch
     a_topics = list_a_topics
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("leader_endpoints", pos)

@@ -76,7 +76,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerHeartbeatR
             if tag_a == 0 and version >= 1:
                 size = buf[pos]
                 pos += 1
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("offline_log_dirs", pos)
@@ -90,7 +90,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerHeartbeatR
             elif tag_a == 1 and version >= 2:
                 size = buf[pos]
                 pos += 1
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     a_cordoned_log_dirs = None

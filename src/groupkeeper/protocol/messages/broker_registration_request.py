@@ -117,7 +117,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerRegistrati
         a_cluster_id, pos = read_compact_text(buf, pos - 1)
     a_incarnation_id, size = _uB.unpack_from(buf, pos)
     pos += 17
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("listeners", pos)
@@ -152,7 +152,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerRegistrati
     a_listeners = list_a_listeners
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("features", pos)
@@ -196,7 +196,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[BrokerRegistrati
     if version >= 2:
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("log_dirs", pos)

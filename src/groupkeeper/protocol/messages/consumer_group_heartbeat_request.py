@@ -136,7 +136,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupHea
         a_rack_id, pos = read_compact_text(buf, pos)
     a_rebalance_timeout_ms, size = _iB.unpack_from(buf, pos)
     pos += 5
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_subscribed_topic_names = None
@@ -187,7 +187,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupHea
         a_server_assignor, pos = read_compact_text(buf, pos)
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_topic_partitions = None
@@ -197,7 +197,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ConsumerGroupHea
         for _ in range(size - 1):
             b_topic_id, size = _uB.unpack_from(buf, pos)
             pos += 17
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("partitions", pos)

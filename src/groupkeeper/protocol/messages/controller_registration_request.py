@@ -93,7 +93,7 @@ class ControllerRegistrationRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ControllerRegistrationRequest, int]:
     a_controller_id, a_incarnation_id, a_zk_migration_ready, size = _iutB.unpack_from(buf, pos)
     pos += 22
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("listeners", pos)
@@ -128,7 +128,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ControllerRegist
     a_listeners = list_a_listeners
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("features", pos)

@@ -91,7 +91,7 @@ class CreatePartitionsRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreatePartitionsRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -111,7 +111,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreatePartitions
             b_name, pos = read_compact_text(buf, pos)
         b_count, size = _iB.unpack_from(buf, pos)
         pos += 5
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             b_assignments = None
@@ -121,7 +121,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreatePartitions
             for _ in range(size - 1):
                 size = buf[pos]
                 pos += 1
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("broker_ids", pos)

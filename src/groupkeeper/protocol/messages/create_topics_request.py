@@ -112,7 +112,7 @@ class CreateTopicsRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -131,7 +131,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsRequ
             b_name, pos = read_compact_text(buf, pos)
         b_num_partitions, b_replication_factor, size = _ihB.unpack_from(buf, pos)
         pos += 7
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("assignments", pos)
@@ -140,7 +140,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsRequ
         for _ in range(size - 1):
             c_partition_index, size = _iB.unpack_from(buf, pos)
             pos += 5
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("broker_ids", pos)
@@ -153,7 +153,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[CreateTopicsRequ
         b_assignments = list_b_assignments
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("configs", pos)

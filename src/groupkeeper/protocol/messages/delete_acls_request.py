@@ -84,7 +84,7 @@ class DeleteAclsRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteAclsRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("filters", pos)

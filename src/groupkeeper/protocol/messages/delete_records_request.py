@@ -88,7 +88,7 @@ class DeleteRecordsRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -107,7 +107,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteRecordsReq
             b_name, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)

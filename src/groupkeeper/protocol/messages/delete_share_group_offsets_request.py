@@ -67,7 +67,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteShareGroup
         a_group_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)

@@ -82,7 +82,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsRequ
     if version >= 6:
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("topics", pos)
@@ -114,7 +114,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DeleteTopicsRequ
     if version <= 5:
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("topic_names", pos)

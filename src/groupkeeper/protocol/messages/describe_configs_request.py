@@ -81,7 +81,7 @@ class DescribeConfigsRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("resources", pos)
@@ -101,7 +101,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeConfigsR
             b_resource_name, pos = read_compact_text(buf, pos - 1)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             b_configuration_keys = None

@@ -69,7 +69,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeDelegati
     a_owners: Sequence[DescribeDelegationTokenOwner] | None
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_owners = None

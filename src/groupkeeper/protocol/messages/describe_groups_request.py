@@ -62,7 +62,7 @@ class DescribeGroupsRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeGroupsRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("groups", pos)

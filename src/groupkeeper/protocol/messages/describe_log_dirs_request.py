@@ -72,7 +72,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsR
     a_topics: Sequence[DescribableLogDirTopic] | None
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_topics = None
@@ -92,7 +92,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeLogDirsR
                 b_topic, pos = read_compact_text(buf, pos)
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("partitions", pos)

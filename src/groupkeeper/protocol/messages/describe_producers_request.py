@@ -59,7 +59,7 @@ class DescribeProducersRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeProducersRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -78,7 +78,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeProducer
             b_name, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partition_indexes", pos)

@@ -71,7 +71,7 @@ class DescribeShareGroupOffsetsRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGroupOffsetsRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("groups", pos)
@@ -91,7 +91,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGro
             b_group_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             b_topics = None
@@ -111,7 +111,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeShareGro
                     c_topic_name, pos = read_compact_text(buf, pos)
                 size = buf[pos]
                 pos += 1
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("partitions", pos)

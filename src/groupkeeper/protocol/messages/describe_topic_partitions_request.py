@@ -78,7 +78,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeTopicPar
     a_cursor: Cursor | None
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)

@@ -55,7 +55,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[DescribeUserScra
     a_users: Sequence[UserName] | None
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_users = None

@@ -81,7 +81,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ElectLeadersRequ
     a_topic_partitions: Sequence[TopicPartitions] | None
     a_election_type, size = _bB.unpack_from(buf, pos)
     pos += 2
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_topic_partitions = None
@@ -101,7 +101,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ElectLeadersRequ
                 b_topic, pos = read_compact_text(buf, pos)
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("partitions", pos)

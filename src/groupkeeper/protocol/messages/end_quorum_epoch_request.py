@@ -141,7 +141,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EndQuorumEpochRe
         a_cluster_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -160,7 +160,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EndQuorumEpochRe
             b_topic_name, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)
@@ -169,7 +169,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EndQuorumEpochRe
         for _ in range(size - 1):
             c_partition_index, c_leader_id, c_leader_epoch, size = _iiiB.unpack_from(buf, pos)
             pos += 13
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("preferred_candidates", pos)
@@ -196,7 +196,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[EndQuorumEpochRe
     a_topics = list_a_topics
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("leader_endpoints", pos)

@@ -164,7 +164,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, in
         a_replica_id = -1
     a_max_wait_ms, a_min_bytes, a_max_bytes, a_isolation_level, a_session_id, a_session_epoch, size = _iiibiiB.unpack_from(buf, pos)
     pos += 22
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -191,7 +191,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, in
             b_topic_id = ZERO_UUID
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)
@@ -228,7 +228,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, in
     a_topics = list_a_topics
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("forgotten_topics_data", pos)
@@ -255,7 +255,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchRequest, in
             d_topic_id = ZERO_UUID
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)

@@ -106,7 +106,7 @@ class FetchSnapshotRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchSnapshotRequest, int]:
     a_replica_id, a_max_bytes, size = _iiB.unpack_from(buf, pos)
     pos += 9
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -125,7 +125,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[FetchSnapshotReq
             b_name, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)

@@ -93,7 +93,7 @@ class IncrementalAlterConfigsRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlterConfigsRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("resources", pos)
@@ -112,7 +112,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[IncrementalAlter
             b_resource_name, pos = read_compact_text(buf, pos - 1)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("configs", pos)

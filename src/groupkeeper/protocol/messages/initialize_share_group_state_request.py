@@ -90,7 +90,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[InitializeShareG
         a_group_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -99,7 +99,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[InitializeShareG
     for _ in range(size - 1):
         b_topic_id, size = _uB.unpack_from(buf, pos)
         pos += 17
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)

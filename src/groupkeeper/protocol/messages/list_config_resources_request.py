@@ -48,7 +48,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListConfigResour
     if version >= 1:
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("resource_types", pos)

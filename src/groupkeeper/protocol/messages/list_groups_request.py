@@ -55,7 +55,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListGroupsReques
     if version >= 4:
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("states_filter", pos)
@@ -79,7 +79,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListGroupsReques
     if version >= 5:
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("types_filter", pos)

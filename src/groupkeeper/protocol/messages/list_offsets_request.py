@@ -96,7 +96,7 @@ class ListOffsetsRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsRequest, int]:
     a_replica_id, a_isolation_level, size = _ibB.unpack_from(buf, pos)
     pos += 6
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -115,7 +115,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListOffsetsReque
             b_name, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)

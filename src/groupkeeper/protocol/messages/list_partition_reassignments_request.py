@@ -67,7 +67,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListPartitionRea
     a_topics: Sequence[ListPartitionReassignmentsTopics] | None
     a_timeout_ms, size = _iB.unpack_from(buf, pos)
     pos += 5
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_topics = None
@@ -87,7 +87,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListPartitionRea
                 b_name, pos = read_compact_text(buf, pos)
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("partition_indexes", pos)

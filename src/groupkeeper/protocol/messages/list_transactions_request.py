@@ -58,7 +58,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListTransactions
     a_transactional_id_pattern: str | None
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("state_filters", pos)
@@ -79,7 +79,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ListTransactions
     a_state_filters = list_a_state_filters
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("producer_id_filters", pos)

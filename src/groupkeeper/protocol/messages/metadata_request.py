@@ -82,7 +82,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[MetadataRequest,
     a_topics: Sequence[MetadataRequestTopic] | None
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_topics = None

@@ -139,7 +139,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitRequ
         a_group_instance_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -166,7 +166,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetCommitRequ
             b_topic_id = ZERO_UUID
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)

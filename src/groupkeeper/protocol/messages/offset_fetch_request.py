@@ -123,7 +123,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchReque
             a_group_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             a_topics = None
@@ -143,7 +143,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchReque
                     b_name, pos = read_compact_text(buf, pos)
                 size = buf[pos]
                 pos += 1
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("partition_indexes", pos)
@@ -160,7 +160,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchReque
     if version >= 8:
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("groups", pos)
@@ -200,7 +200,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchReque
                 c_member_epoch = -1
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 c_topics = None
@@ -228,7 +228,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetFetchReque
                         d_topic_id = ZERO_UUID
                     size = buf[pos]
                     pos += 1
-                    if size > 127:
+                    if size > 2:
                         size, pos = read_compact_count(buf, pos - 1)
                     if size == 0:
                         raise refuse_null("partition_indexes", pos)

@@ -89,7 +89,7 @@ class OffsetForLeaderEpochRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetForLeaderEpochRequest, int]:
     a_replica_id, size = _iB.unpack_from(buf, pos)
     pos += 5
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -108,7 +108,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[OffsetForLeaderE
             b_topic, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)

@@ -112,7 +112,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceRequest, 
         a_transactional_id, pos = read_compact_text(buf, pos)
     a_acks, a_timeout_ms, size = _hiB.unpack_from(buf, pos)
     pos += 7
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topic_data", pos)
@@ -139,7 +139,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ProduceRequest, 
             b_topic_id = ZERO_UUID
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partition_data", pos)

@@ -139,7 +139,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareAcknowledge
         a_is_renew_ack = False
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -148,7 +148,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareAcknowledge
     for _ in range(size - 1):
         b_topic_id, size = _uB.unpack_from(buf, pos)
         pos += 17
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)
@@ -157,7 +157,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareAcknowledge
         for _ in range(size - 1):
             c_partition_index, size = _iB.unpack_from(buf, pos)
             pos += 5
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("acknowledgement_batches", pos)
@@ -166,7 +166,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareAcknowledge
             for _ in range(size - 1):
                 d_first_offset, d_last_offset, size = _qqB.unpack_from(buf, pos)
                 pos += 17
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("acknowledge_types", pos)

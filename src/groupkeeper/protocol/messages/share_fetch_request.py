@@ -169,7 +169,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareFetchReques
         a_is_renew_ack = False
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -178,7 +178,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareFetchReques
     for _ in range(size - 1):
         b_topic_id, size = _uB.unpack_from(buf, pos)
         pos += 17
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)
@@ -187,7 +187,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareFetchReques
         for _ in range(size - 1):
             c_partition_index, size = _iB.unpack_from(buf, pos)
             pos += 5
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("acknowledgement_batches", pos)
@@ -196,7 +196,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareFetchReques
             for _ in range(size - 1):
                 d_first_offset, d_last_offset, size = _qqB.unpack_from(buf, pos)
                 pos += 17
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("acknowledge_types", pos)
@@ -221,7 +221,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareFetchReques
     a_topics = list_a_topics
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("forgotten_topics_data", pos)
@@ -230,7 +230,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareFetchReques
     for _ in range(size - 1):
         e_topic_id, size = _uB.unpack_from(buf, pos)
         pos += 17
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)

@@ -51,7 +51,7 @@ class ShareGroupDescribeRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupDescribeRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("group_ids", pos)

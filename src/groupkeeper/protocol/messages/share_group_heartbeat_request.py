@@ -90,7 +90,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[ShareGroupHeartb
         a_rack_id, pos = read_compact_text(buf, pos - 1)
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_subscribed_topic_names = None

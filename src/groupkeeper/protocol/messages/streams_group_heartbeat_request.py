@@ -271,7 +271,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
         pos += 1
         b_epoch, size = _iB.unpack_from(buf, pos)
         pos += 5
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("subtopologies", pos)
@@ -290,7 +290,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                 c_subtopology_id, pos = read_compact_text(buf, pos)
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("source_topics", pos)
@@ -311,7 +311,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
             c_source_topics = list_c_source_topics
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("source_topic_regex", pos)
@@ -332,7 +332,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
             c_source_topic_regex = list_c_source_topic_regex
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("state_changelog_topics", pos)
@@ -351,7 +351,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                     d_name, pos = read_compact_text(buf, pos)
                 d_partitions, d_replication_factor, size = _ihB.unpack_from(buf, pos)
                 pos += 7
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("topic_configs", pos)
@@ -392,7 +392,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
             c_state_changelog_topics = list_c_state_changelog_topics
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("repartition_sink_topics", pos)
@@ -413,7 +413,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
             c_repartition_sink_topics = list_c_repartition_sink_topics
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("repartition_source_topics", pos)
@@ -432,7 +432,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                     f_name, pos = read_compact_text(buf, pos)
                 f_partitions, f_replication_factor, size = _ihB.unpack_from(buf, pos)
                 pos += 7
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("topic_configs", pos)
@@ -473,7 +473,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
             c_repartition_source_topics = list_c_repartition_source_topics
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("copartition_groups", pos)
@@ -482,21 +482,21 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
             for _ in range(size - 1):
                 size = buf[pos]
                 pos += 1
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("source_topics", pos)
                 h_source_topics, pos = read_numbers(buf, pos, size - 1, "h", 2)
                 size = buf[pos]
                 pos += 1
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("source_topic_regex", pos)
                 h_source_topic_regex, pos = read_numbers(buf, pos, size - 1, "h", 2)
                 size = buf[pos]
                 pos += 1
-                if size > 127:
+                if size > 2:
                     size, pos = read_compact_count(buf, pos - 1)
                 if size == 0:
                     raise refuse_null("repartition_source_topics", pos)
@@ -520,7 +520,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
         a_topology = Topology(b_epoch, b_subtopologies)
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_active_tasks = None
@@ -540,7 +540,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                 i_subtopology_id, pos = read_compact_text(buf, pos)
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("partitions", pos)
@@ -553,7 +553,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
         a_active_tasks = list_a_active_tasks
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_standby_tasks = None
@@ -573,7 +573,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                 j_subtopology_id, pos = read_compact_text(buf, pos)
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("partitions", pos)
@@ -586,7 +586,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
         a_standby_tasks = list_a_standby_tasks
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_warmup_tasks = None
@@ -606,7 +606,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
                 k_subtopology_id, pos = read_compact_text(buf, pos)
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("partitions", pos)
@@ -652,7 +652,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
         a_user_endpoint = Endpoint(l_host, l_port)
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_client_tags = None
@@ -688,7 +688,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
         a_client_tags = list_a_client_tags
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_task_offsets = None
@@ -714,7 +714,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupHear
         a_task_offsets = list_a_task_offsets
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         a_task_end_offsets = None

@@ -151,7 +151,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[TxnOffsetCommitR
         a_group_instance_id, pos = read_compact_text(buf, pos)
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -170,7 +170,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[TxnOffsetCommitR
             b_name, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)

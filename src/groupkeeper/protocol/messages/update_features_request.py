@@ -74,7 +74,7 @@ class UpdateFeaturesRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateFeaturesRequest, int]:
     a_timeout_ms, size = _iB.unpack_from(buf, pos)
     pos += 5
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("feature_updates", pos)

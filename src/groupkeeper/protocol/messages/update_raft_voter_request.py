@@ -105,7 +105,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[UpdateRaftVoterR
         a_cluster_id, pos = read_compact_text(buf, pos)
     a_current_leader_epoch, a_voter_id, a_voter_directory_id, size = _iiuB.unpack_from(buf, pos)
     pos += 25
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("listeners", pos)

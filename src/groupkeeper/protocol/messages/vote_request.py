@@ -114,7 +114,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VoteRequest, int
         a_voter_id = -1
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("topics", pos)
@@ -133,7 +133,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[VoteRequest, int
             b_topic_name, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("partitions", pos)

@@ -86,7 +86,7 @@ class WriteTxnMarkersRequest(RootMessage):
 def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteTxnMarkersRequest, int]:
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("markers", pos)
@@ -95,7 +95,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteTxnMarkersR
     for _ in range(size - 1):
         b_producer_id, b_producer_epoch, b_transaction_result, size = _qhtB.unpack_from(buf, pos)
         pos += 12
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("topics", pos)
@@ -114,7 +114,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[WriteTxnMarkersR
                 c_name, pos = read_compact_text(buf, pos)
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("partition_indexes", pos)

@@ -1,0 +1,135 @@
+"""Long requests are carried out in parts, between which other clients have their turn."""
+
+from __future__ import annotations
+
+import asyncio
+from copy import copy
+from itertools import chain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from typing import Any
+
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.primitives import Message, RootMessage
+
+    Path = tuple[str, ...]
+
+_PART = 1000
+"""Elements of a part: a few milliseconds."""
+
+_ARRAYS = {
+    2: "topics.partitions > topics.partitions",
+    3: "topics > topics",
+    8: "topics.partitions > topics.partitions",
+    9: "groups.topics.partition_indexes > groups.topics.partitions, topics.partition_indexes > topics.partitions",
+    10: "coordinator_keys > coordinators",
+    13: "members > members",
+    15: "groups > groups",
+    19: "topics > topics",
+    20: "topics > responses, topic_names > responses",
+    21: "topics.partitions > topics.partitions",
+    23: "topics.partitions > topics.partitions",
+    24: "transactions > results_by_transaction",
+    27: "markers.topics.partition_indexes > markers.topics.partitions",
+    28: "topics.partitions > topics.partitions",
+    30: "creations > results",
+    31: "filters > filter_results",
+    32: "resources > results",
+    33: "resources > responses",
+    34: "dirs.topics.partitions > results.partitions",
+    37: "topics > results",
+    42: "groups_names > results",
+    43: "topic_partitions.partitions > replica_election_results.partition_result",
+    44: "resources > responses",
+    45: "topics.partitions > responses.partitions",
+    46: "topics.partition_indexes > topics.partitions",
+    47: "topics.partitions > topics.partitions",
+    49: "entries > entries",
+    55: "topics.partitions > topics.partitions",
+    61: "topics.partition_indexes > topics.partitions",
+    65: "transactional_ids > transaction_states",
+    69: "group_ids > groups",
+    77: "group_ids > groups",
+    83: "topics.partitions > results.partitions",
+    84: "topics.partitions > results.partitions",
+    85: "topics.partitions > results.partitions",
+    86: "topics.partitions > results.partitions",
+    87: "topics.partitions > results.partitions",
+    89: "group_ids > groups",
+    90: "groups.topics.partitions > groups.topics.partitions",
+}
+"""By API key: the arrays of requests whose elements do not depend on one another, and those of the answers to them."""
+
+
+async def in_parts(call: Call, carry_out: Callable[[Call], Awaitable[RootMessage | None]]) -> RootMessage | None:
+    """The answer to a request whose parts are carried out one by one."""
+    whole: Any = None
+    wanted, given = _arrays_of(call)
+    for _, message in _parts(call.message, wanted):
+        part = copy(call)
+        part.message = message  # type: ignore[assignment]
+        answer: Any = await carry_out(part)
+        if answer is None or getattr(answer, "error_code", None):
+            return answer  # type: ignore[no-any-return]
+        if whole is None:
+            whole = answer
+        else:
+            _join(whole, answer, given)
+            if hasattr(whole, "throttle_time_ms"):
+                whole.throttle_time_ms = max(whole.throttle_time_ms, answer.throttle_time_ms)
+        await asyncio.sleep(0)
+    return whole  # type: ignore[no-any-return]
+
+
+def _arrays_of(call: Call) -> tuple[Path, Path]:
+    for pair in _ARRAYS.get(call.api_key, "").split(", "):
+        wanted, _, given = pair.partition(" > ")
+        path = tuple(wanted.split("."))
+        if wanted and getattr(call.message, path[0]):
+            return path, tuple(given.split("."))
+    return (), ()
+
+
+def _parts(struct: Message, path: Path) -> Iterator[tuple[int, Message]]:
+    """A struct as several ones with a part each of the array at the path, and the number of elements."""
+    elements = getattr(struct, path[0]) if path else ()
+    if not elements:
+        yield 1, struct
+        return
+    parts: Iterable[tuple[int, Any]] = ((1, one) for one in elements)
+    if len(path) > 1:
+        parts = chain.from_iterable(_parts(one, path[1:]) for one in elements)
+    taken: list[Any] = []
+    total = 0
+    for size, part in parts:
+        if taken and total + size > _PART:
+            yield total, _with(struct, path[0], taken)
+            taken, total = [], 0
+        taken.append(part)
+        total += size
+    yield total, _with(struct, path[0], taken)
+
+
+def _with(struct: Message, name: str, elements: list[Any]) -> Message:
+    changed = copy(struct)
+    setattr(changed, name, elements)
+    return changed
+
+
+def _join(struct: Message, other: Message, path: Path) -> None:
+    """Appends the array of another struct; elements that two parts of one element were answered with become one."""
+    name, *rest = path
+    elements, more = getattr(struct, name), getattr(other, name)
+    if not isinstance(elements, list):
+        elements = list(elements)
+        setattr(struct, name, elements)
+    if rest and elements and more and _have_same_head(elements[-1], more[0], rest[0]):
+        _join(elements[-1], more[0], tuple(rest))
+        more = more[1:]
+    elements.extend(more)
+
+
+def _have_same_head(one: Message, other: Message, tail: str) -> bool:
+    return all(getattr(one, name) == getattr(other, name) for name in one.__slots__ if name != tail)

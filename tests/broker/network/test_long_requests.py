@@ -1,0 +1,199 @@
+"""A long request does not make other clients wait, and none has far more objects than bytes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import nullcontext, suppress
+from copy import copy
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import pytest
+from tests.unit.broker.peer import Peer
+from tools.protocol.generate import SCHEMAS as SCHEMA_FILE
+from tools.protocol.schema import Message, Struct, load
+
+from groupkeeper.broker.api_table import TABLE
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.network.connection import CloseConnection
+from groupkeeper.broker.network.long_requests import _ARRAYS, in_parts
+from groupkeeper.protocol.framing import encode_request, request_class, response_class
+from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
+from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
+from groupkeeper.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from groupkeeper.protocol.messages.metadata_response import MetadataResponse
+from groupkeeper.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
+from groupkeeper.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from groupkeeper.protocol.primitives import RootMessage
+
+PARTITIONS = 1200
+MANY = range(PARTITIONS)
+SCHEMAS = {one.name: one for one in load(SCHEMA_FILE.read_text())}
+
+
+@pytest.fixture
+async def peer() -> AsyncIterator[Peer]:
+    async with Broker() as broker:
+        broker.topics.create("wide", PARTITIONS, {})
+        broker.groups.ensure_topic()
+        yield Peer(broker)
+
+
+def whole_commit(partitions: Sequence[int] = MANY) -> OffsetCommitRequest:
+    parts = [OffsetCommitRequestPartition(index, index + 1, -1, "metadata" * 4) for index in partitions]
+    return OffsetCommitRequest("g", topics=[OffsetCommitRequestTopic("wide", partitions=parts)])
+
+
+def whole_fetch(partitions: Sequence[int] = MANY) -> OffsetFetchRequest:
+    topics = [OffsetFetchRequestTopics("wide", partition_indexes=list(partitions))]
+    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(name, topics=topics) for name in ("g", "other")])
+
+
+LONG_REQUESTS = [
+    (whole_commit(), 9),
+    (whole_fetch(), 9),
+    (ListOffsetsRequest(-1, 0, [ListOffsetsTopic("wide", [ListOffsetsPartition(i, -1, -1) for i in MANY])]), 10),
+    (DeleteRecordsRequest([DeleteRecordsTopic("wide", [DeleteRecordsPartition(i, i % 2) for i in MANY])]), 2),
+    (FindCoordinatorRequest(coordinator_keys=[f"g{i}" for i in MANY]), 5),
+    (DescribeGroupsRequest([f"g{i}" for i in MANY]), 5),
+    (MetadataRequest([MetadataRequestTopic(name=f"none{i}") for i in MANY], allow_auto_topic_creation=False), 9),
+    (DescribeConfigsRequest([DescribeConfigsResource(2, f"none{i}") for i in MANY]), 4),
+]
+
+
+@pytest.mark.parametrize(("request_", "version"), LONG_REQUESTS, ids=lambda one: type(one).__name__)
+async def test_the_parts_of_a_request_have_the_answer_of_the_whole(
+    peer: Peer, request_: RootMessage, version: int
+) -> None:
+    api = TABLE[request_.API_KEY]
+    api.load()
+    call = Call(api.key, version, 1, "c", request_)
+    parts = []
+
+    async def carry_out(part: Call) -> RootMessage | None:
+        parts.append(part)
+        return await api.handle(peer.broker, part)
+
+    in_turns = await in_parts(call, carry_out)
+    assert len(parts) > 1
+    assert in_turns == await api.handle(peer.broker, call)
+
+
+@pytest.mark.parametrize("key", _ARRAYS)
+def test_the_arrays_exist_in_requests_and_answers(key: int) -> None:
+    for pair in _ARRAYS[key].split(", "):
+        for path, cls in zip(pair.split(" > "), (request_class(key), response_class(key)), strict=True):
+            schema = SCHEMAS[cls.__name__]
+            struct: Any = schema.root
+            for name in path.split("."):
+                (item,) = [one for one in struct.fields if one.name == name]
+                assert item.is_array
+                struct = schema.structs.get(item.struct_name or "")
+
+
+async def test_every_such_request_is_answered_in_parts(peer: Peer) -> None:
+    for key, pairs in _ARRAYS.items():
+        api = TABLE[key]
+        api.load()
+        schema = SCHEMAS[api.request.__name__]
+        for pair in pairs.split(", "):
+            message = of_defaults(schema, schema.root, pair.partition(" > ")[0].split("."))
+            call = Call(api.key, api.highest, 1, "c", message)
+            # ACLs without a type are refused as a whole.
+            with suppress(CloseConnection) if key in (30, 31) else nullcontext():
+                assert await in_parts(call, partial(api.handle, peer.broker)) is not None
+
+
+def of_defaults(schema: Message, struct: Struct, path: list[str]) -> Any:
+    """A struct with more elements at the path than a part has; all other fields have their defaults."""
+    module = import_module(request_class(schema.key or 0).__module__)
+    value = getattr(module, struct.name)()
+    (item,) = [one for one in struct.fields if one.name == path[0]]
+    inner = schema.structs.get(item.struct_name or "")
+    if len(path) > 1:
+        assert inner is not None
+        setattr(value, item.name, [of_defaults(schema, inner, path[1:])])
+    else:
+        one = getattr(module, inner.name)() if inner is not None else "" if item.element == "string" else 0
+        setattr(value, item.name, [copy(one) for _ in range(1001)])
+    return value
+
+
+async def test_others_have_their_turn_while_a_long_request_is_served(peer: Peer) -> None:
+    other = Peer(peer.broker)
+    long = asyncio.create_task(peer.ask(whole_commit(list(MANY) * 40), 9, OffsetCommitResponse))
+    answered = 0
+    while not long.done():
+        await other.ask(ApiVersionsRequest(), 2, ApiVersionsResponse)
+        await asyncio.sleep(0)
+        answered += 1
+    assert answered > 40
+    (topic,) = long.result().topics
+    assert [one.partition_index for one in topic.partitions] == list(MANY) * 40
+    assert not any(one.error_code for one in topic.partitions)
+
+
+async def test_all_topics_are_described_in_turns(peer: Peer) -> None:
+    for number in range(1100):
+        peer.broker.topics.create(f"t{number}", 1, {})
+    long = asyncio.create_task(peer.ask(MetadataRequest(None), 9, MetadataResponse))
+    turns = 0
+    while not long.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 2
+    assert len([one for one in long.result().topics if not one.is_internal]) == 1101
+
+
+async def test_as_many_partitions_as_a_client_may_name(peer: Peer) -> None:
+    response = await peer.ask(whole_fetch(range(200_000)), 9, OffsetFetchResponse)
+    for group in response.groups:
+        (topic,) = group.topics
+        assert [one.partition_index for one in topic.partitions] == list(range(200_000))
+
+
+def tiny_names() -> RootMessage:
+    """Many short arrays in one that is not too long."""
+    return DescribeConfigsRequest([DescribeConfigsResource(2, "", [""] * 6) for _ in range(60_000)])
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        (FindCoordinatorRequest(coordinator_keys=[""] * 200_000), 5),
+        (DescribeGroupsRequest([""] * 200_000), 5),
+        (DescribeGroupsRequest([""] * 200_000), 4),
+        (tiny_names(), 4),
+    ],
+    ids=["strings", "strings of answers with structs", "version that is not flexible", "nested"],
+)
+async def test_a_request_with_more_elements_than_its_bytes_can_hold_closes_the_connection(
+    peer: Peer, request_: RootMessage, version: int
+) -> None:
+    frame = encode_request(7, "c", request_, version)
+    with pytest.raises(CloseConnection, match="more elements than a request of"):
+        await peer.exchange(frame[4:])
