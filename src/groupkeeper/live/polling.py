@@ -155,6 +155,17 @@ async def poll(
     return Found(snapshot, changes)
 
 
+async def look(admin: Admin, wanted: Wanted, *, within_s: float) -> ClusterSnapshot:
+    """One poll, after which nothing is followed. Raises why nothing is known of the cluster."""
+    unlisted, waits = Unlisted(), Waits(reads_records=wanted.reads_records)
+    try:
+        found = await poll(admin, "", wanted, Following(), unlisted, waits, Polls(), within_s=within_s)
+    finally:
+        await unlisted.end()
+        await waits.end()
+    return found.snapshot
+
+
 def _scope(wanted: Wanted, listed: Sequence[GroupListing], lag: GroupsLag, *, is_whole: bool) -> Scope:
     """``is_whole``: all brokers listed their groups."""
     left_out = tuple(group.group_id for group in listed if not wanted.groups.matches(group.group_id))

@@ -68,9 +68,15 @@ def test_list_is_ordered_and_filtered(run: Run) -> None:
     assert report == {
         "schema": "group_list/1",
         "groups": [
-            {"group": "app", "type": "Classic", "state": "Stable", "cluster": "default"},
-            {"group": "billing", "type": "Classic", "state": "Empty", "cluster": "default"},
-            {"group": "zeta", "type": "Classic", "state": "Empty", "cluster": "default"},
+            {
+                "group": group,
+                "type": "Classic",
+                "state": state,
+                "group_status": None,
+                "reason": None,
+                "cluster": "default",
+            }
+            for group, state in (("app", "Stable"), ("billing", "Empty"), ("zeta", "Empty"))
         ],
         "notes": [],
         "problems": [],

@@ -95,6 +95,23 @@ def test_odd_groups_are_found_by_their_names(run: Run, group_id: str) -> None:
     assert run("members", "--", name)[0] == 0
 
 
+@pytest.mark.parametrize("words", ["list", "describe", "describe --view state", "offsets --sum group"])
+def test_the_status_of_groups_and_why(run: Run, words: str) -> None:
+    command, *more = words.split()
+
+    def told(*options: str) -> dict[str, tuple[str | None, str | None]]:
+        status, report = run(command, "app", "behind", "zeta", "stale", *more, *options)
+        key = {"list": "groups", "describe --view state": "groups", "describe": "offsets"}.get(words, "lag_by_group")
+        assert status == 0
+        return {row["group"]: (row["group_status"], row["reason"]) for row in report[key]}
+
+    found = told("--with-status")
+    assert found["behind"] == ("losing", "orders-1: 3 records removed before the group read them")
+    assert (found["stale"][0], found["app"][0]) == ("unknown", "lagging")
+    assert (found["app"][1] or "").startswith("orders-0: the next record has waited for ")
+    assert set(told().values()) == {(None, None)}
+
+
 def test_a_group_without_a_name_is_one_like_others(run: Run) -> None:
     status, report = run("offsets", "")
     assert (status, [(row["group"], row["lag"]) for row in report["offsets"]]) == (0, [("", 9), ("", None)])

@@ -22,6 +22,7 @@ from groupkeeper.cli.framework.group_arguments import (
 )
 from groupkeeper.cli.framework.reports import Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.framework.several_clusters import run_reports
+from groupkeeper.cli.groups import statuses
 from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS
 from groupkeeper.cli.groups.trends import COLUMNS, NO_TREND, FirstLook
 from groupkeeper.client.addresses import Address
@@ -82,6 +83,7 @@ def _add_describe(command: ArgumentParser) -> None:
     command.add_argument("--view", choices=["offsets", "members", "state"], default="offsets", help="default: offsets")
     add_topics(command)
     _add_lag(command)
+    statuses.add_status(command)
     add_order(command, _columns(OFFSETS, MEMBERS, STATES, TOPIC_SUMS))
     add_cluster(command, may_be_several=True)
 
@@ -91,6 +93,7 @@ def _add_offsets(command: ArgumentParser) -> None:
     add_filters(command, of_all_types=True)
     add_topics(command)
     _add_lag(command)
+    statuses.add_status(command)
     add_order(command, _columns(OFFSETS, TOPIC_SUMS))
     add_cluster(command, may_be_several=True)
 
@@ -154,6 +157,8 @@ def _report(view: str | None) -> Callable[[Namespace], Report]:
             with_columns.append("readable")
         if getattr(options, "trend", None) is not None:
             with_columns += COLUMNS
+        if getattr(options, "with_status", False):
+            with_columns += statuses.COLUMNS
         return Report(
             shape, pages, with_columns=with_columns, in_order=lambda pages: arranged(pages, options), may_lack=True
         )
@@ -167,6 +172,8 @@ def _refuse_lag(options: Namespace, view: str) -> None:
         if getattr(options, name, default) != default:
             option = "--" + name.replace("_", "-")
             raise UsageMistake(f"argument {option}: not allowed with --view {view}, which has no lag")
+    if view == "members" and getattr(options, "with_status", False):
+        raise UsageMistake("argument --with-status: not allowed with --view members")
     if view == "state" and options.topic:
         raise UsageMistake("argument --topic: not allowed with --view state, which has no topics")
 
@@ -182,6 +189,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
     session.progress.say(f"describing {counted(total, 'group')}")
     done = shown = 0
     filters = _filters(options)
+    judged = await statuses.statuses_of(session)
     parts = describe_lag(session.admin, selection.group_ids, topics=topics, to_last_stable=options.lag_to == "lso")
     async for part in parts:
         rows = [
@@ -191,7 +199,7 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
         shown += len(rows)
         session.progress.say(f"describing groups: {done} of {total}")
         about = {str(row["group"]) for row in rows} if filters else part.rows.keys()
-        yield Page(rows, await with_suggestions(session, part.failed) + notes.of(part, about))
+        yield Page(judged.beside(rows), await with_suggestions(session, part.failed) + notes.of(part, about))
     problems = await _topic_problems(session, topics.exact, notes)
     hidden = [HIDDEN] if notes.has_empty and await hides_topics(session.admin) else []
     remarks = [*overall.remarks, *notes.remarks(bool(topics), may_hide=bool(hidden)), *hidden]
@@ -388,8 +396,9 @@ async def _descriptions(session: ClusterSession) -> AsyncIterator[tuple[list[Any
 
 
 async def _state_pages(session: ClusterSession) -> AsyncIterator[Page]:
+    judged = await statuses.statuses_of(session)
     async for groups, page in _descriptions(session):
-        yield page._replace(rows=[_state_row(group) for group in groups])
+        yield page._replace(rows=judged.beside(map(_state_row, groups)))
 
 
 async def _member_pages(session: ClusterSession) -> AsyncIterator[Page]:

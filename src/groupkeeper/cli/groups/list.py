@@ -20,6 +20,7 @@ from groupkeeper.cli.framework.group_arguments import (
 from groupkeeper.cli.framework.reports import Page, Row
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.groups.shapes import GROUPS
+from groupkeeper.cli.groups.statuses import COLUMNS, add_status, statuses_of
 from groupkeeper.client.admin.types import GroupListing
 from groupkeeper.operations.selection import list_selected
 from groupkeeper.protocol.errors import GroupIdNotFound
@@ -31,13 +32,15 @@ if TYPE_CHECKING:
 def _add_arguments(command: ArgumentParser) -> None:
     add_groups(command, is_required=False)
     add_filters(command, of_all_types=True)
+    add_status(command)
     add_order(command, [column.name for column in GROUPS.columns])
     add_cluster(command, may_be_several=True)
 
 
 def _report(options: Namespace) -> Report:
     names_of(options, "groups")
-    return Report(GROUPS, _pages, in_order=lambda pages: arranged(pages, options), may_lack=True)
+    shown = COLUMNS if options.with_status else ()
+    return Report(GROUPS, _pages, with_columns=shown, in_order=lambda pages: arranged(pages, options), may_lack=True)
 
 
 async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
@@ -48,7 +51,8 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
     groups, selection = await list_selected(
         session.admin, names, options.state, options.type, with_share=True, with_streams=True
     )
-    yield Page([_row(group) for group in groups])
+    statuses = await statuses_of(session)
+    yield Page(statuses.beside(map(_row, groups)))
     page = await said_about(session, selection)
     is_filtered = bool(options.state or options.type)
     if names.exact and not is_filtered and not selection.failed:
@@ -77,5 +81,6 @@ examples:
   groupkeeper groups list
   groupkeeper groups list 'orders-*' --state Stable,Empty
   groupkeeper groups list --context '*' --state Dead,Empty
+  groupkeeper groups list --with-status
   groupkeeper groups list --regex '(orders|payments)-v[0-9]+' --output json""",
 )

@@ -15,6 +15,13 @@ _TRENDS = (
     Column("catch_up_ms", "until the lag is 0, if both rates stay; null: never, or as above", in_table=False),
 )  # fmt: skip
 
+_STATUS = (
+    Column("group_status", "`ok`, `abandoned`, `unknown`, `lagging` or `losing`, as the glossary has them; null unless "
+           "`--with-status`", in_table=False),
+    Column("reason", "why the group has this status, of the partition that it has it from; null: none, or as above",
+           in_table=False),
+)  # fmt: skip
+
 GROUPS = Shape(
     "group_list",
     "groups",
@@ -22,6 +29,7 @@ GROUPS = Shape(
         _GROUP,
         Column("type", "`Classic`, `Consumer`, `Share` or `Streams`; null: the broker is too old to report it"),
         Column("state", "null: the broker is too old to report it"),
+        *_STATUS,
         CLUSTER,
     ],
 )
@@ -55,6 +63,7 @@ OFFSETS = Shape(
         Column("readable", "offsets that can still be read: of the lag, or of the log where nothing is committed; "
                "null: not known", in_table=False),
         *_TRENDS,
+        *_STATUS,
         CLUSTER,
     ],
 )  # fmt: skip
@@ -87,6 +96,7 @@ _SUMS = (
         in_table=False,
     ),
     *_TRENDS,
+    *_STATUS,
     CLUSTER,
 )
 
@@ -128,6 +138,7 @@ STATES = Shape(
         Column("coordinator", "`host:port`", goes=3),
         Column("group_epoch", "null in a classic group", goes=1),
         Column("target_epoch", "null in a classic group", goes=4),
+        *_STATUS,
         CLUSTER,
     ],
 )

@@ -1,0 +1,60 @@
+"""The statuses of groups beside what commands list: one poll as those of `serve`, judged by groupkeeper.rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from groupkeeper.cli.framework.group_arguments import names_of
+from groupkeeper.cli.framework.reports import Row
+from groupkeeper.operations.selection import Choice, Names
+
+if TYPE_CHECKING:
+    from groupkeeper.cli.framework.clusters import ClusterSession
+    from groupkeeper.cli.framework.commands import ArgumentParser
+
+COLUMNS = ("group_status", "reason")
+
+
+class Statuses(NamedTuple):
+    """``rows``: of each group the columns. Groups that the poll has not found are unknown; None: nobody asked."""
+
+    rows: Mapping[str, Row] | None = None
+
+    def beside(self, rows: Iterable[Row]) -> list[Row]:
+        """The rows, with the columns."""
+        if self.rows is None:
+            return [{**row, **dict.fromkeys(COLUMNS)} for row in rows]
+        unknown: Row = {"group_status": "unknown", "reason": None}
+        return [{**row, **self.rows.get(str(row["group"]), unknown)} for row in rows]
+
+
+def add_status(command: ArgumentParser) -> None:
+    """Adds the option."""
+    command.add_argument(
+        "--with-status",
+        action="store_true",
+        help="also show the status of each group, as serve's pages do, and why; it takes the times of the next records "
+        "to read. One look does not tell whether a group has stopped",
+    )
+
+
+async def statuses_of(session: ClusterSession) -> Statuses:
+    """Of the named groups, or of all. Raises why nothing is known."""
+    options = session.options
+    if not options.with_status:
+        return Statuses()
+    from groupkeeper.live.polling import Wanted, look
+    from groupkeeper.live.verdicts import judge_status, worst_partition
+
+    session.progress.say("judging groups")
+    topics = names_of(options, "topic") if hasattr(options, "topic") else Names(())
+    wanted = Wanted(Choice(names_of(options, "groups"), Names(())), Choice(topics, Names(())))
+    snapshot = await look(session.admin, wanted, within_s=session.timeout_ms / 1000)
+    at_ms = snapshot.measured_ms or 0
+    found: dict[str, Row] = {}
+    for group in snapshot.groups.values():
+        worst = worst_partition(group, at_ms)
+        why = None if worst is None else f"{worst[0].topic}-{worst[0].partition}: {worst[1]}"
+        found[group.group_id] = {"group_status": judge_status(group, at_ms).status.value, "reason": why}
+    return Statuses(found)
