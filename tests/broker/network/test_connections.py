@@ -313,6 +313,24 @@ async def test_a_connection_that_comes_while_the_broker_stops_is_dropped(
     assert lost == [1]
 
 
+def test_a_connection_that_begins_while_the_broker_stops_ends_quietly(caplog: pytest.LogCaptureFixture) -> None:
+    uvloop = pytest.importorskip("uvloop")  # whose transports refuse to write once such a connection is given up
+
+    async def stop_meanwhile() -> None:
+        broker = Broker()
+        await broker.start()
+        host, port = broker.bootstrap_servers.rsplit(":", 1)
+        with socket.create_connection((host, int(port))) as client:
+            client.sendall(encode_request(1, "test", MetadataRequest([]), 12))
+            while not broker.server.connections:
+                await asyncio.sleep(0)
+            await broker.stop()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(stop_meanwhile())
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 async def test_a_stopped_broker_leaves_nothing_behind(connect: Connect) -> None:
     before = asyncio.all_tasks()
     broker = Broker()

@@ -125,10 +125,10 @@ class Server:
             self._store_check.cancel()
         if self._idle_sweep is not None:
             self._idle_sweep.cancel()
-        for acceptor in self._acceptors:
-            await acceptor.close()
         for connection in tuple(self.connections):
             await connection.stop()
+        for acceptor in self._acceptors:  # last: a transport given up here cannot be written to
+            await acceptor.close()
         self._acceptors.clear()
         for _, one in self._bound:
             one.close()
