@@ -322,7 +322,7 @@ def test_a_connection_that_begins_while_the_broker_stops_ends_quietly(caplog: py
         host, port = broker.bootstrap_servers.rsplit(":", 1)
         with socket.create_connection((host, int(port))) as client:
             client.sendall(encode_request(1, "test", MetadataRequest([]), 12))
-            while not broker.server.connections:
+            while not broker.server.connections:  # noqa: ASYNC110 no event tells of it
                 await asyncio.sleep(0)
             await broker.stop()
 
