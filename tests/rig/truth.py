@@ -180,11 +180,11 @@ class Truth:
     def next_committed(self, place: Place, offset: int) -> Produced | None:
         """The first record from the offset on that was not aborted; those of open transactions count."""
         record = self.logs[place].next_record(offset)
-        while record is not None and self._is_aborted(record):
+        while record is not None and self.is_aborted(record):
             record = self.logs[place].next_record(record.offset + 1)
         return record
 
-    def _is_aborted(self, record: Produced) -> bool:
+    def is_aborted(self, record: Produced) -> bool:
         if record.transaction is None:
             return False
         ended = self.transactions.get((record.cluster, record.transaction))

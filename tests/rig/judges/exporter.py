@@ -225,7 +225,7 @@ def _time(truth: Truth, answer: Answer, row: Row, verdict: Verdict) -> Iterable[
     if row.lag == 0:
         admissible = {0.0}
     else:
-        found = judge_times.records_at(truth, answer, at)
+        found = judge_times.waiting_at(truth, answer, at, round(measured_ms))
         admissible = {max(0.0, round(measured_ms) - one) / 1000 for one in found if isinstance(one, int)}
         admissible |= {0.0} if None in found else set()  # nothing but markers is before the end
     if not any(agrees(answer, row.seconds, one) for one in admissible):

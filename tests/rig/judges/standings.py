@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 from tests.rig.asking import Answer, Verdict
 from tests.rig.facts import DONE
 from tests.rig.judges import sums
 from tests.rig.judges.members import CALM_NS, DEATH_NS
-from tests.rig.judges.times import records_at
+from tests.rig.judges.times import waiting_at
 from tests.rig.truth import Between, Key, Log, Truth
 
 from groupkeeper.client.admin.types import Position
 
 STATUSES = ("ok", "abandoned", "unknown", "unstable", "lagging", "stopped", "losing")
-LAGGING_MS, PATIENCE_MS, EMPTY_PATIENCE_MS = 300_000, 600_000, 60_000
+LAGGING_MS, EMPTY_PATIENCE_MS, PATIENCE_MS, MOST_PATIENCE_MS = 300_000, 60_000, 600_000, 10_800_000
+GAPS = 3
+"""A group may take this many of its usual gaps between moves."""
 REBALANCES_NS = 600_000_000_000
 POLL_MS = 15_000
 """What is new is found by a poll, at the latest after so long, on a busy machine."""
@@ -101,7 +104,7 @@ def _wait(
         return Between(0, 0)
     start, end = log.start(answer.asked, answer.answered), log.end(answer.asked, answer.answered)
     at = min(max(offset, start.low), end.high)
-    found = records_at(truth, answer, Position(topic, partition, at))
+    found = waiting_at(truth, answer, Position(topic, partition, at), measured_ms)
     ages = [max(0, measured_ms - one) for one in found if isinstance(one, int)]
     ages += [0] if None in found or not ages or offset >= end.low else []
     return Between(min(ages), max(ages))
@@ -122,10 +125,18 @@ def _still_ms(truth: Truth, answer: Answer, key: Key, measured_ms: int, first_po
 
 
 def _patience_ms(truth: Truth, answer: Answer, name: tuple[str, str]) -> Between:
-    """How long a group may stand still: less without members."""
+    """How long a group may stand still: less without members, unless it never has any and only commits; longer where
+    its moves are far apart.
+    """
+    moves = sorted(one.began for key in truth.by_group.get(name, ())
+                   for before, one in pairwise((None, *truth.commits[key]))
+                   if one is not None and (before is None or before.offset != one.offset))  # fmt: skip
+    gaps_ms = [(later - one) // MS + POLL_MS for one, later in pairwise(moves)]
+    most_ms = min(max(GAPS * max(gaps_ms, default=0), PATIENCE_MS), MOST_PATIENCE_MS)
     if not truth.joining.get(name) and not truth.assigned.get(name):
-        return Between(EMPTY_PATIENCE_MS, EMPTY_PATIENCE_MS)
+        return Between(PATIENCE_MS, most_ms)
     if not truth.is_calm(*name, answer.asked - CALM_NS, answer.answered + CALM_NS, DEATH_NS):
-        return Between(EMPTY_PATIENCE_MS, PATIENCE_MS)
-    patience = PATIENCE_MS if truth.members(*name, answer.asked) else EMPTY_PATIENCE_MS
-    return Between(patience, patience)
+        return Between(EMPTY_PATIENCE_MS, most_ms)
+    if truth.members(*name, answer.asked):
+        return Between(PATIENCE_MS, most_ms)
+    return Between(EMPTY_PATIENCE_MS, EMPTY_PATIENCE_MS)

@@ -17,6 +17,8 @@ from groupkeeper.client.admin.types import OffsetSpec, Position, TopicPartition
 NAME = "times"
 POSITIONS = 150
 NO_RECORD = -1
+ABORTED_MS = 60_000
+"""What has waited for less is not asked whether it was aborted."""
 
 
 def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
@@ -109,6 +111,21 @@ def records_at(truth: Truth, answer: Answer, position: Position) -> set[int | st
             return found
         at = record.offset + 1
     return found | {None}
+
+
+def waiting_at(truth: Truth, answer: Answer, position: Position, at_ms: int) -> set[int | str | None]:
+    """What may be told at that time of the first record that waits from an offset on: once one has waited for a minute,
+    it is looked whether it was aborted, and if so for the one after it.
+    """
+    found = records_at(truth, answer, position)
+    if not any(isinstance(one, int) and at_ms - one >= ABORTED_MS for one in found):
+        return found
+    log = truth.logs[answer.cluster, position.topic, position.partition]
+    record = log.next_record(position.offset)
+    while record is not None and truth.is_aborted(record):
+        record = log.next_record(record.offset + 1)
+        found.add(None if record is None or record.began >= answer.answered else record.timestamp)
+    return found
 
 
 def offsets_from(truth: Truth, log: Log, answer: Answer, timestamp: int) -> set[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.rig.asking import Answer
-from tests.rig.facts import DONE, Committed, Made, Produced
+from tests.rig.facts import DONE, Assigned, Committed, Joining, Left, Made, Produced
 from tests.rig.judges.standings import admissible
 from tests.rig.judges.trends import Poll, Trends
 from tests.rig.truth import Truth
@@ -13,16 +13,24 @@ SECOND = 1_000_000_000
 NOW = 1_000_000 * SECOND
 
 
-def truth(offset: int, *, age_s: int, committed_s: int, partitions: int = 1, retention_ms: int = -1) -> Truth:
-    """Two records of an age, and a group without members that has committed an offset so long ago."""
+def truth(
+    offset: int, *, age_s: int, committed_s: int, partitions: int = 1, retention_ms: int = -1, joins: bool = False,
+    leaves: bool = False, before_s: tuple[int, ...] = (),
+) -> Truth:  # fmt: skip
+    """Two records of an age, and a group that has committed an offset so long ago, and others so long before."""
     made = Truth()
     settings = {"retention.ms": str(retention_ms)} if retention_ms >= 0 else {}
     made.add([Made("c", "t", partitions, settings, 0, 0)])
     at_ms = (NOW - age_s * SECOND) // 1_000_000
     made.add([Produced("c", "t", partition, at, at_ms, 10, "p", at, None, False, None, 1, 2)
               for partition in range(partitions) for at in range(2)])  # fmt: skip
-    then = NOW - committed_s * SECOND
-    made.add([Committed("c", "g", "t", 0, offset, -1, "", DONE, "a", then, then + 1)])
+    for number, ago_s in enumerate((*before_s, committed_s)):
+        then, at = NOW - ago_s * SECOND, offset if ago_s == committed_s else offset + 1 + number
+        made.add([Committed("c", "g", "t", 0, at, -1, "", DONE, "a", then, then + 1)])
+    if joins:
+        made.add([Joining("c", "g", "a", 1, 1), Assigned("c", "g", "a", 1, [("t", 0)], 2)])
+    if leaves:
+        made.add([Left("c", "g", "a", 1, False, 3, 4)])
     return made
 
 
@@ -33,9 +41,13 @@ def truth(offset: int, *, age_s: int, committed_s: int, partitions: int = 1, ret
         (truth(1, age_s=10, committed_s=900), {"ok"}),
         (truth(3, age_s=10, committed_s=900), {"unknown"}),  # past the end of the log
         (truth(1, age_s=900, committed_s=10), {"lagging"}),
-        (truth(1, age_s=900, committed_s=70), {"lagging", "stopped"}),  # a poll may have found it just now
-        (truth(0, age_s=900, committed_s=70), {"lagging", "stopped"}),  # the first commit, of the first offset
+        (truth(1, age_s=900, committed_s=610), {"lagging", "stopped"}),  # a poll may have found it just now
+        (truth(0, age_s=900, committed_s=610), {"lagging", "stopped"}),  # the first commit, of the first offset
         (truth(1, age_s=900, committed_s=900), {"stopped"}),
+        (truth(1, age_s=900, committed_s=300), {"lagging"}),  # it never has members, and may take ten minutes
+        (truth(1, age_s=900, committed_s=300, joins=True), {"lagging"}),
+        (truth(1, age_s=900, committed_s=300, joins=True, leaves=True), {"stopped"}),  # its members have left
+        (truth(1, age_s=900, committed_s=900, before_s=(3300, 2100)), {"lagging", "stopped"}),  # twenty minutes apart
         (truth(1, age_s=10, committed_s=10, retention_ms=5000), {"lagging"}),  # its segment may keep it
     ],
 )
