@@ -35,7 +35,7 @@ class Started:
 
     def end(self, number: int) -> int:
         self.process.send_signal(number)
-        return self.process.wait(10)
+        return self.process.wait(40)
 
 
 class Begin:

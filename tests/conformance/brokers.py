@@ -109,10 +109,10 @@ class GroupkeeperBroker:
         if self._child is not None:
             self._child.terminate()
             try:
-                self._child.wait(10)
-            except subprocess.TimeoutExpired:
+                self._child.wait(40)
+            except subprocess.TimeoutExpired as error:  # named as the cause, so that an error before it is shown, too
                 self.kill()
-                raise AssertionError(f"the broker did not stop on SIGTERM:\n{self.tail()}") from None
+                raise AssertionError(f"the broker did not stop on SIGTERM:\n{self.tail()}") from error
         self._child = None
         if not keep:
             shutil.rmtree(self.directory, ignore_errors=True)
