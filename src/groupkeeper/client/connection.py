@@ -227,9 +227,9 @@ class Connection(asyncio.BufferedProtocol):
 
 def _bad_size(address: Address, start: bytes, size: int, limit: int) -> UnexpectedAnswer:
     if start[:2] in (b"\x15\x03", b"\x16\x03"):
-        return UnexpectedAnswer(
-            f"{address}: it answers with TLS: a PLAINTEXT listener, or security.protocol, is needed"
-        )
+        from groupkeeper.client.security.tls_trouble import only_tls
+
+        return only_tls(address)
     if start[:4] == b"HTTP":
         return UnexpectedAnswer(f"{address}: it is an HTTP server, not a Kafka broker")
     if size > limit:

@@ -107,7 +107,8 @@ def _refused(reason: str, properties: Mapping[str, str]) -> str:
 
 def only_tls(address: Address) -> UnexpectedAnswer:
     """The peer uses TLS, which the properties don't ask for."""
-    return UnexpectedAnswer(f"{address}: it answers with TLS: a PLAINTEXT listener, or security.protocol, is needed")
+    way_out = "use security.protocol=SSL (SASL_SSL with a login), or the port of a listener without TLS"
+    return UnexpectedAnswer(f"{address}: it answers with TLS, but security.protocol has none: {way_out}")
 
 
 async def answers_with_tls(host: str, port: int, timeout_s: float) -> bool:

@@ -253,7 +253,9 @@ async def test_tls_on_a_plaintext_port(trusting: dict[str, str]) -> None:
 async def test_plaintext_on_a_tls_port(broker_certificate: Certified, tmp_path: Path) -> None:
     with AlertingServer(broker_certificate.context(tmp_path)) as server:
         text = await refused(server, {}, UnexpectedAnswer)
-    assert "it answers with TLS: a PLAINTEXT listener, or security.protocol, is needed" in text
+    assert (
+        "it answers with TLS, but security.protocol has none: use security.protocol=SSL (SASL_SSL with a login)" in text
+    )
 
 
 async def test_a_broker_that_hangs_up_may_be_starting(trusting: dict[str, str]) -> None:
