@@ -155,30 +155,51 @@ class ArgumentParser(argparse.ArgumentParser):
     def refuse_unknown(self, *words: str) -> NoReturn:
         """End with exit status 2 and what may have been meant by the first of the words."""
         name = words[0].partition("=")[0]
-        way_out = similar(name, list(self.option_names)) if name.startswith("--") else ""
+        way_out = self._instead_of(name) if name.startswith("--") else ""
         if not way_out and name.startswith("-"):
             way_out = "; see --help; put arguments that start with '-' after '--'"
         if not name.startswith("-") and "--group" in self.option_names:
             way_out = "; to name several groups, repeat --group"
         self.error(f"unrecognized arguments: {' '.join(words)}{way_out}")
 
+    def _instead_of(self, option: str) -> str:
+        """An option of this command with a name like that, and the family's other commands that have it."""
+        family = self.prog.split()[1:2]
+        having = [each.prog for each in _leaves(parser()) if option in each.option_names]
+        others = [command.partition(" ")[2] for command in having if command.split()[1:2] == family]
+        near = similar(option, list(self.option_names), cutoff=0.9 if others else 0.7)
+        return near + (f"; {', '.join(others[:3])} {'have' if others[1:] else 'has'} {option}" if others else "")
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse's, but with the choice that may have been meant."""
+        """As argparse's, but with the choice that may have been meant, or the command of another family."""
         if action.choices is not None and value not in action.choices:
             choices = [str(choice) for choice in action.choices]
             text = f"invalid choice: {value!r} (choose from {', '.join(map(repr, choices))})"
-            raise argparse.ArgumentError(action, text + similar(str(value), choices))
+            commands = _leaves(parser()) if action.nargs == argparse.PARSER else ()
+            meant = [repr(each.prog) for each in commands if each.prog.split()[-1] == value]
+            way_out = f"; did you mean {' or '.join(meant)}?" if meant else similar(str(value), choices)
+            raise argparse.ArgumentError(action, text + way_out)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:
             (say if file is sys.stdout else complain)(message)
 
 
-def similar(typed: str, names: Sequence[str]) -> str:
+def _leaves(command: ArgumentParser) -> Iterator[ArgumentParser]:
+    """The commands below a family, or the command itself."""
+    nested = [action for action in command._actions if isinstance(action, argparse._SubParsersAction)]
+    if not nested:
+        yield command
+    for each in nested:
+        for one in each.choices.values():
+            yield from _leaves(one)
+
+
+def similar(typed: str, names: Sequence[str], *, cutoff: float = 0.7) -> str:
     """``; did you mean …?`` with the nearest of the names, "" when none is near. Of those the one that begins alike."""
     import difflib
 
-    near = difflib.get_close_matches(typed, names, n=3, cutoff=0.7)
+    near = difflib.get_close_matches(typed, names, n=3, cutoff=cutoff)
     return f"; did you mean {max(near, key=lambda name: _alike(typed, name))!r}?" if near else ""
 
 

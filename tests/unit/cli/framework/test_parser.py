@@ -49,6 +49,11 @@ def said(capsys: pytest.CaptureFixture[str], words: str) -> tuple[object, str]:
         ("groups offsets g --output jso", "argument --output: invalid choice: 'jso'"),
         ("groups offsets g --output jso", "; did you mean 'json'?"),
         ("grops list", "; did you mean 'groups'?"),
+        # Another command has it.
+        ("groups list --topic orders", ": --topic; groups describe, groups offsets, groups members have --topic"),
+        ("groups list --groups x", ": --groups; did you mean '--all-groups'?"),
+        ("reset billing", "; did you mean 'groupkeeper groups reset' or 'groupkeeper plan reset'?"),
+        ("groups apply plan.json", "; did you mean 'groupkeeper apply'?"),
         ("groups offsets", "no groups are named: type their names, a glob such as 'orders-*', or --all-groups; "),
         ("groups offsets g --all-groups", "error: name groups, or give --all-groups: not both"),
         ("groups reset g --context a --context b", "argument --context: given twice, with different values"),
