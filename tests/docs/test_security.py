@@ -1,6 +1,9 @@
 """The properties and the program in docs/security.md are taken by the client."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ from tests.unit.client.certificates import certified, trust_pkcs12
 from groupkeeper.cli.framework.properties import check_properties
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.security.choice import security_of
+from groupkeeper.client.security.transport import TlsSecurity
 from groupkeeper.java_properties import read_properties
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,3 +57,20 @@ def test_what_the_table_quotes_is_said_somewhere() -> None:
                  "the broker's certificate is for another host", "may want a client certificate"):  # fmt: skip
         assert said in TEXT
         assert said in source
+
+
+def test_a_context_gets_its_login_from_standard_input(tmp_path: Path) -> None:
+    (program,) = re.findall(r"```sh\n(groupkeeper context add.*?)```", TEXT, re.DOTALL)
+    environment = {
+        **os.environ,
+        "XDG_CONFIG_HOME": str(tmp_path),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    command = program.replace("groups list --context prod", "context show prod")
+    shown = subprocess.run(
+        ["bash", "-ec", command], env=environment, capture_output=True, text=True, check=True, timeout=50
+    )
+    assert "sasl.mechanism" in shown.stdout
+    assert "changeit" not in shown.stdout
+    (path,) = tmp_path.rglob("prod.properties")
+    assert not isinstance(security_of(check_properties(read_properties(str(path)))), TlsSecurity)

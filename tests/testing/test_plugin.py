@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.testing.background import BackgroundBroker
@@ -59,3 +60,11 @@ def test_a_setting_that_is_misspelt_is_a_warning_that_names_the_right_one() -> N
         BackgroundBroker(properties={"num.partition": "3"})
     with pytest.warns(UserWarning, match="unknown setting nothing.like.it: .* Kafka has it$"):
         BackgroundBroker(properties={"nothing.like.it": "3"})
+
+
+@pytest.mark.groupkeeper(users={"alice": 'a"\\secret'}, tls=True)
+def test_librdkafka_logs_in_with_the_properties_of_the_broker(groupkeeper_broker: BackgroundBroker) -> None:
+    properties = groupkeeper_broker.librdkafka_properties("alice")
+    assert properties["security.protocol"] == "SASL_SSL"
+    assert AdminClient(properties).list_topics(timeout=20).brokers
+    assert set(groupkeeper_broker.librdkafka_properties()) == set(properties) - {"sasl.username", "sasl.password"}

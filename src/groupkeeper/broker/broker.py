@@ -336,6 +336,13 @@ class Broker(Node):
         directory = self.storage_path if self._has_own_ca else None
         return client_properties(self._listeners[0].protocol, directory, user, self._users[user] if user else "")
 
+    def librdkafka_properties(self, user: str = "") -> dict[str, str]:
+        """`client_properties` and the address, by the names of librdkafka, which confluent-kafka takes."""
+        from groupkeeper.broker.security.throwaway import librdkafka_properties
+
+        found = librdkafka_properties(self.client_properties(user), user, self._users[user] if user else "")
+        return {"bootstrap.servers": self.bootstrap_servers, **found}
+
     @property
     def storage_path(self) -> str:
         """The data directory."""

@@ -87,6 +87,10 @@ class BackgroundBroker:
         """What clients need beside `bootstrap_servers`, by the names of Java's clients; with a user, its login, too."""
         return self._broker.client_properties(user)
 
+    def librdkafka_properties(self, user: str = "") -> dict[str, str]:
+        """The same with `bootstrap.servers`, by the names of librdkafka, which confluent-kafka takes."""
+        return self._broker.librdkafka_properties(user)
+
     @property
     def faults(self) -> Faults:
         """Faults on purpose, to be used from the test's own thread: docs/testing.md."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.directory import replace_file
@@ -44,6 +45,14 @@ def client_properties(protocol: str, directory: str | None, user: str, password:
             module = "org.apache.kafka.common.security.scram.ScramLoginModule"
             properties["sasl.jaas.config"] = f'{module} required username="{name}" password="{secret}";'
     return properties
+
+
+def librdkafka_properties(java: Mapping[str, str], user: str, password: str) -> dict[str, str]:
+    """The same settings by the names of librdkafka."""
+    names = {"security.protocol": "security.protocol", "sasl.mechanism": "sasl.mechanism"}
+    names["ssl.truststore.location"] = "ssl.ca.location"
+    properties = {names[name]: value for name, value in java.items() if name in names}
+    return properties | ({"sasl.username": user, "sasl.password": password} if user else {})
 
 
 def _make(folder: str) -> None:
