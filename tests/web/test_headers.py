@@ -16,6 +16,7 @@ from groupkeeper.testing.background import BackgroundBroker
 
 TOKEN = "a-token-that-is-long-enough"
 EVIL = "evil.example"
+AGE = re.compile(r"[\w ]+ ago")
 PATHS = (
     "/", "/cluster?cluster=prod", "/group?cluster=prod&group=search", "/topics?cluster=prod", "/login", "/journal",
     "/topic?cluster=prod&topic=orders", "/groups.csv?cluster=prod", "/prometheus-rules.yaml", "/metrics", "/nowhere",
@@ -106,7 +107,9 @@ def test_a_name_that_is_none_leads_nowhere(served: Served, host: str, path: str)
     assert status(found) in (200, 400, 421), found[:200]
     assert EVIL not in found
     if status(found) == 200:
-        assert found.partition("\r\n\r\n")[2] == answer(served, BEARER, path=path).partition("\r\n\r\n")[2]
+        expected = answer(served, BEARER, path=path)
+        bodies = [AGE.sub("", each.partition("\r\n\r\n")[2]) for each in (found, expected)]
+        assert bodies[0] == bodies[1]
 
 
 def test_what_is_too_long_or_too_much_ends_at_once(served: Served) -> None:
