@@ -162,9 +162,9 @@ version, such as `offsets/1`), the rows under the name of their kind, `notes` (t
 every key; what is absent is `null`. `--output csv` has the same columns under the same names, without notes and
 problems, which then go to standard error: a line of names first, absent values empty, partitions as
 `orders:0,1;payments:2`. Within a version columns are only added, at the end. Tables are for people and can change;
-they are at most 100 columns wide, or as wide as the terminal where that is wider: what would make them wider is left
-out, first what has no value, and at a terminal names that are still too long are cut in their middle, which is said
-below; in a pipe names are whole. `--wide` shows all columns and all of the names. What isn't printable is escaped.
+they are as wide as the terminal, in a pipe 100 columns: what would make them wider is left out, first what has no
+value. Names that are still too long are cut in their middle at a terminal, and whole in a pipe; a note says that texts
+are cut. `--wide` shows all columns and whole texts. What isn't printable is escaped.
 Rows are written as they are known, except with `--sort`.
 
 A problem has `error`, a name in capitals: of Kafka's error codes (`GROUP_ID_NOT_FOUND`) where a broker refused, and

@@ -186,7 +186,7 @@ def test_a_group_is_deleted_and_comes_back(stage: Stage, browser: Browser) -> No
         alice.log_in()
         alice.open("/change?cluster=prod&group=audit")
         alice.follow("Plan the deletion of the group")
-        assert "1 partition without a committed offset then" in alice.words
+        assert "1 partition without a committed offset after the change" in alice.words
         alice.follow("Delete the group")
         assert "Deleted by alice, with 1 offset" in alice.words
         assert stage.committed("audit") is None

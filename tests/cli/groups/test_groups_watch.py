@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.differential.wire import Pool
+from tests.differential.wire import CLIENT_ID, Pool
 
 from groupkeeper.cli.main import main
 from groupkeeper.protocol.consumer_protocol import (
@@ -180,10 +180,10 @@ def test_the_table_has_the_same(broker: BackgroundBroker) -> None:
     with watching(broker.bootstrap_servers, "g*") as process:
         assert process.stdout is not None
         head = process.stdout.readline().split()
-        assert head == ["TIME", "GROUP", "CHANGE", "MEMBER-ID", "BEFORE", "AFTER", "INITIAL"]
+        assert head == ["TIME", "GROUP", "CHANGE", "MEMBER-ID", "CLIENT-ID", "BEFORE", "AFTER", "INITIAL"]
         lines = [process.stdout.readline().split()[1:] for _ in range(9)]
-        assert lines[0] == ["g", "type", "-", "-", "Consumer", "yes"]
-        assert lines[5] == ["g", "member_present", "a", "-", "t:0,1", "yes"]
+        assert lines[0] == ["g", "type", "-", "-", "-", "Consumer", "yes"]
+        assert lines[5] == ["g", "member_present", "a", CLIENT_ID, "-", "t:0,1", "yes"]
         end(process)
     pool.close()
 

@@ -78,13 +78,13 @@ def test_what_is_done_above_a_start_offset_is_counted(
     assert f"{DONE} records are done after the start offset, and delivered again" in row["why"]
     notes = "\n".join(report["notes"])
     assert f"{DONE} records replayed, 0 skipped" in notes
-    assert f"{GROUP} has no start offset yet in {TOPIC}-1: there {GROUP} begins where its share.auto.offset" in notes
+    assert f"{GROUP} has no start offset yet in {TOPIC}-1: {GROUP} starts there by its share.auto.offset.reset" in notes
     for command in (["apply", file, "--create"], ["apply", file, "--create", "--execute"], ["undo"]):
         notes += "".join(capsys.readouterr())
         assert main([*command, "--bootstrap-server", there]) == 0
     notes += "".join(capsys.readouterr())
-    assert "1 partition without a start offset so far: there a share group begins" in notes
-    assert "1 partition without a start offset then" in notes
+    assert "1 partition without a start offset now: a share group reads" in notes
+    assert "1 partition without a start offset after the change: a share group reads" in notes
     assert "committed offset" not in notes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -149,14 +150,13 @@ def test_idle_groups(run: Run, servers: str, tmp_path: Path) -> None:
     assert set(found["billing"].changes) == set(committed(servers, "billing"))
     assert all(change.after is None for change in found["billing"].changes.values())
     why = found["billing"].changes[ORDERS[0]].why
-    assert why.startswith("last commit ")
-    assert why.endswith((", 31 d ago", ", 30 d ago"))
+    assert re.match(r"last commit 3[01] d ago \(20", why)
     # Its member reads payments only.
     assert {place.topic for place in found["app"].changes} == {"orders"}
     assert asyncio.run(sweep(29 * DAY_MS, "app", "billing", "zeta")).plan.groups == ()
     made = asyncio.run(sweep(0, "billing", by_records=True))
     assert [len(group.changes) for group in made.plan.groups] == [len(committed(servers, "billing"))]
-    assert "the last record read is of " in next(iter(made.plan.groups[0].changes.values())).why
+    assert "last record read " in next(iter(made.plan.groups[0].changes.values())).why
 
 
 def test_one_new_commit_keeps_a_group_from_being_idle(servers: str) -> None:

@@ -346,14 +346,16 @@ def _writer(options: Namespace, report: Report) -> Writer:
     is_coloured = has_colour(sys.stdout, options.color)
     if options.wide:
         every = [column.name for column in report.shape.columns]
-        return TableWriter(report.shape, has_colour=is_coloured, with_columns=every, limit=None)
-    limit = max(WIDTH, columns_of(sys.stdout))
+        return TableWriter(
+            report.shape, has_colour=is_coloured, with_columns=every, limit=None, encoding=sys.stdout.encoding
+        )
     return TableWriter(
         report.shape,
         has_colour=is_coloured,
         with_columns=report.with_columns,
-        limit=limit,
+        limit=columns_of(sys.stdout) or WIDTH,
         cuts_names=is_terminal(sys.stdout),
+        encoding=sys.stdout.encoding,
     )
 
 

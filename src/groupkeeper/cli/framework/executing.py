@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.output import complain
-from groupkeeper.cli.framework.render import TableWriter, remark_text
+from groupkeeper.cli.framework.render import WIDTH, TableWriter, remark_text
 from groupkeeper.cli.framework.reports import Page, Row, Shape
-from groupkeeper.cli.framework.terminal import is_terminal
+from groupkeeper.cli.framework.terminal import columns_of, is_terminal
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.client.errors import ClientError
@@ -168,10 +168,10 @@ async def _typed() -> str:
 def show_first(session: ClusterSession, shape: Shape, rows: Sequence[Row], remarks: Iterable[str] = ()) -> None:
     """Show the rows to confirm at the terminal as a table, whatever the report's format is."""
     session.progress.clear()
-    writer = TableWriter(shape)
+    writer = TableWriter(shape, limit=columns_of(sys.stderr) or WIDTH, encoding=sys.stderr.encoding)
     complain(writer.begin() + writer.page(Page(rows[:_MOST_ROWS])) + writer.end())
     if len(rows) > _MOST_ROWS:
-        complain(f"… and {counted(len(rows) - _MOST_ROWS, 'more row')}\n")
+        complain(f"... and {counted(len(rows) - _MOST_ROWS, 'more row')}\n")
     complain("".join(map(remark_text, remarks)))
 
 

@@ -62,7 +62,7 @@ _LEAST = 20
 _LEAST_NAME = 12
 """Nor are names."""
 
-CUT = "long texts are cut to the terminal's width: --wide shows them whole"
+CUT = "long texts are cut: --wide shows them whole"
 """The remark below such a table."""
 
 
@@ -85,9 +85,13 @@ class TableWriter:
         with_columns: Sequence[str] = (),
         limit: int | None = WIDTH,
         cuts_names: bool = False,
+        encoding: str | None = None,
     ) -> None:
-        """``with_columns``: shown although tables leave them out by default. ``limit``: None: as wide as it gets."""
+        """``with_columns``: shown although tables leave them out by default. ``limit``: None: as wide as it gets.
+        Letters that the output's ``encoding`` doesn't have are escaped, which makes texts longer.
+        """
         self.has_cut = False
+        self._encoding = encoding or "utf-8"
         self._cuts_names = cuts_names
         names = [one.name for one in shape.columns if one.in_table or one.name in with_columns]
         self._columns = sorted(names, key=lambda name: name != CLUSTER.name)
@@ -126,14 +130,21 @@ class TableWriter:
         going = {name: any(row[name] for row in rows) for name in self._columns if self._goes.get(name)}
         left = self._limit + len(_GAP) - sum(len(_GAP) + size for name, size in widths.items() if name not in going)
         for name in sorted(going, key=lambda name: self._goes[name]):
-            if going[name] and (size := len(_GAP) + widths[name]) <= left:
+            size = len(_GAP) + widths[name]
+            is_sentence = name == self._columns[-1] and _are_sentences(rows, name)
+            if is_sentence:
+                size = min(size, max(left, len(_GAP) + _LEAST))
+            if going[name] and (size <= left or (is_sentence and self._cuts_names)):
                 left -= size
             else:
                 del widths[name]
         self._columns = list(widths)
 
     def _width(self, name: str, rows: Sequence[Row]) -> int:
-        return max(len(name), min(_WIDEST, max(map(width, _texts([row[name] for row in rows])))))
+        return max(len(name), min(_WIDEST, max(map(width, self._texts(rows, name)))))
+
+    def _texts(self, rows: Sequence[Row], name: str) -> list[str]:
+        return [encodable(text, self._encoding) for text in _texts([row[name] for row in rows])]
 
     def _room(self, rows: Sequence[Row]) -> Mapping[str, int]:
         """How wide columns of texts may be, of those that are cut. The widest are cut first, to the same width."""
@@ -141,30 +152,38 @@ class TableWriter:
             return {}
         sizes: dict[str, int] = {}
         for name, size in zip(self._columns, self._widths, strict=True):
-            sizes[name] = max(size, len(name), *map(width, _texts([row[name] for row in rows])))
-        if isinstance(rows[0][self._columns[-1]], list | tuple):
-            sizes[self._columns[-1]] = min(sizes[self._columns[-1]], _LEAST)
+            sizes[name] = max(size, len(name), *map(width, self._texts(rows, name)))
+        last = self._columns[-1]
+        if self._is_cut(rows):
+            sizes[last] = min(sizes[last], _LEAST)
         names = [name for name in self._columns if any(isinstance(row[name], str) for row in rows)]
-        return room_for(sizes, names, self._limit)
+        return room_for(sizes, [name for name in names if name != last or not self._is_cut(rows)], self._limit)
+
+    def _is_cut(self, rows: Sequence[Row]) -> bool:
+        """Whether the last column has what is cut first: lists of partitions, or sentences."""
+        name = self._columns[-1]
+        return isinstance(rows[0][name], list | tuple) or (bool(self._goes.get(name)) and _are_sentences(rows, name))
 
     def _cut(self, texts: Sequence[str], rows: Sequence[Row]) -> list[str]:
-        """Lists of partitions in the last column, no longer than there is room."""
-        is_last = isinstance(rows[0][self._columns[-1]], list | tuple)
+        """The texts of the last column, no longer than there is room."""
         room = 0 if self._limit is None else self._limit - sum(size + len(_GAP) for size in self._widths[:-1])
-        if not is_last or room < _LEAST:
+        if not self._is_cut(rows) or room < _LEAST:
             return list(texts)
-        return [text if len(text) <= room else text[: room - 1] + "…" for text in texts]
+        self.has_cut = self.has_cut or any(" " in text and width(text) > room for text in texts)
+        return [text if width(text) <= room else text[: room - 1] + "…" for text in texts]
 
     def _column(self, position: int, rows: Sequence[Row], has_header: bool, room: Mapping[str, int]) -> list[str]:
         """The cells of a column, as wide as each other."""
         name = self._columns[position]
         title = [name.upper().replace("_", "-")] if has_header else []
-        texts = title + _texts([row[name] for row in rows])
+        texts = title + self._texts(rows, name)
         if position == len(self._columns) - 1:
             texts = self._cut(texts, rows)
         if name in room:
             texts = [text if width(text) <= room[name] else shortened(text, room[name]) for text in texts]
             self.has_cut = True
+        if encodable("…", self._encoding) != "…":
+            texts = [text.replace("…", "~") for text in texts]
         is_plain = "".join(texts).isascii()
         widest = max(map(len if is_plain else width, texts))
         size = max(self._widths[position], min(_WIDEST, widest)) if name not in room else room[name]
@@ -224,6 +243,15 @@ def as_text(value: Value) -> str:
     if isinstance(value, int):
         return str(value)
     return places_text(value) or "-"
+
+
+def encodable(text: str, encoding: str) -> str:
+    """The text with escapes for what the encoding doesn't have."""
+    return text if text.isascii() else text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _are_sentences(rows: Sequence[Row], name: str) -> bool:
+    return any(isinstance(value := row[name], str) and " " in value for row in rows)
 
 
 def printable(text: str) -> str:

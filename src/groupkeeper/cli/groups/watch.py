@@ -32,12 +32,12 @@ CHANGES = Shape(
             "`member_present`: at the first poll; of a member: `member_epoch`, `upgraded`, `target_assignment`, "
             "`assignment`; `problem`: the group can't be described",
         ),
-        Column("member_id", "null: the change is the group's", goes=1),
-        Column("client_id", "the member's", in_table=False),
+        Column("member_id", "null: the change is the group's", goes=2),
+        Column("client_id", "the member's", goes=1),
         Column("host", "the member's", in_table=False),
         Column("before", "null: it wasn't there. Assignments are lists of `{topic, partition}`"),
         Column("after", "null: it isn't there any more; of `member_joined` and `member_present`, the assignment"),
-        Column("initial", "whether the first poll found it, so that it is not a change", goes=2),
+        Column("initial", "whether the first poll found it, so that it is not a change", goes=3),
         CLUSTER,
     ],
 )

@@ -26,12 +26,13 @@ CHANGES = Shape(
             "skipped",
             "the number of offsets skipped, counted from the offset before; in a clone from another cluster, the "
             "greatest possible number of skipped records that the source group has not read; null: not known",
+            goes=1,
         ),
-        Column("replayed", "the number of offsets read again, counted likewise; null: not known"),
-        Column("before_time", "of the record at the offset before; null: there is none, or it isn't known", goes=4),
-        Column("after_time", "of the record at the planned offset; null: there is none, or it isn't known", goes=3),
-        Column("oldest", "where the log begins", goes=5),
-        Column("latest", "where the log ends", goes=6),
+        Column("replayed", "the number of offsets read again, counted likewise; null: not known", goes=1),
+        Column("before_time", "of the record at the offset before; null: there is none, or it isn't known", goes=5),
+        Column("after_time", "of the record at the planned offset; null: there is none, or it isn't known", goes=4),
+        Column("oldest", "where the log begins", goes=6),
+        Column("latest", "where the log ends", goes=7),
         Column("state", "of the group", in_table=False),
         Column(
             "certainty",
@@ -40,7 +41,7 @@ CHANGES = Shape(
             "null: it is not from another log",
             goes=2,
         ),
-        Column("why", "", goes=1),
+        Column("why", "", goes=3),
     ],
 )
 

@@ -229,8 +229,8 @@ class _Sweep:
                 continue
             last_ms = max(times)
             if last_ms <= limit_ms and self._times.empty_ms.get(group_id, last_ms) <= limit_ms:
-                what = "last commit" if is_exact else "the last record read is of"
-                idle[topic] = f"{what} {utc_text(last_ms)}, {duration(self._now_ms - last_ms)} ago"
+                what = "last commit" if is_exact else "last record read"
+                idle[topic] = f"{what} {duration(self._now_ms - last_ms)} ago ({utc_text(last_ms)})"
         if has_unknown:
             self.remarks.append(
                 f"{group_id}: the age of some of its offsets is not known; these offsets are left unchanged"

@@ -34,14 +34,14 @@ def consequences(groups: Sequence[GroupPlan], *, is_share: bool = False) -> list
             and change.oldest is not None
         ]
         if open_ends:
-            when = "so far" if is_before else "then"
+            when = "now" if is_before else "after the change"
             partitions, records = counted(len(open_ends), "partition"), counted(sum(open_ends), "record")
             what = "start offset" if is_share else "committed offset"
             who = "a share group" if is_share else "a consumer"
             rule = "share.auto.offset.reset" if is_share else "auto.offset.reset"
             remarks.append(
-                f"{partitions} without a {what} {when}: there {who} begins where its {rule} says: earliest reads "
-                f"{records}, latest reads none"
+                f"{partitions} without a {what} {when}: {who} reads {records} there with {rule}=earliest, "
+                "none with latest"
             )
     return remarks
 

@@ -219,7 +219,7 @@ def _delete_offsets(snapshot: ClusterSnapshot, group: GroupView, viewer: Viewer,
         words = tool(way, TOOLS[GroupType.SHARE], ["--describe", *option("--group", group.group_id)])
         return _by_tool(NotOfConsumers(), words)
     note = (
-        '<p class="note">Where no offset is committed, consumers begin where their auto.offset.reset says. While the '
+        '<p class="note">Where no offset is committed, a consumer starts by its auto.offset.reset. While the '
         "group has members, only offsets of topics that none of them reads can be deleted.</p>"
     )
     return _form(snapshot, group, viewer, "delete-offsets", note + _scope(group, "delete"), "Plan the deletion")

@@ -168,3 +168,26 @@ def test_long_lists_of_partitions_are_cut_in_the_last_column() -> None:
     assert max(map(len, lines)) == 100
     assert lines[1].endswith("…")
     assert "…" not in written(TableWriter(WIDE, limit=None), Page([wide_row(None, 60)]))
+
+
+def test_a_sentence_in_the_last_column_is_cut_rather_than_left_out() -> None:
+    shape = Shape("s", "rows", [Column("group", ""), Column("skipped", "", goes=1), Column("why", "", goes=2)])
+    row: Row = {"group": "g" * 20, "skipped": None, "why": "the topic does not exist, and nothing was committed"}
+    writer = TableWriter(shape, limit=60)
+    lines = written(writer, Page([row])).splitlines()
+    assert lines[0].split() == ["GROUP", "WHY"]
+    assert (lines[1].endswith("the topic does not exist, and nothing…"), writer.has_cut) == (True, True)
+    assert titles(TableWriter(shape, limit=40), row) == ["GROUP"]
+    cut = written(TableWriter(shape, limit=40, cuts_names=True), Page([row])).splitlines()
+    assert cut[1] == "ggggggggg…gggggggg  the topic does not …"
+    assert titles(TableWriter(shape, limit=90), row) == ["GROUP", "SKIPPED", "WHY"]
+
+
+@pytest.mark.parametrize(("encoding", "name"), [("ascii", r"caf\xe9 \u6771\u4eac"), ("latin-1", r"café \u6771\u4eac")])
+def test_columns_stay_columns_where_letters_are_lacking(encoding: str, name: str) -> None:
+    text = written(TableWriter(SHAPE, encoding=encoding), Page([row("café 東京", 1), row("b", 2, *[("t", 1)] * 60)]))
+    assert text.encode(encoding).decode(encoding) == text
+    head, first, second = text.splitlines()
+    assert first.startswith(name)
+    assert second.endswith("~")
+    assert first.index("  1") == second.index("  2") == head.index("LAG")

@@ -260,8 +260,8 @@ class _Maker:
             meant = [str(tp) for tp in chosen(self.wanted.topics, dict.fromkeys(places, OffsetAndMetadata(0)))]
             if meant:
                 self.remarks.append(
-                    f"{group_id} has no start offset yet in {_several(meant)}: there {to} begins where its "
-                    "share.auto.offset.reset says, by default after all existing records"
+                    f"{group_id} has no start offset yet in {_several(meant)}: {to} starts there by its "
+                    "share.auto.offset.reset; by default (latest) after all existing records"
                 )
 
     def _not_skipped(self, group_id: str, tp: TopicPartition, one: Found, oldest: int) -> Found:
