@@ -12,6 +12,7 @@ from groupkeeper.operations.selection import Choice, Names
 if TYPE_CHECKING:
     from groupkeeper.cli.framework.clusters import ClusterSession
     from groupkeeper.cli.framework.commands import ArgumentParser
+    from groupkeeper.live.model import ClusterSnapshot
 
 COLUMNS = ("group_status", "reason")
 
@@ -45,12 +46,17 @@ async def statuses_of(session: ClusterSession) -> Statuses:
     if not options.with_status:
         return Statuses()
     from groupkeeper.live.polling import Wanted, look
-    from groupkeeper.live.verdicts import judge_status, worst_partition
 
     session.progress.say("judging groups")
     topics = names_of(options, "topic") if hasattr(options, "topic") else Names(())
     wanted = Wanted(Choice(names_of(options, "groups"), Names(())), Choice(topics, Names(())))
-    snapshot = await look(session.admin, wanted, within_s=session.timeout_ms / 1000)
+    return judged(await look(session.admin, wanted, within_s=session.timeout_ms / 1000))
+
+
+def judged(snapshot: ClusterSnapshot) -> Statuses:
+    """The groups of a poll."""
+    from groupkeeper.live.verdicts import judge_status, worst_partition
+
     at_ms = snapshot.measured_ms or 0
     found: dict[str, Row] = {}
     for group in snapshot.groups.values():
