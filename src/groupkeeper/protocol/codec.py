@@ -48,10 +48,17 @@ def decode_prefix(cls: type[M], buf: bytes, version: int, pos: int = 0) -> tuple
     try:
         message, end = cls.read(buf, pos, version)
     except (IndexError, struct.error, UnicodeDecodeError, MalformedMessage) as error:
-        raise MalformedMessage(f"{cls.__name__} version {version}: {error}") from error
+        raise MalformedMessage(f"{cls.__name__} version {version}: {_why(error)}") from error
     if end > len(buf):
         raise MalformedMessage(f"{cls.__name__} version {version} runs {end - len(buf)} bytes past the end")
     return message, end
+
+
+def _why(error: Exception) -> str:
+    """In words of the format, where Python's own are about its functions."""
+    if isinstance(error, UnicodeDecodeError):
+        return "a text is not UTF-8"
+    return str(error) if isinstance(error, MalformedMessage) else "it ends before its last field"
 
 
 def encode(message: RootMessage, version: int) -> bytes:

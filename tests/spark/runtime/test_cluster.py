@@ -24,7 +24,7 @@ from tests.spark.kafka.test_source import commit, new_topic
 from groupkeeper.cli import spark_submit
 from groupkeeper.pipeline.runtime.java import find_java
 
-pytestmark = [pytest.mark.conformance, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1800)]
 
 PATIENCE_S = 180
 WITHOUT_US = """#!/bin/sh
@@ -126,7 +126,7 @@ def test_snapshot_on_a_cluster(master: str, servers: str, tmp_path: Path) -> Non
     for offset, words in zip((7, 9), runs, strict=True):
         events.mkdir()
         commit(servers, "on-a-cluster", {(topic, 0): offset})
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=400, check=False)
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=900, check=False)
         assert done.returncode == 0, done.stderr
         rows = pq.read_table(tables / "current_offsets").to_pylist()
         assert [row["committed_offset"] for row in rows if row["group_id"] == "on-a-cluster"] == [offset]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -148,13 +149,24 @@ def _one(key: bytes | None, value: bytes | None) -> Row:
     try:
         record = read_record(key, value)
     except MalformedMessage as error:
-        return _rejected(key, value) | types | {"problem": str(error)}
+        return _rejected(key, value) | types | {"problem": _reason(error)}
     if not isinstance(record, Known):
         return _rejected(key, value) | types | {"problem": f"unknown record type {record.key_type}"}
     found: Row = types | {"is_tombstone": value is None, "group_id": group_id_of(record.key)}
     if isinstance(record.key, OffsetCommitKey):
         return found | _commit(record.key, record.value)
     return found | {"group_record": group_record_json(record)}
+
+
+def _reason(error: MalformedMessage) -> str:
+    """Without the sizes and positions of this record, so that records with one fault have one reason."""
+    text = _PAST_THE_END.sub(": it ends before its last field", str(error))
+    kind, colon, why = text.partition(": ")
+    return f"{kind}: a count or a length does not fit the record" if colon and _NUMBER.search(why) else text
+
+
+_PAST_THE_END = re.compile(r" runs \d+ bytes past the end$")
+_NUMBER = re.compile(r"\d")
 
 
 def _rejected(key: bytes | None, value: bytes | None) -> Row:

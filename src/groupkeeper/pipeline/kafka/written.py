@@ -162,6 +162,7 @@ def _commits(decoded: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of tables.COMMITS, of commits that are no tombstones."""
     rows = len(decoded)
     made = {name: _times(decoded[source]) for name, source in _TIMES.items()}
+    made["commit_time"] = pc.coalesce(made["commit_time"], made["log_time"])  # as transforms.history
     made["removed_by"] = pa.nulls(rows, pa.string())
     made["is_transactional"] = pc.is_valid(decoded["producer_id"])
     columns = [made[name] if name in made else decoded[name] for name in COMMITS.names]

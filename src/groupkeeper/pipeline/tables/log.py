@@ -147,7 +147,12 @@ COMMITS = Table(
         *PLACE,
         Column("log_time", TIME, "when the broker or the coordinator wrote the record"),
         *_COMMIT,
-        Column("commit_time", TIME, "when the offset was committed; null for a tombstone"),
+        Column(
+            "commit_time",
+            TIME,
+            "when the offset was committed; of a commit without a valid time, when its record was written; null for a "
+            "tombstone",
+        ),
         Column("expire_time", TIME, "the expiry time that the commit itself set; null: the broker's retention decides"),
         Column("is_tombstone", pa.bool_(), "whether the record removes the offset"),
         Column(

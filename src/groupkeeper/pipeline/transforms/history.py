@@ -21,11 +21,14 @@ _Offsets = Mapping[str, Mapping[int, int]]
 IS_COMMIT = f"coalesce(record_type IN {COMMIT_TYPES}, false) AND problem IS NULL"
 """Of decoded records: whether a row is an offset commit or its deletion; never null."""
 
+_COMMITTED_MS = ("commit_timestamp_ms", "log_timestamp_ms")
+"""A commit without a valid time (some brokers write -1) was made when its record was written."""
+
 
 def _commits(words: Words) -> str:
     made = {
         "log_time": words.time_of("log_timestamp_ms"),
-        "commit_time": words.time_of("commit_timestamp_ms"),
+        "commit_time": f"CASE WHEN NOT is_tombstone THEN coalesce({', '.join(map(words.time_of, _COMMITTED_MS))}) END",
         "expire_time": words.time_of("expire_timestamp_ms"),
         "removed_by": "CASE WHEN is_tombstone THEN 'unknown' END",
         "is_transactional": "producer_id IS NOT NULL",
