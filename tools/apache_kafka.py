@@ -28,6 +28,11 @@ from types import TracebackType
 from typing import Self
 
 VERSION = "4.3.1"
+"""The release that the broker is compared with."""
+
+NEWEST = "4.4.0"
+"""The newest release: its messages are spoken, and its tools' output is printed."""
+
 LOG4J = "2.24.3"
 START_TIMEOUT_S = 90.0
 
@@ -38,7 +43,7 @@ TOOLS = {
     "groups": "org.apache.kafka.tools.GroupsCommand",
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "topics": "org.apache.kafka.tools.TopicCommand",
-    "configs": "kafka.admin.ConfigCommand",
+    "configs": "org.apache.kafka.tools.ConfigCommand",
     "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
@@ -199,6 +204,8 @@ def tool_command(
     main_class = TOOLS[name.removeprefix("kafka-")]
     if name == "dump-log" and _release(version) < (4, 2):
         main_class = "kafka.tools.DumpLogSegments"
+    if name.removeprefix("kafka-") == "configs" and _release(version) < (4, 4):
+        main_class = "kafka.admin.ConfigCommand"
     return java_command(main_class, *args, version=version, heap=heap, jvm=jvm)
 
 

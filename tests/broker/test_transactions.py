@@ -37,6 +37,8 @@ from groupkeeper.protocol.messages.list_offsets_request import (
 from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
 from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
 from groupkeeper.protocol.messages.list_transactions_response import ListTransactionsResponse
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -57,6 +59,7 @@ from groupkeeper.protocol.messages.write_txn_markers_request import (
     WriteTxnMarkersRequest,
 )
 from groupkeeper.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
+from groupkeeper.protocol.primitives import ZERO_UUID
 from groupkeeper.protocol.record_batch import Record, iter_headers, write_batch
 
 ID = "tx"
@@ -126,7 +129,15 @@ class Producer:
         return (await self.wire.call(request, version, AddOffsetsToTxnResponse)).error_code
 
     async def commit_offset(
-        self, group: str, topic: str, offset: int, *, version: int = 3, partition: int = 0, generation: int = -1
+        self,
+        group: str,
+        topic: str,
+        offset: int,
+        *,
+        version: int = 3,
+        partition: int = 0,
+        generation: int = -1,
+        topic_id: bytes = ZERO_UUID,
     ) -> int:
         request = TxnOffsetCommitRequest(
             self.transactional_id,
@@ -134,7 +145,7 @@ class Producer:
             self.producer_id,
             self.epoch,
             generation,
-            topics=[TxnOffsetCommitRequestTopic(topic, [TxnOffsetCommitRequestPartition(partition, offset)])],
+            topics=[TxnOffsetCommitRequestTopic(topic, topic_id, [TxnOffsetCommitRequestPartition(partition, offset)])],
         )
         answer = await self.wire.call(request, version, TxnOffsetCommitResponse)
         return answer.topics[0].partitions[0].error_code
@@ -487,6 +498,22 @@ class TestOffsets:
         assert await producer.commit_offset("g", "t", 5, version=5) == 0
         assert await producer.end(commit=True, version=5) == 0
         assert await fetch_offset(wire, "g", "t", stable=True) == (5, 0)
+
+    async def test_version_6_names_topics_by_id_and_says_what_is_wrong(self, wire: Wire, producer: Producer) -> None:
+        await find_coordinator(wire, 0, "g")
+        answer = await wire.call(MetadataRequest([MetadataRequestTopic(name="t")]), 12, MetadataResponse)
+        topic_id = answer.topics[0].topic_id
+        assert await producer.commit_offset("g", "", 5, version=6, topic_id=topic_id) == 0
+        assert (
+            await producer.commit_offset("g", "", 5, partition=9, version=6, topic_id=topic_id)
+            == errors.UnknownTopicOrPartition.code
+        )
+        assert await producer.commit_offset("g", "", 5, version=6, topic_id=b"?" * 16) == errors.UnknownTopicId.code
+        assert (
+            await producer.commit_offset("new", "", 5, generation=1, version=6, topic_id=topic_id)
+            == errors.GroupIdNotFound.code
+        )
+        assert await producer.commit_offset("new", "t", 5, generation=1, version=5) == errors.IllegalGeneration.code
 
     # GR-03, GR-07
     async def test_pending_offsets_outlive_the_broker(self, start: Start, connect: Connect, tmp_path: object) -> None:

@@ -135,7 +135,7 @@ class OffsetsModel(RuleBasedStateMachine):
     ) -> None:  # GO-23
         one = TxnOffsetCommitRequestPartition(partition, offset, 3, None)
         request = TxnOffsetCommitRequest(
-            "transaction", group, producer, 0, topics=[TxnOffsetCommitRequestTopic(topic, [one])]
+            "transaction", group, producer, 0, topics=[TxnOffsetCommitRequestTopic(topic, partitions=[one])]
         )
         self.ask(request, 3)
         self.existing.add(group)

@@ -419,13 +419,13 @@ class Runner:
             partition = txn_offset_commit_request.TxnOffsetCommitRequestPartition(
                 one.partition_index, one.committed_offset, one.committed_leader_epoch, one.committed_metadata
             )
-            topics.append(txn_offset_commit_request.TxnOffsetCommitRequestTopic(topic, [partition]))
+            topics.append(txn_offset_commit_request.TxnOffsetCommitRequestTopic(topic, partitions=[partition]))
         request = txn_offset_commit_request.TxnOffsetCommitRequest(
             transactional_id="tx",
             group_id=group_id,
             producer_id=int(arguments.take("producer", "1")),
             producer_epoch=int(arguments.take("epoch", "0")),
-            generation_id=int(arguments.take("generation", str(known.generation))),
+            generation_id_or_member_epoch=int(arguments.take("generation", str(known.generation))),
             member_id=member_id,
             group_instance_id=arguments.take_optional("instance") or known.request.group_instance_id,
             topics=topics,

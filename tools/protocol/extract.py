@@ -87,7 +87,7 @@ def _field(raw: dict[str, Any]) -> schema.Field:
 
 def schemas_text(folder: Path) -> str:
     """The text of schemas.txt, from the jars in that folder."""
-    title = "# Written by tools/protocol/extract.py from Apache Kafka 4.3.1's schemas.\n\n"
+    title = "# Written by tools/protocol/extract.py from Apache Kafka 4.4.0's schemas.\n\n"
     return title + schema.dump(messages_of(folder))
 
 

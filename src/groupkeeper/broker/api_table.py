@@ -68,7 +68,7 @@ def _waiting(reply: Reply) -> Handler:
 
 
 _UNSTABLE = frozenset((22,))
-"""APIs whose highest version in Kafka 4.3.1 has one above it that is unstable."""
+"""APIs whose highest version in Kafka 4.4.0 has one above it that is unstable."""
 
 TABLE: dict[int, Api] = {
     key: Api(key, module, lowest, highest)
@@ -87,7 +87,7 @@ TABLE: dict[int, Api] = {
         (15, "describe_groups", 0, 6),
         (16, "list_groups", 0, 5),
         (17, "not_offered", 0, 1),
-        (API_VERSIONS, "api_versions", 0, 4),
+        (API_VERSIONS, "api_versions", 0, 5),
         (19, "create_topics", 2, 7),
         (20, "delete_topics", 1, 6),
         (21, "delete_records", 0, 2),
@@ -97,7 +97,7 @@ TABLE: dict[int, Api] = {
         (25, "add_offsets_to_txn", 0, 4),
         (26, "end_txn", 0, 5),
         (27, "write_txn_markers", 1, 2),
-        (28, "txn_offset_commit", 0, 5),
+        (28, "txn_offset_commit", 0, 6),
         (29, "acls", 1, 3),
         (30, "acls", 1, 3),
         (31, "acls", 1, 3),
@@ -111,7 +111,7 @@ TABLE: dict[int, Api] = {
         (39, "delegation_tokens", 1, 2),
         (40, "delegation_tokens", 1, 2),
         (41, "delegation_tokens", 1, 3),
-        (42, "delete_groups", 0, 2),
+        (42, "delete_groups", 0, 3),
         (43, "single_node", 0, 2),
         (44, "incremental_alter_configs", 0, 1),
         (45, "single_node", 0, 1),
@@ -143,8 +143,8 @@ TABLE: dict[int, Api] = {
         (85, "write_share_group_state", 0, 1),
         (86, "delete_share_group_state", 0, 0),
         (87, "read_share_group_state_summary", 0, 1),
-        (88, "streams_group_heartbeat", 0, 0),
-        (89, "streams_group_describe", 0, 0),
+        (88, "streams_group_heartbeat", 0, 1),
+        (89, "streams_group_describe", 0, 1),
         (90, "describe_share_group_offsets", 0, 1),
         (91, "alter_share_group_offsets", 0, 0),
         (92, "delete_share_group_offsets", 0, 0),

@@ -76,7 +76,7 @@ class Coordinator:
                 case OffsetDeleteRequest() as request:
                     return offsets.delete(state, request)
                 case TxnOffsetCommitRequest() as request:
-                    return offsets.commit_transactional(state, settings_of(request.group_id), request, now_ms)
+                    return offsets.commit_transactional(state, settings_of(request.group_id), call, request, now_ms)
                 case ListGroupsRequest() as request:
                     return views.list_groups(state, request)
                 case DescribeGroupsRequest() as request:

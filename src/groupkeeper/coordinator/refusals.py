@@ -82,6 +82,7 @@ def refuse_transactional_commit(request: TxnOffsetCommitRequest, error: KafkaErr
         topics=[
             TxnOffsetCommitResponseTopic(
                 topic.name,
+                topic.topic_id,
                 [TxnOffsetCommitResponsePartition(one.partition_index, error.code) for one in topic.partitions],
             )
             for topic in request.topics

@@ -1045,7 +1045,7 @@ class FencedStateEpoch(KafkaError):
     name = "FENCED_STATE_EPOCH"
     retriable = False
     java_class = "FencedStateEpochException"
-    text = "The share coordinator rejected the request because the share-group state epoch did not match."
+    text = "The coordinator rejected the request because the state epoch did not match."
 
 
 class InvalidVoterKey(KafkaError):
@@ -1118,6 +1118,30 @@ class ShareSessionLimitReached(KafkaError):
     retriable = True
     java_class = "ShareSessionLimitReachedException"
     text = "The limit of share sessions has been reached."
+
+
+class GroupDeletionFailed(KafkaError):
+    code = 134
+    name = "GROUP_DELETION_FAILED"
+    retriable = False
+    java_class = "GroupDeletionFailedException"
+    text = "DeleteGroups could not complete; see the error message on the per-group result for details."
+
+
+class StreamsTopologyDescriptionUpdateFailed(KafkaError):
+    code = 135
+    name = "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED"
+    retriable = False
+    java_class = "StreamsTopologyDescriptionUpdateFailedException"
+    text = "The broker could not process the topology description update; see the error message for details."
+
+
+class ControllerIdNotRegistered(KafkaError):
+    code = 136
+    name = "CONTROLLER_ID_NOT_REGISTERED"
+    retriable = False
+    java_class = "ControllerIdNotRegisteredException"
+    text = "The given controller ID was not registered."
 
 
 BY_CODE: dict[int, type[KafkaError]] = {error.code: error for error in KafkaError.__subclasses__()}

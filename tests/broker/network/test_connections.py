@@ -18,11 +18,13 @@ from groupkeeper.broker import Broker, apis
 from groupkeeper.broker.api_table import TABLE, Api
 from groupkeeper.broker.network.connection import Connection
 from groupkeeper.broker.network.listeners import Listener
-from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
+from groupkeeper.protocol.errors import InvalidRequest, RebootstrapRequired, UnsupportedVersion
 from groupkeeper.protocol.framing import encode_request
 from groupkeeper.protocol.index import APIS
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
 from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
+from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterResponse
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import FetchResponse
 from groupkeeper.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
@@ -42,7 +44,7 @@ API_VERSIONS = ApiVersionsRequest("test", "1.0")
 
 class TestApiVersions:
     async def test_every_version_lists_what_is_served(self, wire: "Wire") -> None:
-        for version in range(5):
+        for version in range(6):
             request = API_VERSIONS if version >= 3 else ApiVersionsRequest()
             answer = await wire.call(request, version, ApiVersionsResponse)
             ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
@@ -55,8 +57,19 @@ class TestApiVersions:
         wire.writer.write(struct.pack(">i", len(frame)) + frame)
         correlation_id, answer = await wire.receive(ApiVersionsResponse, 0)
         assert (correlation_id, answer.error_code) == (7, UnsupportedVersion.code)
-        assert [(api.api_key, api.min_version, api.max_version) for api in answer.api_keys] == [(18, 0, 4)]
+        assert [(api.api_key, api.min_version, api.max_version) for api in answer.api_keys] == [(18, 0, 5)]
         assert (await wire.call(API_VERSIONS, 3, ApiVersionsResponse)).error_code == 0
+
+    async def test_a_client_of_another_broker_is_to_begin_again(self, wire: "Wire") -> None:
+        cluster_id = (await wire.call(DescribeClusterRequest(), 2, DescribeClusterResponse)).cluster_id
+        for cluster, node, error_code in (
+            (None, 7, 0),
+            (cluster_id, 1, 0),
+            (cluster_id, -1, RebootstrapRequired.code),
+            ("another", 1, RebootstrapRequired.code),
+        ):
+            request = ApiVersionsRequest("test", "1", cluster, node)
+            assert (await wire.call(request, 5, ApiVersionsResponse)).error_code == error_code
 
     async def test_a_nameless_client_is_refused(self, wire: "Wire") -> None:
         for name in ("", "a b", "-a"):

@@ -125,7 +125,7 @@ class Side:
 
     def commit_offset(self, who: Believed, version: int, offset: int) -> object:
         topic = committing.TxnOffsetCommitRequestTopic(
-            f"{self.program}-t", [committing.TxnOffsetCommitRequestPartition(0, offset)]
+            f"{self.program}-t", partitions=[committing.TxnOffsetCommitRequestPartition(0, offset)]
         )
         request = committing.TxnOffsetCommitRequest(
             self.transactional_id, f"{self.program}-g", who.producer_id, who.epoch, topics=[topic]

@@ -158,7 +158,9 @@ class Life:
         if added.error_code:
             return added.error_code
         offset.last += 1
-        topics = [TxnOffsetCommitRequestTopic("t", [TxnOffsetCommitRequestPartition(0, offset.last, -1, "")])]
+        topics = [
+            TxnOffsetCommitRequestTopic("t", partitions=[TxnOffsetCommitRequestPartition(0, offset.last, -1, "")])
+        ]
         request = TxnOffsetCommitRequest(name, group_id, producer_id, epoch, topics=topics)
         stored = (await ask(request, 3, TxnOffsetCommitResponse)).topics[0].partitions[0].error_code
         if stored:

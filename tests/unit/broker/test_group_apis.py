@@ -68,8 +68,8 @@ T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
 NODE = 1
 """The default node.id."""
 RANGES = {8: (2, 10), 9: (1, 10), 10: (0, 6), 11: (0, 9), 12: (0, 4), 13: (0, 5), 14: (0, 5), 15: (0, 6), 16: (0, 5)}
-RANGES |= {42: (0, 2), 47: (0, 0), 69: (0, 1)}
-"""The versions of the APIs of groups in Apache Kafka 4.3.1, by key. The tests below run in each of them."""
+RANGES |= {42: (0, 3), 47: (0, 0), 69: (0, 1)}
+"""The versions of the APIs of groups in Apache Kafka 4.4.0, by key. The tests below run in each of them."""
 UNSTABLE = (22,)
 """APIs with a version that Kafka calls unstable: it has messages, and is offered only where that is enabled."""
 

@@ -497,7 +497,9 @@ def test_transactional_commits_of_older_epochs() -> None:
     (kept,) = a.owned["t"]
 
     def commit(topic: str, partition: int, epoch: int) -> int:
-        topics = [TxnOffsetCommitRequestTopic(topic, [TxnOffsetCommitRequestPartition(partition, 5, -1, "")])]
+        topics = [
+            TxnOffsetCommitRequestTopic(topic, partitions=[TxnOffsetCommitRequestPartition(partition, 5, -1, "")])
+        ]
         request = TxnOffsetCommitRequest("tx", GROUP, 7, 0, epoch, "a", topics=topics)
         answer = cluster.ask(request, TxnOffsetCommitResponse, version=5)
         return answer.topics[0].partitions[0].error_code

@@ -360,7 +360,7 @@ class TestPendingOffsets:
 def test_transactional_offsets_are_counted_when_they_are_accepted() -> None:
     # K496-62, GO-24
     cluster = Cluster({"t": 1})
-    topic = TxnOffsetCommitRequestTopic("t", [TxnOffsetCommitRequestPartition(0, 5, -1, "")])
+    topic = TxnOffsetCommitRequestTopic("t", partitions=[TxnOffsetCommitRequestPartition(0, 5, -1, "")])
     request = TxnOffsetCommitRequest("tx", "g", 7, 0, topics=[topic])
     cluster.ask(request, TxnOffsetCommitResponse, version=5)
     assert cluster.shell.marks[Meter.OFFSET_COMMIT] == 1
@@ -383,7 +383,9 @@ def test_a_share_group_commits_nothing(member_id: str) -> None:
     answer = cluster.ask(commit, OffsetCommitResponse, version=9)
     assert answer.topics[0].partitions[0].error_code == GroupIdNotFound.code
     partition = TxnOffsetCommitRequestPartition(0, 7)
-    in_transaction = TxnOffsetCommitRequest("x", "g", 1, 0, topics=[TxnOffsetCommitRequestTopic("t", [partition])])
+    in_transaction = TxnOffsetCommitRequest(
+        "x", "g", 1, 0, topics=[TxnOffsetCommitRequestTopic("t", partitions=[partition])]
+    )
     refused = cluster.ask(in_transaction, TxnOffsetCommitResponse, version=3)
     assert refused.topics[0].partitions[0].error_code == GroupIdNotFound.code
     assert cluster.records == []

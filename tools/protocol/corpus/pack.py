@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools.apache_kafka import VERSION, cache_folder
+from tools.apache_kafka import NEWEST, cache_folder
 
 HERE = Path(__file__).parent
 CORPUS = HERE.parents[2] / "tests" / "unit" / "protocol" / "corpus.txt.xz"
@@ -29,8 +29,8 @@ def java(jars: Path, main: str, *arguments: str) -> str:
 
 
 def main() -> None:
-    jars = Path(sys.argv[1]) if len(sys.argv) > 1 else cache_folder() / "jars"
-    text = java(jars, "CorpusWriter", str(jars), VERSION)
+    jars = Path(sys.argv[1]) if len(sys.argv) > 1 else cache_folder(NEWEST) / "jars"
+    text = java(jars, "CorpusWriter", str(jars), NEWEST)
     CORPUS.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
     print(f"{CORPUS.name}: {len(text.splitlines())} entries, {CORPUS.stat().st_size} bytes")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupkeeper.broker.api_table import TABLE, Api
 from groupkeeper.broker.features import finalized_features, supported_features
-from groupkeeper.protocol.errors import InvalidRequest
+from groupkeeper.protocol.errors import InvalidRequest, RebootstrapRequired
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
 from groupkeeper.protocol.messages.api_versions_response import (
     ApiVersion,
@@ -31,6 +31,8 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         _is_valid(request.client_software_name) and _is_valid(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=InvalidRequest.code)
+    if _wants_another_broker(broker, request):
+        return ApiVersionsResponse(error_code=RebootstrapRequired.code)
     keys = [ApiVersion(api.key, _advertised_lowest(api), api.highest_of(broker.config)) for api in TABLE.values()]
     if call.api_version < _CLIENT_NAME_SINCE:
         return ApiVersionsResponse(api_keys=keys)
@@ -46,6 +48,13 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         finalized_features_epoch=broker.features.epoch,
         finalized_features=[FinalizedFeatureKey(name, level, level) for name, level in finalized.items()],
     )
+
+
+def _wants_another_broker(broker: Broker, request: ApiVersionsRequest) -> bool:
+    """Whether the client means another cluster, or another node of this one: then its metadata are outdated."""
+    if request.cluster_id is None:
+        return False
+    return request.cluster_id != broker.cluster_id or request.node_id != broker.config.node_id
 
 
 def _advertised_lowest(api: Api) -> int:

@@ -6,6 +6,7 @@ from groupkeeper.broker.apis._commits import Refused, known_topics
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.apis._transactions import may_use, writer_error
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.coordinator.offsets.commit import FIRST_TRANSACTIONAL_COMMIT_VERSION_WITH_TOPIC_IDS
 from groupkeeper.coordinator.refusals import refuse_transactional_commit
 from groupkeeper.protocol.errors import (
     CoordinatorLoadInProgress,
@@ -46,7 +47,11 @@ def reply(broker: Broker, call: Call) -> RootMessage:
     if not may(broker, call, Operation.READ, request.group_id):
         return refuse(call, GroupAuthorizationFailed())
     refused = _Refused()
-    accepted = [topic for topic, _ in known_topics(broker, call, request.topics, refused)]
+    accepted = []
+    is_by_id = call.api_version >= FIRST_TRANSACTIONAL_COMMIT_VERSION_WITH_TOPIC_IDS
+    for topic, found in known_topics(broker, call, request.topics, refused, is_by_id=is_by_id):
+        topic.name, topic.topic_id = found.name, found.topic_id
+        accepted.append(topic)
     others = _commit(broker, call, _with_topics(request, accepted)).topics if accepted else ()
     return TxnOffsetCommitResponse(topics=refused.topics(others))
 
@@ -69,7 +74,7 @@ def _with_topics(request: TxnOffsetCommitRequest, topics: list[TxnOffsetCommitRe
         request.group_id,
         request.producer_id,
         request.producer_epoch,
-        request.generation_id,
+        request.generation_id_or_member_epoch,
         request.member_id,
         request.group_instance_id,
         topics,

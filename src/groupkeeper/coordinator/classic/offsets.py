@@ -38,10 +38,10 @@ def check_transaction(group: ClassicGroup, topics: TopicsImage, request: TxnOffs
     during a rebalance, and it renews no session.
     """
     has_no_member = not request.member_id and request.group_instance_id is None
-    if request.generation_id < 0 and (has_no_member or group.state is GroupState.EMPTY):
+    if request.generation_id_or_member_epoch < 0 and (has_no_member or group.state is GroupState.EMPTY):
         return
     check_member(group.roster, request.member_id, request.group_instance_id)
-    check_generation(group.roster, request.generation_id)
+    check_generation(group.roster, request.generation_id_or_member_epoch)
 
 
 def check_fetch(group: ClassicGroup, request: OffsetFetchRequestGroup) -> None:

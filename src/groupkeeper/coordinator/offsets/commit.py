@@ -20,6 +20,7 @@ from groupkeeper.protocol.errors import (
     InvalidGroupId,
     KafkaError,
     OffsetMetadataTooLarge,
+    StaleMemberEpoch,
     UnstableOffsetCommit,
 )
 from groupkeeper.protocol.messages.offset_commit_key import OffsetCommitKey
@@ -57,6 +58,7 @@ from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 from groupkeeper.protocol.primitives import ZERO_UUID
 
 FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
+FIRST_TRANSACTIONAL_COMMIT_VERSION_WITH_TOPIC_IDS = 6
 _COMMITS = Meter.OFFSET_COMMIT
 P = TypeVar("P")
 """A partition of either response."""
@@ -85,18 +87,20 @@ def commit(state: StateView, settings: Settings, call: Call, request: OffsetComm
     )
 
 
-def commit_transactional(state: StateView, settings: Settings, request: TxnOffsetCommitRequest, now_ms: int) -> Result:
+def commit_transactional(
+    state: StateView, settings: Settings, call: Call, request: TxnOffsetCommitRequest, now_ms: int
+) -> Result:
     """Stores offsets that stay pending until the transaction ends.
 
     The driver has already verified that the producer may write to the transaction.
     """
-    _check_transaction(state, request)
+    _check_transaction(state, call, request)
     stored = _Stored(request.group_id, settings, now_ms)
     topics = []
     for topic in request.topics:
         # Without the topic's id, as in Apache Kafka.
         answers = stored.add(topic.name, ZERO_UUID, topic.partitions, TxnOffsetCommitResponsePartition)
-        topics.append(TxnOffsetCommitResponseTopic(topic.name, answers))
+        topics.append(TxnOffsetCommitResponseTopic(topic.name, topic.topic_id, answers))
     records = stored.records
     return Result(
         TxnOffsetCommitResponse(topics=topics),
@@ -161,15 +165,20 @@ def _check_commit(state: StateView, call: Call, request: OffsetCommitRequest) ->
     raise GroupIdNotFound if call.version >= FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND else IllegalGeneration
 
 
-def _check_transaction(state: StateView, request: TxnOffsetCommitRequest) -> None:
-    """Refuses a transactional commit that the group does not allow."""
+def _check_transaction(state: StateView, call: Call, request: TxnOffsetCommitRequest) -> None:
+    """Refuses a transactional commit that the group does not allow; old versions are only told `IllegalGeneration`."""
     if not request.group_id:
         raise InvalidGroupId
     group = state.groups.get(request.group_id)
-    if group is not None:
+    is_told = call.version >= FIRST_TRANSACTIONAL_COMMIT_VERSION_WITH_TOPIC_IDS
+    if group is None:
+        if request.generation_id_or_member_epoch >= 0:
+            raise GroupIdNotFound if is_told else IllegalGeneration
+        return
+    try:
         offset_rules(group).check_transaction(group, state.topics, request)
-    elif request.generation_id >= 0:
-        raise IllegalGeneration
+    except StaleMemberEpoch as error:
+        raise error if is_told else IllegalGeneration() from error
 
 
 def offset_rules(group: Group) -> OffsetRules:

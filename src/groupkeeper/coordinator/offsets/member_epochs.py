@@ -19,7 +19,6 @@ from groupkeeper.protocol.errors import (
 from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
 from groupkeeper.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
 from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
-from groupkeeper.protocol.primitives import ZERO_UUID
 
 _FIRST_VERSION_WITH_MEMBER_EPOCH = 9
 
@@ -67,20 +66,19 @@ def check_commit(group: EpochGroup, topics: TopicsImage, call: Call, request: Of
 
 
 def check_transaction(group: EpochGroup, topics: TopicsImage, request: TxnOffsetCommitRequest) -> None:
-    """As `check_commit`, but a stale epoch raises `IllegalGeneration`.
+    """As `check_commit`.
 
     A request without epoch is not checked if the group has no members, or the request names none.
     """
-    epoch = request.generation_id
+    epoch = request.generation_id_or_member_epoch
     if epoch < 0 and (not group.members or (not request.member_id and request.group_instance_id is None)):
         return
     partitions = (
-        (topic.name, ZERO_UUID, partition.partition_index) for topic in request.topics for partition in topic.partitions
+        (topic.name, topic.topic_id, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
     )
-    try:
-        _check_epoch(group, _member(group, request.member_id), epoch, topics, partitions)
-    except StaleMemberEpoch as error:
-        raise IllegalGeneration from error
+    _check_epoch(group, _member(group, request.member_id), epoch, topics, partitions)
 
 
 def check_fetch(group: EpochGroup, request: OffsetFetchRequestGroup) -> KafkaError | None:

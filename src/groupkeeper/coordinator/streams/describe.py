@@ -11,15 +11,24 @@ from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsMember, Task
 from groupkeeper.coordinator.streams.records import task_ids
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, TopologyRecord
-from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.errors import NONE, KafkaError
 from groupkeeper.protocol.messages import streams_group_describe_response as described
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_topology_value import TopicInfo
+
+ASSIGNOR = "sticky"
+"""The one that streams groups have, by Kafka's name."""
+
+NOT_STORED = 1
+"""The brokers that have no plugin for topology descriptions tell this status of each group."""
 
 
 def describe_streams_groups(state: StateView, request: StreamsGroupDescribeRequest) -> Result:
     """Describes streams groups; groups of another type are not found."""
     groups = describe_all(state, StreamsGroup, request.group_ids, _describe, streams_describe_failure)
+    if request.include_topology_description:
+        for group in groups:
+            group.topology_description_status = NONE if group.error_code else NOT_STORED
     return Result(described.StreamsGroupDescribeResponse(groups=groups))
 
 
@@ -34,6 +43,7 @@ def _describe(group: StreamsGroup) -> described.DescribedGroup:
         group_state=group.state.value,
         group_epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
+        assignor_name=ASSIGNOR,
         topology=None if group.topology is None else _topology(group.topology, group.soft.configured),
         members=[_describe_member(group, group.members[one]) for one in in_hash_order(group.members)],
     )

@@ -41,7 +41,7 @@ class LastAssignmentConfig(Message):
 class StreamsGroupMetadataValue(RootMessage):
     """StreamsGroupMetadataValue (record type 17), versions 0, flexible from 0."""
 
-    __slots__ = ("epoch", "metadata_hash", "validated_topology_epoch", "last_assignment_configs")
+    __slots__ = ("epoch", "metadata_hash", "validated_topology_epoch", "last_assignment_configs", "stored_description_topology_epoch", "failed_description_topology_epoch")
 
     RECORD_TYPE: ClassVar[int] = 17
     MIN_VERSION: ClassVar[int] = 0
@@ -54,11 +54,15 @@ class StreamsGroupMetadataValue(RootMessage):
         metadata_hash: int = 0,  # versions 0+
         validated_topology_epoch: int = -1,  # versions 0+
         last_assignment_configs: Sequence[LastAssignmentConfig] | None = (),  # versions 0+, nullable 0+
+        stored_description_topology_epoch: int = -1,  # versions 0+
+        failed_description_topology_epoch: int = -1,  # versions 0+
     ) -> None:
         self.epoch = epoch
         self.metadata_hash = metadata_hash
         self.validated_topology_epoch = validated_topology_epoch
         self.last_assignment_configs = last_assignment_configs
+        self.stored_description_topology_epoch = stored_description_topology_epoch
+        self.failed_description_topology_epoch = failed_description_topology_epoch
 
     @classmethod
     def read(cls, buf: bytes, pos: int, version: int) -> tuple[StreamsGroupMetadataValue, int]:
@@ -74,6 +78,8 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupMeta
     a_validated_topology_epoch = -1
     a_last_assignment_configs: Sequence[LastAssignmentConfig] | None
     a_last_assignment_configs = ()
+    a_stored_description_topology_epoch = -1
+    a_failed_description_topology_epoch = -1
     if size:
         tags_a, pos = read_tag_count(buf, pos - 1)
         for _ in range(tags_a):
@@ -120,11 +126,17 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupMeta
                             pos += 1
                         append_a_last_assignment_configs(LastAssignmentConfig(b_key, b_value))
                     a_last_assignment_configs = list_a_last_assignment_configs
+            elif tag_a == 2:
+                (a_stored_description_topology_epoch,) = _i.unpack_from(buf, pos)
+                pos += 4
+            elif tag_a == 3:
+                (a_failed_description_topology_epoch,) = _i.unpack_from(buf, pos)
+                pos += 4
             else:
                 pos = end_a
             if pos != end_a:
                 raise refuse_tag(tag_a)
-    return StreamsGroupMetadataValue(a_epoch, a_metadata_hash, a_validated_topology_epoch, a_last_assignment_configs), pos
+    return StreamsGroupMetadataValue(a_epoch, a_metadata_hash, a_validated_topology_epoch, a_last_assignment_configs, a_stored_description_topology_epoch, a_failed_description_topology_epoch), pos
 
 
 def _write_flexible(value: StreamsGroupMetadataValue, out: bytearray, version: int) -> None:
@@ -164,6 +176,14 @@ def _write_flexible(value: StreamsGroupMetadataValue, out: bytearray, version: i
                 field_a += encoded
                 field_a.append(0)
         tags_a.append((1, field_a))
+    if value.stored_description_topology_epoch != -1:
+        field_a = bytearray()
+        field_a += _i.pack(value.stored_description_topology_epoch)
+        tags_a.append((2, field_a))
+    if value.failed_description_topology_epoch != -1:
+        field_a = bytearray()
+        field_a += _i.pack(value.failed_description_topology_epoch)
+        tags_a.append((3, field_a))
     out += varint(len(tags_a))
     for tag_a, field_a in tags_a:
         out += varint(tag_a) + varint(len(field_a))
