@@ -446,16 +446,27 @@ class SyncAdmin(Blocking):
         )
 
     def describe_streams_groups(
-        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
+        self,
+        group_ids: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        include_topology: bool = False,
+        timeout_ms: int | None = None,
     ) -> Batch[str, StreamsGroupDescription]:
-        """Describe groups of Kafka Streams instances with their topology and tasks (KIP-1071).
+        """Describe groups of Kafka Streams instances with their topics and tasks (KIP-1071).
+
+        ``include_topology``: with the nodes of the application too, as far as the brokers keep them (Kafka 4.4).
 
         Fails per group: GroupIdNotFound, also for a group of another type, GroupAuthorizationFailed,
-        TopicAuthorizationFailed; UnsupportedVersion when the broker is older than 4.1.
+        TopicAuthorizationFailed; UnsupportedVersion when the broker is older than 4.1, or than 4.4 and
+        ``include_topology`` is set.
         """
         return self._run(
             self._admin.describe_streams_groups(
-                group_ids, include_authorized_operations=include_authorized_operations, timeout_ms=timeout_ms
+                group_ids,
+                include_authorized_operations=include_authorized_operations,
+                include_topology=include_topology,
+                timeout_ms=timeout_ms,
             )
         )
 

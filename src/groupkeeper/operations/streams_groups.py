@@ -169,7 +169,7 @@ def _as_readers(group: StreamsGroupDescription, counts: Mapping[str, int]) -> Co
         group_type=GroupType.STREAMS,
         group_state=group.group_state,
         is_simple=False,
-        partition_assignor="",
+        partition_assignor=group.assignor or "",
         members=members,
         coordinator=group.coordinator,
         group_epoch=group.group_epoch,

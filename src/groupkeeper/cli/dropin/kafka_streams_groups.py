@@ -69,23 +69,22 @@ def run(arguments: Sequence[str]) -> int:
     if isinstance(options, int):
         return options
     try:
-        asyncio.run(_execute(options))
+        return asyncio.run(_execute(options))
     except (UsageProblem, OptionProblem, BadTopicArgument, NothingCommitted) as problem:
         return refuse_usage(TABLE, str(problem))
     except (ExecutionFailure, OperationRefused) as problem:
         say(f"\nError: Executing streams group command failed due to {problem}\n")
         return 1
-    return 0
 
 
-async def _execute(options: Options) -> None:
+async def _execute(options: Options) -> int:
     admin = open_admin(options)
     try:
         tool = StreamsGroups(admin, options)
         if options.has("list"):
             await tool.list()
         elif options.has("describe"):
-            await tool.describe()
+            return await tool.describe()
         elif options.has("reset-offsets"):
             await tool.reset_offsets()
         elif options.has("delete"):
@@ -94,6 +93,7 @@ async def _execute(options: Options) -> None:
             await tool.delete_offsets()
     finally:
         await admin.close()
+    return 0
 
 
 class StreamsGroups:
@@ -123,14 +123,18 @@ class StreamsGroups:
 
     async def _all_group_ids(self) -> Sequence[str]:
         with failing(java.wrapped):
-            return [group.group_id for group in await self._listings()]
+            group_ids = [group.group_id for group in await self._listings()]
+        return java.hash_order(group_ids, java.string_hash)
 
     async def _group_ids(self) -> Sequence[str]:
         """The groups to act on."""
         return await self._all_group_ids() if self.options.has("all-groups") else self.options.texts("group")
 
     async def _describe(self, group_ids: Sequence[str]) -> Batch[str, StreamsGroupDescription]:
-        return await answers(self.admin.describe_streams_groups(group_ids, timeout_ms=self.timeout_ms), group_ids)
+        describing = self.admin.describe_streams_groups(
+            group_ids, include_topology=self.options.has("topology"), timeout_ms=self.timeout_ms
+        )
+        return await answers(describing, group_ids)
 
     @cached_property
     def reset(self) -> StreamsReset:
@@ -216,19 +220,28 @@ class StreamsGroups:
         say(groups_text.deletion_verdict(group_id, deleted.failure))
         say(groups_text.deleted_offsets(groups_text.deletion_outcomes(deleted)))
 
-    async def describe(self) -> None:
-        """--describe: the groups in the order given, up to the first that cannot be described."""
+    async def describe(self) -> int:
+        """--describe: the groups in the order given, up to the first that cannot be described.
+
+        The result is the exit status: 1 when a topology to show is not there.
+        """
         group_ids = await self._group_ids()
         described = await self._describe(group_ids)
-        has_offsets = not self.options.given(("members", "state"))
+        has_offsets = not self.options.given(("members", "state", "topology"))
         groups = list(described.done.values()) if has_offsets else []
         progress = await streams_progress(self.admin, groups, timeout_ms=self.timeout_ms)
+        status = 0
         for group_id in group_ids:
             with failing(java.described):
                 group = described.result(group_id)
             if group.topology_epoch is None:
                 raise ExecutionFailure("java.lang.IllegalStateException: Topology information is missing")
-            say(await self._offsets(group, progress) if has_offsets else self._members_or_state(group))
+            if self.options.has("topology"):
+                say(streams_groups_text.topology(group))
+                status = status if group.topology is not None else 1
+            else:
+                say(await self._offsets(group, progress) if has_offsets else self._members_or_state(group))
+        return status
 
     def _members_or_state(self, group: StreamsGroupDescription) -> str:
         verbose = self.options.has("verbose")

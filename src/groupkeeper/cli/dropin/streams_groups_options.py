@@ -47,6 +47,11 @@ TABLE = OptionTable(
         Option("list", "List the streams groups of the cluster."),
         Option("describe", "Show the lag of the partitions that a group's active tasks read, or its members or state."),
         Option("all-groups", "Act on all streams groups."),
+        Option(
+            "topology",
+            "With --describe: show the nodes of the application, where the brokers keep them (Kafka 4.4).",
+            available_with=("describe",),
+        ),
         Option("delete", "Delete groups that have no members, with all their committed offsets."),
         Option("delete-offsets", "Delete committed offsets of one group for the input topics given."),
         Option(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from groupkeeper.cli.dropin.groups_text import known, row, widest
+from groupkeeper.cli.java.releases import release
+from groupkeeper.cli.java.values import sort_key
 from groupkeeper.client.admin.types import (
     GroupState,
     OffsetAndMetadata,
     StreamsGroupDescription,
+    StreamsNode,
     StreamsTask,
     StreamsTasks,
     TopicPartition,
+    TopologyStatus,
 )
 from groupkeeper.operations.streams_groups import Progress
 
@@ -80,12 +84,49 @@ def _by_subtopology(some: Sequence[StreamsTask]) -> str:
 def state(group: StreamsGroupDescription, *, verbose: bool) -> str:
     """The table of --describe --state."""
     coordinator = f"{group.coordinator.host}:{group.coordinator.port} ({group.coordinator.id})"
-    columns = [widest(15, [group.group_id]), widest(25, [coordinator]), 25, *([15, 25] if verbose else []), 0]
+    assignor = [group.assignor or ""] if release().has_assignor else []
+    columns = [widest(15, [group.group_id]), widest(25, [coordinator]), *(widest(15, [each]) for each in assignor)]
+    columns += [25, *([15, 25] if verbose else []), 0]
     epochs = ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"] if verbose else []
-    texts = [group.group_id, coordinator, str(group.group_state)]
+    texts = [group.group_id, coordinator, *assignor, str(group.group_state)]
     texts += [str(group.group_epoch), str(group.target_assignment_epoch)] if verbose else []
-    header = ["GROUP", "COORDINATOR (ID)", "STATE", *epochs, "#MEMBERS"]
+    header = ["GROUP", "COORDINATOR (ID)", *["ASSIGNOR" for _ in assignor], "STATE", *epochs, "#MEMBERS"]
     return _table([header, [*texts, str(len(group.members))]], columns)
+
+
+def topology(group: StreamsGroupDescription) -> str:
+    """The nodes of the application, or why they aren't there."""
+    if group.topology is None:
+        if group.topology_status is TopologyStatus.NOT_STORED:
+            return f"\nError: No topology description is stored for streams group '{group.group_id}'.\n"
+        return (
+            f"\nError: The broker failed to fetch the topology description for streams group '{group.group_id}'. "
+            "See the broker logs for details.\n"
+        )
+    parts = [(f"Sub-topology: {part_id}", nodes) for part_id, nodes in group.topology.subtopologies]
+    for number, nodes in enumerate(group.topology.global_stores, len(parts)):
+        parts.append((f"Sub-topology: {number} for global store (will not generate tasks)", nodes))
+    texts = [f"   {title}\n" + "".join(_node(node, nodes) for node in nodes) + "\n" for title, nodes in parts]
+    return "Topologies:\n" + "".join(texts) + "\n"
+
+
+def _node(node: StreamsNode, others: Sequence[StreamsNode]) -> str:
+    before = _names(each.name for each in others if node.name in each.successors)
+    after = _names(node.successors)
+    if node.kind == "source":
+        return f"    Source: {node.name} (topics: {_listed(node.topics)})\n      --> {after}\n"
+    if node.kind == "sink":
+        return f"    Sink: {node.name} (topic: {node.topics[0] if node.topics else 'null'})\n      <-- {before}\n"
+    stores = _listed(node.stores)
+    return f"    Processor: {node.name} (stores: {stores})\n      --> {after}\n      <-- {before}\n"
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(sorted(set(names), key=sort_key)) or "none"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return "[" + ", ".join(sorted(set(names), key=sort_key)) + "]"
 
 
 def new_offsets(plans: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> str:

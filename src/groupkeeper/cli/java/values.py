@@ -15,7 +15,12 @@ from groupkeeper.client.errors import (
     TlsFailed,
     UnsupportedVersion,
 )
-from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, SaslAuthenticationFailed
+from groupkeeper.protocol.errors import (
+    GroupAuthorizationFailed,
+    GroupDeletionFailed,
+    KafkaError,
+    SaslAuthenticationFailed,
+)
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -149,6 +154,8 @@ def message(error: Exception) -> str:
     text = "SSL handshake failed" if isinstance(error, TlsFailed) else str(error) or type(error).__name__
     if isinstance(error, BrokersNotFound):
         return text.partition(":")[0]
+    if isinstance(error, GroupDeletionFailed):
+        return GroupDeletionFailed().text  # Apache's client drops the broker's reason
     if isinstance(error, GroupAuthorizationFailed) and text.startswith("FindCoordinator"):
         before, group_id, after = text.split("`", 1)[0], *text.split("`", 1)[1].rsplit("`", 1)
         return f"{before}`CoordinatorKey(idValue='{group_id}', type=GROUP)`{after}"

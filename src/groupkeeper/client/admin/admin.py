@@ -359,17 +359,29 @@ class Admin(ResourceCalls, AccessCalls):
         return await groups.remove_members(self._cluster, group(group_id), members, reason, timeout_ms)
 
     async def describe_streams_groups(
-        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout_ms: int | None = None
+        self,
+        group_ids: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        include_topology: bool = False,
+        timeout_ms: int | None = None,
     ) -> Batch[str, StreamsGroupDescription]:
-        """Describe groups of Kafka Streams instances with their topology and tasks (KIP-1071).
+        """Describe groups of Kafka Streams instances with their topics and tasks (KIP-1071).
+
+        ``include_topology``: with the nodes of the application too, as far as the brokers keep them (Kafka 4.4).
 
         Fails per group: GroupIdNotFound, also for a group of another type, GroupAuthorizationFailed,
-        TopicAuthorizationFailed; UnsupportedVersion when the broker is older than 4.1.
+        TopicAuthorizationFailed; UnsupportedVersion when the broker is older than 4.1, or than 4.4 and
+        ``include_topology`` is set.
         """
         from groupkeeper.client.admin import streams_groups
 
         return await streams_groups.describe_streams_groups(
-            self._cluster, several(group_ids, "group_ids"), include_authorized_operations, timeout_ms
+            self._cluster,
+            several(group_ids, "group_ids"),
+            include_authorized_operations,
+            include_topology,
+            timeout_ms,
         )
 
     async def describe_share_groups(

@@ -35,7 +35,10 @@ async def delete_groups(
         answer = await peer.ask(
             DeleteGroupsRequest, DeleteGroupsResponse, lambda version: DeleteGroupsRequest(keys), deadline
         )
-        return {each.group_id: error_for(each.error_code) if each.error_code else None for each in answer.results}
+        return {
+            each.group_id: error_for(each.error_code, each.error_message) if each.error_code else None
+            for each in answer.results
+        }
 
     return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(group_ids))
 

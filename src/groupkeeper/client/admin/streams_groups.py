@@ -13,12 +13,16 @@ from groupkeeper.client.admin.types import (
     Node,
     StreamsGroupDescription,
     StreamsMemberDescription,
+    StreamsNode,
     StreamsSubtopology,
     StreamsTask,
     StreamsTasks,
     StreamsTopic,
+    StreamsTopology,
+    TopologyStatus,
 )
 from groupkeeper.client.cluster import Cluster
+from groupkeeper.client.errors import UnsupportedVersion
 from groupkeeper.client.peer import Peer
 from groupkeeper.client.timing import Deadline
 from groupkeeper.protocol.errors import error_for
@@ -33,13 +37,22 @@ from groupkeeper.protocol.messages.streams_group_describe_response import (
     TaskIds,
     TaskOffset,
     TopicInfo,
+    TopologyDescription,
+    TopologyDescriptionNode,
 )
 
 _GROUPS_PER_REQUEST = 100
+_TOPOLOGIES_SINCE = 1
+_STATUSES = {status.value: status for status in TopologyStatus}
+_KINDS = {1: "source", 2: "processor", 3: "sink"}
 
 
 async def describe_streams_groups(
-    cluster: Cluster, group_ids: Iterable[str], include_authorized_operations: bool, timeout_ms: int | None
+    cluster: Cluster,
+    group_ids: Iterable[str],
+    include_authorized_operations: bool,
+    include_topology: bool,
+    timeout_ms: int | None,
 ) -> Batch[str, StreamsGroupDescription]:
     """Admin.describe_streams_groups."""
     deadline = cluster.deadline("describeStreamsGroups", timeout_ms)
@@ -48,7 +61,7 @@ async def describe_streams_groups(
         answer = await peer.ask(
             StreamsGroupDescribeRequest,
             StreamsGroupDescribeResponse,
-            lambda version: StreamsGroupDescribeRequest(keys, include_authorized_operations),
+            lambda version: _request(version, keys, include_authorized_operations, include_topology),
             deadline,
         )
         return {
@@ -59,6 +72,14 @@ async def describe_streams_groups(
         }
 
     return await routed(cluster, deadline, ask, chunk=_GROUPS_PER_REQUEST).run(list(group_ids))
+
+
+def _request(
+    version: int, group_ids: list[str], include_authorized_operations: bool, include_topology: bool
+) -> StreamsGroupDescribeRequest:
+    if include_topology and version < _TOPOLOGIES_SINCE:
+        raise UnsupportedVersion(f"Attempted to write a non-default includeTopologyDescription at version {version}")
+    return StreamsGroupDescribeRequest(group_ids, include_authorized_operations, include_topology)
 
 
 def _description(group: DescribedGroup, coordinator: Node) -> StreamsGroupDescription:
@@ -74,7 +95,23 @@ def _description(group: DescribedGroup, coordinator: Node) -> StreamsGroupDescri
         topology_epoch=None if topology is None else topology.epoch,
         subtopologies=tuple(_subtopology(one) for one in subtopologies),
         authorized_operations=operation_names(group.authorized_operations),
+        assignor=group.assignor_name,
+        topology_status=_STATUSES.get(group.topology_description_status, TopologyStatus.FAILED),
+        topology=None if group.topology_description is None else _application(group.topology_description),
     )
+
+
+def _application(topology: TopologyDescription) -> StreamsTopology:
+    return StreamsTopology(
+        tuple((part.subtopology_id, tuple(map(_node, part.nodes))) for part in topology.subtopologies),
+        tuple((_node(store.source), _node(store.processor)) for store in topology.global_stores),
+    )
+
+
+def _node(node: TopologyDescriptionNode) -> StreamsNode:
+    topics = node.source_topics if node.sink_topic is None else (node.sink_topic,)
+    kind = _KINDS.get(node.node_type, f"kind {node.node_type}")
+    return StreamsNode(node.name, kind, tuple(topics), tuple(node.stores), tuple(node.successors))
 
 
 def _subtopology(subtopology: Subtopology) -> StreamsSubtopology:

@@ -255,6 +255,36 @@ class StreamsSubtopology(NamedTuple):
     repartition_source_topics: tuple[StreamsTopic, ...] = ()
 
 
+class StreamsNode(NamedTuple):
+    """A node of a topology: a ``source`` with the topics that it reads, a ``processor``, or a ``sink`` with the topic
+    that it writes, none where the application computes it.
+    """
+
+    name: str
+    kind: str
+    topics: tuple[str, ...] = ()
+    stores: tuple[str, ...] = ()
+    successors: tuple[str, ...] = ()
+
+
+class StreamsTopology(NamedTuple):
+    """What the application says of its topology (KIP-1331): the nodes of each part by the part's id, and those that
+    fill each global store.
+    """
+
+    subtopologies: tuple[tuple[str, tuple[StreamsNode, ...]], ...] = ()
+    global_stores: tuple[tuple[StreamsNode, ...], ...] = ()
+
+
+class TopologyStatus(Enum):
+    """Whether a description has the application's topology; FAILED: the broker could not fetch it."""
+
+    NOT_ASKED = 0
+    NOT_STORED = 1
+    FAILED = 2
+    THERE = 3
+
+
 class StreamsMemberDescription(NamedTuple):
     """A member of a streams group (KIP-1071).
 
@@ -284,7 +314,8 @@ class StreamsGroupDescription(NamedTuple):
     """A group of Kafka Streams instances (KIP-1071): NotReady while topics are missing, else as a consumer group.
 
     ``topology_epoch`` and ``subtopologies`` are None and () before a member has sent the group's topology.
-    ``authorized_operations`` is None unless asked for.
+    ``authorized_operations`` is None unless asked for. ``assignor`` is None, and no topology is asked for, when the
+    broker is older than 4.4. ``topology`` is None unless ``topology_status`` is THERE.
     """
 
     group_id: str
@@ -296,6 +327,9 @@ class StreamsGroupDescription(NamedTuple):
     topology_epoch: int | None = None
     subtopologies: tuple[StreamsSubtopology, ...] = ()
     authorized_operations: frozenset[str] | None = None
+    assignor: str | None = None
+    topology_status: TopologyStatus = TopologyStatus.NOT_ASKED
+    topology: StreamsTopology | None = None
 
     @property
     def group_type(self) -> GroupType:

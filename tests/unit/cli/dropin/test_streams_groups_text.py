@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from groupkeeper.cli.dropin import streams_groups_text as texts
 from groupkeeper.client.admin.types import (
     GroupState,
@@ -9,9 +11,12 @@ from groupkeeper.client.admin.types import (
     OffsetAndMetadata,
     StreamsGroupDescription,
     StreamsMemberDescription,
+    StreamsNode,
     StreamsTask,
     StreamsTasks,
+    StreamsTopology,
     TopicPartition,
+    TopologyStatus,
 )
 from groupkeeper.operations.streams_groups import Progress
 
@@ -55,6 +60,41 @@ def test_offsets_and_what_is_not_committed() -> None:
         "g               t               1          6",
         "g               t               0          4",
     ]
+
+
+def test_the_assignor_is_a_column_since_kafka_4_4(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = group(GroupState.EMPTY)._replace(assignor="sticky")
+    [header, row] = texts.state(known, verbose=False).splitlines()
+    assert header.split() == ["GROUP", "COORDINATOR", "(ID)", "ASSIGNOR", "STATE", "#MEMBERS"]
+    assert row == f"g               {'host:9092 (7)':25} sticky          Empty                     0"
+    [_, row] = texts.state(known._replace(assignor=None), verbose=True).splitlines()
+    assert row.split() == ["g", "host:9092", "(7)", "Empty", "5", "4", "0"]
+    monkeypatch.setenv("GROUPKEEPER_KAFKA_TOOLS", "4.3.1")
+    assert "ASSIGNOR" not in texts.state(known, verbose=False)
+
+
+def test_topologies() -> None:
+    """As `describe` of the application's own topology prints it, with one more line at the end."""
+    source = StreamsNode("in", "source", ("b", "a"), (), ("count", "peek"))
+    count = StreamsNode("count", "processor", (), ("store",), ("out",))
+    nodes = (source, count, StreamsNode("peek", "processor", (), (), ("out",)), StreamsNode("out", "sink"))
+    known = group(GroupState.STABLE)._replace(topology=StreamsTopology((("0", nodes),), ((source, count),)))
+    assert texts.topology(known) == (
+        "Topologies:\n"
+        "   Sub-topology: 0\n"
+        "    Source: in (topics: [a, b])\n      --> count, peek\n"
+        "    Processor: count (stores: [store])\n      --> out\n      <-- in\n"
+        "    Processor: peek (stores: [])\n      --> out\n      <-- in\n"
+        "    Sink: out (topic: null)\n      <-- count, peek\n\n"
+        "   Sub-topology: 1 for global store (will not generate tasks)\n"
+        "    Source: in (topics: [a, b])\n      --> count, peek\n"
+        "    Processor: count (stores: [store])\n      --> out\n      <-- in\n\n\n"
+    )
+    for status, text in (
+        (TopologyStatus.NOT_STORED, "No topology description is stored for streams group 'g'."),
+        (TopologyStatus.FAILED, "The broker failed to fetch the topology description for streams group 'g'."),
+    ):
+        assert text in texts.topology(group(GroupState.STABLE)._replace(topology_status=status))
 
 
 def test_remarks() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.client.scripted_broker import Handler, ScriptedBroker, cluster_of, fast_admin, in_turn
 
+from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import (
     GroupState,
     ShareMemberDescription,
@@ -14,6 +15,7 @@ from groupkeeper.client.admin.types import (
 from groupkeeper.client.errors import CallTimedOut, MissingResult
 from groupkeeper.client.errors import UnsupportedVersion as NotSupported
 from groupkeeper.protocol.errors import (
+    GroupDeletionFailed,
     GroupIdNotFound,
     NonEmptyGroup,
     TopicAuthorizationFailed,
@@ -216,12 +218,21 @@ async def test_failures_of_the_whole_group_are_raised() -> None:
 
 async def test_delete_groups() -> None:
     # GS-19, GD-05
-    results = [DeletableGroupResult("g"), DeletableGroupResult("h", 68)]
+    results = [
+        DeletableGroupResult("g"),
+        DeletableGroupResult("h", 68),
+        DeletableGroupResult("i", 134, "The plugin failed."),
+    ]
     handlers = {"DeleteGroups": in_turn(DeleteGroupsResponse(results=results))}
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
-        batch = await admin.delete_share_groups(["g", "h"])
-        assert broker.asked("DeleteGroups") == [(2, DeleteGroupsRequest(["g", "h"]))]
-    assert (batch.done, batch.failed) == ({"g": None}, {"h": NonEmptyGroup()})
+        batch = await admin.delete_share_groups(["g", "h", "i"])
+        assert broker.asked("DeleteGroups") == [(3, DeleteGroupsRequest(["g", "h", "i"]))]
+    assert (batch.done, batch.failed) == (
+        {"g": None},
+        {"h": NonEmptyGroup(), "i": GroupDeletionFailed("The plugin failed.")},
+    )
+    # The official tools don't show the reason.
+    assert java.message(batch.failed["i"]) == GroupDeletionFailed.text
     handlers = {"DeleteGroups": in_turn(DeleteGroupsResponse(results=[DeletableGroupResult("g", 14)]))}
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
         failure = (await admin.delete_share_groups(["g"], timeout_ms=50)).failed["g"]

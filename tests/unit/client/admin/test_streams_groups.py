@@ -7,10 +7,13 @@ from tests.unit.client.scripted_broker import ScriptedBroker, fast_admin
 from groupkeeper.client.admin.types import (
     GroupState,
     GroupType,
+    StreamsNode,
     StreamsSubtopology,
     StreamsTask,
     StreamsTasks,
     StreamsTopic,
+    StreamsTopology,
+    TopologyStatus,
 )
 from groupkeeper.client.errors import UnsupportedVersion as NotSupported
 from groupkeeper.protocol.errors import GroupIdNotFound
@@ -50,7 +53,7 @@ async def test_descriptions() -> None:
     handlers = {"StreamsGroupDescribe": answer}
     async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
         batch = await admin.describe_streams_groups(["app", "x", "bare"], include_authorized_operations=True)
-        assert broker.asked("StreamsGroupDescribe") == [(0, StreamsGroupDescribeRequest(["app", "x", "bare"], True))]
+        assert broker.asked("StreamsGroupDescribe") == [(1, StreamsGroupDescribeRequest(["app", "x", "bare"], True))]
     app = batch.done["app"]
     assert (app.group_type, app.group_state) == (GroupType.STREAMS, GroupState.RECONCILING)
     assert (app.group_epoch, app.target_assignment_epoch, app.topology_epoch) == (8, 7, 3)
@@ -77,6 +80,48 @@ async def test_descriptions() -> None:
     assert member.task_end_offsets == ((StreamsTask("1", 0), 9),)
     assert (batch.done["bare"].topology_epoch, batch.done["bare"].subtopologies) == (None, ())
     assert batch.failed == {"x": GroupIdNotFound("Group x not found.")}
+
+
+async def test_topologies() -> None:
+    source = described.TopologyDescriptionNode("in", 1, ["a", "b"], successors=["count"])
+    count = described.TopologyDescriptionNode("count", 2, stores=["store"], successors=["out"])
+    sink = described.TopologyDescriptionNode("out", 3, sink_topic="c")
+    nodes = described.TopologyDescription(
+        [described.TopologyDescriptionSubtopology("0", [source, count, sink])],
+        [described.TopologyDescriptionGlobalStore(source, count)],
+    )
+    groups = {
+        name: described.DescribedGroup(
+            0, None, name, topology_description=kept, topology_description_status=status, assignor_name="sticky"
+        )
+        for name, kept, status in (("app", nodes, 3), ("bare", None, 1), ("odd", None, 9))
+    }
+
+    def tell(message: StreamsGroupDescribeRequest, version: int) -> RootMessage:
+        assert message.include_topology_description
+        return described.StreamsGroupDescribeResponse(groups=[groups[key] for key in message.group_ids])
+
+    handlers = {"StreamsGroupDescribe": tell}
+    async with ScriptedBroker(handlers=handlers) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        batch = await admin.describe_streams_groups(groups, include_topology=True)
+    found = [
+        StreamsNode("in", "source", ("a", "b"), (), ("count",)),
+        StreamsNode("count", "processor", (), ("store",), ("out",)),
+    ]
+    assert batch.done["app"].topology == StreamsTopology(
+        (("0", (*found, StreamsNode("out", "sink", ("c",)))),), (tuple(found),)
+    )
+    assert [batch.done[name].topology_status for name in groups] == [
+        TopologyStatus.THERE,
+        TopologyStatus.NOT_STORED,
+        TopologyStatus.FAILED,
+    ]
+    assert batch.done["app"].assignor == "sticky"
+    ranges = {"StreamsGroupDescribe": (0, 0)}
+    async with ScriptedBroker(ranges=ranges) as broker, fast_admin(broker.bootstrap_servers) as admin:
+        failure = (await admin.describe_streams_groups(["app"], include_topology=True)).failed["app"]
+    assert isinstance(failure, NotSupported)
+    assert str(failure) == "Attempted to write a non-default includeTopologyDescription at version 0"
 
 
 async def test_a_broker_without_streams_groups() -> None:
