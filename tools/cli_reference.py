@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, Action, ArgumentParser, _SubParsersAction
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 from groupkeeper.cli import check, context
@@ -229,7 +230,10 @@ def document() -> str:
     parts.append(f"## {GROUP_RESET.tool}\n\n{GROUP_RESET.summary} {GROUP_RESET_IS_OURS}\n\n{_options(GROUP_RESET)}")
     parts.append(GROUPKEEPER)
     parts += [_shape(name, shape, more) for name, shape, more in SHAPES]
-    parts += [_command(command) for command in _leaves(parser())]
+    commands = list(_leaves(parser()))
+    shared = _shared_rows(commands)
+    parts.append(_shared(commands, shared))
+    parts += [_command(command, shared) for command in commands]
     return "\n".join(parts)
 
 
@@ -253,10 +257,42 @@ def _leaves(command: ArgumentParser) -> Iterator[ArgumentParser]:
             yield from _leaves(child)
 
 
-def _command(command: ArgumentParser) -> str:
-    rows = [f"| `{_names(action)}` | {_cell(action.help or '')} |" for action in command._actions if _is_own(action)]
+SHARED = 3
+"""An option that reads the same in so many commands is explained once."""
+
+
+def _rows(command: ArgumentParser) -> dict[str, str]:
+    """The arguments of a command, as rows by their names."""
+    own = {_names(action): action for action in command._actions if _is_own(action)}
+    return {name: f"| `{name}` | {_cell(action.help or '')} |" for name, action in own.items()}
+
+
+def _shared_rows(commands: Sequence[ArgumentParser]) -> set[str]:
+    """Of each option the row that most commands have, if they are `SHARED` or more."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for command in commands:
+        for name, row in _rows(command).items():
+            counts[name.split(" ")[0]][row] += 1
+    most = (rows.most_common(1)[0] for rows in counts.values())
+    return {row for row, count in most if count >= SHARED}
+
+
+def _shared(commands: Sequence[ArgumentParser], shared: Set[str]) -> str:
+    rows = {row: None for command in commands for row in _rows(command).values() if row in shared}
+    return "\n".join(["### Shared options\n", "| argument | meaning |", "|---|---|", *sorted(rows), ""])
+
+
+def _command(command: ArgumentParser, shared: Set[str]) -> str:
+    rows = _rows(command)
+    own = [row for row in rows.values() if row not in shared]
+    others = ", ".join(f"`{name.split(' ')[0].rstrip(',')}`" for name, row in rows.items() if row in shared)
     return "\n".join(
-        [f"### {command.prog}\n", f"{command.description or ''}\n", "| argument | meaning |", "|---|---|", *rows, ""]
+        [
+            f"### {command.prog}\n",
+            f"{command.description or ''}\n",
+            *(["| argument | meaning |", "|---|---|", *own, ""] if own else []),
+            *([f"[Shared](#shared-options): {others}\n"] if others else []),
+        ]
     )
 
 
