@@ -11,7 +11,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
 from groupkeeper.live.model import GroupView
 from groupkeeper.operations.lag import AnyGroup, LagStatus, PartitionLag
-from groupkeeper.rules.status import EMPTY_PATIENCE_MS, RANKS, Facts, Status, group_status, partition_status, reason
+from groupkeeper.rules.status import RANKS, Facts, Status, are_well, group_status, partition_status, reason
 
 
 class Judged(NamedTuple):
@@ -25,9 +25,10 @@ def judge_status(group: GroupView, now_ms: int) -> Judged:
     """The status of a group at that time."""
     still_ms = None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
     worst = Status.UNKNOWN if group.problems and group.lag.lag is None else Status.OK
-    for _, _, status in _of_partitions(group, still_ms, now_ms):
-        if RANKS[status] > RANKS[worst]:
-            worst = status
+    if not _is_well(group, still_ms):
+        for _, _, status in _of_partitions(group, still_ms, now_ms):
+            if RANKS[status] > RANKS[worst]:
+                worst = status
     return Judged(group_status(worst, group.members, group.rebalances_lately), still_ms)
 
 
@@ -43,9 +44,9 @@ def partition_statuses(group: GroupView, now_ms: int) -> dict[TopicPartition, tu
 
 def bad_partitions(group: GroupView, now_ms: int) -> Iterator[tuple[TopicPartition, Status]]:
     """The partitions that need someone, with their statuses."""
-    if not group.lag.lost and (group.wait.lag_ms or 0) < EMPTY_PATIENCE_MS:
-        return  # no group's patience is shorter
     still_ms = None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
+    if _is_well(group, still_ms):
+        return
     for row, _, status in _of_partitions(group, still_ms, now_ms):
         if row is not None and RANKS[status] >= RANKS[Status.STALLED]:
             yield TopicPartition(row.topic, row.partition), status
@@ -82,6 +83,14 @@ def unread_topics(group: AnyGroup | None, topics: frozenset[str]) -> frozenset[s
         read.update(member.subscribed_topics)
         read.update(place.topic for place in member.assignment)
     return topics - read
+
+
+def _is_well(group: GroupView, still_ms: int | None) -> bool:
+    """Whether the sums tell that no partition needs to be judged, as in most groups."""
+    lag, wait = group.lag, group.wait
+    is_known = (group.rows or not lag.lag) and not lag.is_least and not wait.unknown
+    is_read = not lag.lost and not group.unread
+    return is_known and is_read and are_well(wait.lag_ms or 0, wait.margin_ms, group.members, still_ms)
 
 
 def _of_partitions(

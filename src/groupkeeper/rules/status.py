@@ -97,6 +97,15 @@ def is_abandoned(members: int | None, idle_ms: int | None) -> bool:
     return members == 0 and idle_ms is not None and idle_ms >= ABANDONED_MS
 
 
+def are_well(longest_ms: int, margin_ms: int | None, members: int | None, idle_ms: int | None) -> bool:
+    """Whether partitions of which all is known are surely ok, where nothing was lost and members read each topic.
+
+    ``longest_ms``: for how long a record of any of them has waited; ``margin_ms``: the shortest of theirs.
+    """
+    is_late = longest_ms >= EMPTY_PATIENCE_MS or (margin_ms is not None and margin_ms < longest_ms)
+    return not is_late and not is_abandoned(members, idle_ms)
+
+
 def partition_status(facts: Facts) -> Status:
     """The first rung that fits, from what makes all others meaningless to the worst, and down again."""
     if facts.committed_offset is None and facts.lag is None:

@@ -230,9 +230,13 @@ def cluster_samples(snapshot: ClusterSnapshot) -> Iterator[Sample]:
     yield _sample("groupkeeper_collector_groups_with_problems", own, problems)
 
 
+def _labels(snapshot: ClusterSnapshot, group: GroupView) -> str:
+    return f'{{cluster="{label(snapshot.cluster)}",group="{label(group.group_id)}"'
+
+
 def group_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sample]:
     """The samples of a group as a whole."""
-    own = labels(cluster=snapshot.cluster, group=group.group_id)
+    own = _labels(snapshot, group)
     kind, state = group.group_type or "", group.group_state or ""
     description = group.description
     assignor = label(description.partition_assignor) if description is not None else ""
@@ -246,7 +250,7 @@ def group_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
             yield _sample("groupkeeper_group_epoch", own, description.group_epoch)
         if description.target_assignment_epoch is not None:
             yield _sample("groupkeeper_group_target_epoch", own, description.target_assignment_epoch)
-    progress_ms = min(standing(group), default=group.progress_ms)
+    progress_ms = min(standing(group), default=group.progress_ms) if group.wait.waiting else group.progress_ms
     if progress_ms is not None:
         yield _sample("groupkeeper_group_progress_timestamp_seconds", own, seconds(progress_ms))
     for error, acl in dict.fromkeys((each.error, str(each.acl or "")) for each in group.problems):
@@ -261,20 +265,17 @@ def group_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
             yield _sample("groupkeeper_streams_group_topology_epoch", own, group.streams.topology_epoch)
 
 
-_NOTEWORTHY = frozenset(LagStatus) - {LagStatus.OK}
-
-
 def topic_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sample]:
     """The samples of a group's topics."""
-    group_labels = labels(cluster=snapshot.cluster, group=group.group_id)
+    group_labels = _labels(snapshot, group)
     at_ms = snapshot.measured_ms or 0
     statuses: dict[str, Counter[LagStatus]] = {}
-    done_ahead: Counter[str] = Counter()
+    done_ahead: dict[str, int] = {}
     for row in group.rows:
-        if row.status in _NOTEWORTHY:
+        if row.status is not LagStatus.OK:
             statuses.setdefault(row.topic, Counter())[row.status] += 1
         if row.done_ahead is not None:
-            done_ahead[row.topic] += row.done_ahead
+            done_ahead[row.topic] = done_ahead.get(row.topic, 0) + row.done_ahead
     for place, status in bad_partitions(group, at_ms):
         own = f'{group_labels},topic="{label(place.topic)}",partition="{place.partition}"'
         yield _sample("groupkeeper_partition_status", f'{own},status="{status}"', 1)
@@ -304,7 +305,7 @@ def topic_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
 
 def partition_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sample]:
     """The samples of a group's partitions, if enabled."""
-    group_labels = labels(cluster=snapshot.cluster, group=group.group_id)
+    group_labels = _labels(snapshot, group)
     for row, wait in zip(group.rows, group.waits, strict=True):
         own = f'{group_labels},topic="{label(row.topic)}",partition="{row.partition}"'
         if row.lag is not None:
@@ -317,7 +318,7 @@ def partition_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[S
 
 def member_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sample]:
     """The samples of a group's members, if enabled."""
-    group_labels = labels(cluster=snapshot.cluster, group=group.group_id)
+    group_labels = _labels(snapshot, group)
     for member in () if group.description is None else group.description.members:
         own = (
             f'{group_labels},member_id="{label(member.member_id)}",client_id="{label(member.client_id)}",'
