@@ -78,6 +78,15 @@ def test_a_trend_compares_rates_not_lags() -> None:
     assert progress.catch_up_ms(0, 100, 0) == 0
 
 
+def test_when_retention_gets_ahead_of_a_group() -> None:
+    assert progress.overtaken_ms(-5, 10, 1, 2) == -5  # now
+    assert progress.overtaken_ms(1000, 10, 0, 0) == 1000  # it reads nothing
+    assert progress.overtaken_ms(1000, 10, 0, 5) == 1000  # it needs 2 s
+    assert progress.overtaken_ms(1000, 10, 0, 20) is None
+    assert progress.overtaken_ms(1000, 10, 100, 50) == 2000  # twice as much arrives
+    assert progress.overtaken_ms(1000, 10, 100, 99) is None  # steady
+
+
 def test_when_offsets_expire() -> None:
     # G: a commit's own time wins; else its age counts from the commit, or since a classic group has been empty.
     assert expiry.expires_ms(None, 100, 7) == 107

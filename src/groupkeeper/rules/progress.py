@@ -65,6 +65,17 @@ def catch_up_ms(lag_now: int, produced_per_s: float, consumed_per_s: float) -> i
     return int(lag_now * 1000 / gain) if gain > 0 else None
 
 
+def overtaken_ms(margin_ms: int, lag_now: int, produced_per_s: float, consumed_per_s: float) -> int | None:
+    """In how long retention removes records before a group that reads at these rates gets to them; 0 or less: it may
+    now; None: never. ``margin_ms``: of the next record; all others may be as old.
+    """
+    until_read_ms = catch_up_ms(lag_now, 0, consumed_per_s)
+    if margin_ms <= 0 or until_read_ms is None or margin_ms < until_read_ms:
+        return margin_ms
+    is_growing = trend(produced_per_s, consumed_per_s, lag_now) is Trend.GROWING
+    return int(margin_ms / (1 - consumed_per_s / produced_per_s)) if is_growing else None
+
+
 def usual_gap_ms(gaps_ms: list[int], shorter_ms: int = 0) -> int | None:
     """The usual time between a group's commits: the gap in which half of the time passes. Of twenty commits within five
     minutes of each hour it is 55 minutes, of commits each second with an outage now and then a second. None: too few

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from groupkeeper.pipeline.present.status import RULES
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.model import Finding, Group, Stale
+from groupkeeper.rules.progress import catch_up_ms, overtaken_ms
+from groupkeeper.rules.status import REBALANCES, REBALANCES_MS
 from groupkeeper.shell import NO_WAYS, Ways, command, option, tool, way_to
 
 __all__ = ["KINDS", "behind", "fullest", "held", "impact", "losing", "storms", "unused", "waiting"]
@@ -63,7 +64,7 @@ def losing(
                 )
             )  # fmt: skip
     still = {_place(one) for one in judged if one["status"] in ("stopped", "stalled")}
-    nearest: dict[Key, tuple[float, Row]] = {}
+    nearest: dict[Key, tuple[int, Row]] = {}
     for row in lags:
         key = (row["cluster"], row["group_id"])
         if key not in known or known[key].status == "losing":
@@ -73,7 +74,7 @@ def losing(
             nearest[key] = left, row
     for key, (left, row) in sorted(nearest.items(), key=lambda each: each[1][0]):
         kept_ms = retention.get((row["cluster"], row["topic"]))
-        found.append(_overtaken(known[key], row, int(left), _is_unread(row, _place(row) in still), kept_ms, ways))
+        found.append(_overtaken(known[key], row, left, _is_unread(row, _place(row) in still), kept_ms, ways))
     return found
 
 
@@ -86,26 +87,15 @@ def _is_unread(row: Row, is_still: bool) -> bool:
     return is_still if row["consumed_per_s"] is None else not row["consumed_per_s"]
 
 
-def _left_ms(row: Row, is_still: bool, retention_ms: int | None) -> float | None:
-    """In how many milliseconds retention removes unread records at the present rates; 0 or less: now; None: never, or
-    unknown. A partition that is not read is reported only once at most half of its retention time is left.
-    """
+def _left_ms(row: Row, is_still: bool, retention_ms: int | None) -> int | None:
+    """As `overtaken_ms`. A partition that is not read is reported only once at most half of its retention is left."""
     margin: int | None = row["retention_margin_ms"]
-    reads, comes = row["consumed_per_s"], row["produced_per_s"]
-    if margin is None or margin <= 0:
-        return margin
-    if _is_unread(row, is_still):
-        return margin if retention_ms is None or margin <= retention_ms / 2 else None
-    if reads is None or row["trend"] is None:
+    if margin is None or _is_unread(row, is_still):
+        is_far = margin is not None and retention_ms is not None and margin > max(0, retention_ms / 2)
+        return None if is_far else margin
+    if row["trend"] is None and margin > 0:
         return None
-    if margin < _until_read_ms(row):
-        return margin  # all unread records may be as old as the oldest
-    return float(margin / (1 - reads / comes)) if row["trend"] == "growing" and comes > reads else None
-
-
-def _until_read_ms(row: Row) -> float:
-    """In how many milliseconds the group has read what there is to read now."""
-    return float(1000 * row["lag"] / row["consumed_per_s"])
+    return overtaken_ms(margin, row["lag"], row["produced_per_s"] or 0, row["consumed_per_s"] or 0)
 
 
 def _overtaken(group: Group, row: Row, left: int, is_unread: bool, retention_ms: int | None, ways: Ways) -> Finding:
@@ -120,7 +110,7 @@ def _overtaken(group: Group, row: Row, left: int, is_unread: bool, retention_ms:
         if is_unread:
             note += ", which the group does not read"
         elif left > 0:
-            until_read = words.duration(int(_until_read_ms(row)))
+            until_read = words.duration(catch_up_ms(row["lag"], 0, row["consumed_per_s"]))
             note += f", and others of that age soon after; reading all of them takes {until_read}"
     words_of = _about("describe", (group.cluster, group.group_id), ways)
     if retention_ms is not None and retention_ms > 0:
@@ -237,7 +227,7 @@ def fullest(rates: Any) -> dict[Key, tuple[int, datetime]]:
     group = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
     minutes = np.array([int(each.timestamp()) // 60 for each in begun], dtype=np.int64)
     counts = np.cumsum(np.array(rows["completed_rebalances"].to_pylist(), dtype=np.int64))
-    totals = _sums(group, minutes, counts, RULES.rebalances_ms // 60_000)
+    totals = _sums(group, minutes, counts, REBALANCES_MS // 60_000)
     best: dict[Key, tuple[int, datetime]] = {}
     for key, (first, total) in zip(keys, totals, strict=True):
         if total > best.get(key, (0, None))[0]:
@@ -260,7 +250,7 @@ def storms(groups: Sequence[Group], most: Mapping[Key, tuple[int, datetime]], wa
     found = []
     for group in groups:
         count, began = most.get((group.cluster, group.group_id), (0, None))
-        if count < RULES.rebalances:
+        if count < REBALANCES:
             continue
         now = "it still does" if group.status == "unstable" else f"its status is {group.status} now"
         note = f"{words.counted(group.rebalances, 'rebalance')} in the whole time shown; {now}"
