@@ -47,7 +47,7 @@ class LagRow(NamedTuple):
     status: LagStatus
     member_id: str | None
     client_id: str | None
-    client_host: str | None
+    host: str | None
 
 
 class CommittedRow(NamedTuple):
@@ -177,7 +177,7 @@ def _lag_row(one: PartitionLag, failure: Failure | None) -> Row:
         one.status,
         None if member is None else member.member_id,
         None if member is None else member.client_id,
-        None if member is None else member.client_host,
+        None if member is None else member.host,
     )
     return Row((one.group_id,), row, one.failure or failure)
 

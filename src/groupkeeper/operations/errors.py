@@ -154,6 +154,6 @@ _NAMED_MEMBERS = 5
 
 def named(members: Sequence[MemberDescription | ShareMemberDescription]) -> str:
     """Members with their hosts, the first few of them."""
-    texts = [f"{member.client_id or member.member_id} on {member.client_host}" for member in members[:_NAMED_MEMBERS]]
+    texts = [f"{member.client_id or member.member_id} on {member.host}" for member in members[:_NAMED_MEMBERS]]
     more = len(members) - len(texts)
     return ", ".join(texts) + (f" and {more} more" if more else "")

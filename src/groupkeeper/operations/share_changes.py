@@ -60,7 +60,7 @@ class ShareAdmin(Admin):
                 group.group_state,
                 False,
                 group.partition_assignor,
-                tuple(MemberDescription(one.member_id, None, one.client_id, one.client_host) for one in group.members),
+                tuple(MemberDescription(one.member_id, None, one.client_id, one.host) for one in group.members),
                 group.coordinator,
             )
             for key, group in described.done.items()

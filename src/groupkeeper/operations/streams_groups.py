@@ -156,7 +156,7 @@ def _as_readers(group: StreamsGroupDescription, counts: Mapping[str, int]) -> Co
             member_id=member.member_id,
             instance_id=member.instance_id,
             client_id=member.client_id,
-            client_host=member.client_host,
+            host=member.host,
             assignment=read_by(member.assignment.active),
             target_assignment=read_by(member.target_assignment.active),
             member_epoch=member.member_epoch,

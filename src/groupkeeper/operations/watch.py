@@ -190,7 +190,7 @@ def _members(group: Description | None) -> dict[str, MemberDescription]:
         return {member.member_id: member for member in group.members}
     return {
         one.member_id: MemberDescription(
-            one.member_id, None, one.client_id, one.client_host, one.assignment, member_epoch=one.member_epoch
+            one.member_id, None, one.client_id, one.host, one.assignment, member_epoch=one.member_epoch
         )
         for one in group.members
     }

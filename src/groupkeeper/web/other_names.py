@@ -189,7 +189,7 @@ def kafka_lag_exporter_of_group(cluster: str, group: GroupView) -> Iterator[Samp
         member = row.member
         of_row = (
             f'{own},topic="{label(row.topic)}",partition="{row.partition}",'
-            f'member_host="{"" if member is None else label(member.client_host)}",'
+            f'member_host="{"" if member is None else label(member.host)}",'
             f'consumer_id="{"" if member is None else label(member.member_id)}",'
             f'client_id="{"" if member is None else label(member.client_id)}"'
         )

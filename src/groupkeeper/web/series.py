@@ -322,7 +322,7 @@ def member_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Samp
     for member in () if group.description is None else group.description.members:
         own = (
             f'{group_labels},member_id="{label(member.member_id)}",client_id="{label(member.client_id)}",'
-            f'host="{label(member.client_host)}"'
+            f'host="{label(member.host)}"'
         )
         yield _sample("groupkeeper_group_member_partitions", own, len(member.assignment))
 

@@ -182,7 +182,7 @@ async def test_groups_with_members(own: Admin, topic: str, live_group: str) -> N
     assert sorted(member.assignment) == [TopicPartition(topic, index) for index in range(6)]
     assert member.subscribed_topics == (topic,)
     assert (member.upgraded, member.member_epoch, member.target_assignment) == (None, None, None)
-    assert "127.0.0.1" in member.client_host
+    assert "127.0.0.1" in member.host
     classic = (await own.describe_classic_groups([live_group])).all()[live_group]
     assert (classic.protocol_type, classic.protocol, classic.members) == ("consumer", "range", (member,))
 

@@ -125,9 +125,7 @@ def _table_of(places: Places, verbose: bool) -> str:
 
     It takes "GROUP", padded, and then for each row the group id, padded, and the numbers of the row.
     """
-    owners = [
-        (member.member_id, member.client_host, member.client_id) if member else _NOBODY for member in places.members
-    ]
+    owners = [(member.member_id, member.host, member.client_id) if member else _NOBODY for member in places.members]
     columns = [widest(15, (owner[0] for owner in owners)), widest(15, (owner[1] for owner in owners)), 0]
     topic_columns = widest(15, (topic for topic, _ in places.partitions))
 
@@ -174,7 +172,7 @@ def _member_texts(
     group: ConsumerGroupDescription, member: MemberDescription, static: bool, verbose: bool, migrating: bool
 ) -> list[str]:
     texts = [group.group_id, member.member_id, *([member.instance_id or ""] if static else [])]
-    texts += [member.client_host, member.client_id, str(len(set(member.assignment)))]
+    texts += [member.host, member.client_id, str(len(set(member.assignment)))]
     if verbose:
         texts += [known(member.member_epoch), assignment(member.assignment)]
         texts += [known(group.target_assignment_epoch), assignment(member.target_assignment)]

@@ -55,7 +55,7 @@ def members(group: ShareGroupDescription, *, verbose: bool) -> str:
     columns = [
         widest(15, [group.group_id]),
         widest(15, (member.member_id for member in in_order)),
-        widest(15, (member.client_host for member in in_order)),
+        widest(15, (member.host for member in in_order)),
         widest(15, (member.client_id for member in in_order)),
         12,
         *([13] if verbose else []),
@@ -64,7 +64,7 @@ def members(group: ShareGroupDescription, *, verbose: bool) -> str:
     header = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", *(["MEMBER-EPOCH"] if verbose else [])]
     rows = [[*header, "ASSIGNMENT"]]
     for member in in_order:
-        texts = [group.group_id, member.member_id, member.client_host, member.client_id]
+        texts = [group.group_id, member.member_id, member.host, member.client_id]
         texts.append(str(len(set(member.assignment))))
         rows.append([*texts, *([str(member.member_epoch)] if verbose else []), assigned(member.assignment)])
     return _table(rows, columns)

@@ -91,7 +91,7 @@ def _row(moment: str, change: Change) -> Row:
         "change": change.what.value,
         "member_id": member.member_id if member else None,
         "client_id": member.client_id if member else None,
-        "host": member.client_host if member else None,
+        "host": member.host if member else None,
         "before": _value(change.before),
         "after": _value(change.after),
         "initial": change.is_initial,

@@ -95,7 +95,7 @@ def _member(member: Member) -> ShareMemberDescription:
     return ShareMemberDescription(
         member_id=member.member_id,
         client_id=member.client_id,
-        client_host=member.client_host,
+        host=member.client_host,
         member_epoch=member.member_epoch,
         assignment=tuple(
             TopicPartition(topic.topic_name, index)

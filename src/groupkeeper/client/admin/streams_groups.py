@@ -137,7 +137,7 @@ def _member(member: Member) -> StreamsMemberDescription:
     return StreamsMemberDescription(
         member_id=member.member_id,
         client_id=member.client_id,
-        client_host=member.client_host,
+        host=member.client_host,
         member_epoch=member.member_epoch,
         process_id=member.process_id,
         topology_epoch=member.topology_epoch,

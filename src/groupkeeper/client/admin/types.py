@@ -119,7 +119,7 @@ class MemberDescription(NamedTuple):
     member_id: str
     instance_id: str | None
     client_id: str
-    client_host: str
+    host: str
     assignment: tuple[TopicPartition, ...] = ()
     target_assignment: tuple[TopicPartition, ...] | None = None
     member_epoch: int | None = None
@@ -179,7 +179,7 @@ class ShareMemberDescription(NamedTuple):
 
     member_id: str
     client_id: str
-    client_host: str
+    host: str
     member_epoch: int
     assignment: tuple[TopicPartition, ...] = ()
     rack_id: str | None = None
@@ -295,7 +295,7 @@ class StreamsMemberDescription(NamedTuple):
 
     member_id: str
     client_id: str
-    client_host: str
+    host: str
     member_epoch: int
     process_id: str
     topology_epoch: int

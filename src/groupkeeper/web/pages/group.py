@@ -249,7 +249,7 @@ def _without_commit(group: GroupView, offset: str) -> str:
 
 
 def _member_name(member: AnyMember | None) -> str:
-    return "—" if member is None else f"{parts.text(member.client_id)} {parts.text(member.client_host)}"
+    return "—" if member is None else f"{parts.text(member.client_id)} {parts.text(member.host)}"
 
 
 def _members(group: GroupView) -> str:
@@ -267,7 +267,7 @@ def _members(group: GroupView) -> str:
             (
                 Cell(parts.text(getattr(member, "instance_id", None) or member.member_id), "name"),
                 Cell(parts.text(member.client_id), "name"),
-                Cell(parts.text(member.client_host), "t"),
+                Cell(parts.text(member.host), "t"),
                 parts.number(getattr(member, "member_epoch", None)),
                 Cell(_places(member.assignment), "name"),
                 Cell("as assigned" if is_settled else "—" if target is None else _places(target), "name"),

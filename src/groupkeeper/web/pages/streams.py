@@ -53,7 +53,7 @@ def members(group: StreamsGroupDescription) -> str:
         (
             Cell(parts.text(each.instance_id or each.member_id), "name"),
             Cell(parts.text(each.client_id), "name"),
-            Cell(parts.text(each.client_host), "t"),
+            Cell(parts.text(each.host), "t"),
             Cell(parts.text(each.process_id), "name"),
             parts.number(each.member_epoch),
             *(Cell(_tasks(some), "name") for some in each.assignment),

@@ -102,7 +102,7 @@ async def test_consumer_groups() -> None:
         member_id="m1",
         instance_id="static",
         client_id="client",
-        client_host="/127.0.0.1",
+        host="/127.0.0.1",
         assignment=(TopicPartition("t", 0), TopicPartition("t", 1)),
         target_assignment=(TopicPartition("t", 1), TopicPartition("u", 0)),
         member_epoch=5,

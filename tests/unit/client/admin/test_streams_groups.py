@@ -69,7 +69,7 @@ async def test_descriptions() -> None:
         ),
     )
     [member] = app.members
-    assert (member.member_id, member.client_id, member.client_host) == ("m", "client", "/127.0.0.1")
+    assert (member.member_id, member.client_id, member.host) == ("m", "client", "/127.0.0.1")
     assert (member.member_epoch, member.topology_epoch, member.process_id) == (7, 3, "process")
     assert (member.instance_id, member.rack_id, member.endpoint) == (None, "rack", ("host", 80))
     assert (member.client_tags, member.is_classic) == ((("zone", "a"),), False)
