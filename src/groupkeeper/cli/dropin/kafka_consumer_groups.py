@@ -28,6 +28,7 @@ from groupkeeper.cli.dropin.drop_in import (
 )
 from groupkeeper.cli.dropin.options import OptionProblem, Options, UsageProblem
 from groupkeeper.cli.java import values as java
+from groupkeeper.cli.java.assignments import read_again
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
@@ -179,7 +180,9 @@ class ConsumerGroups:
         """The groups' descriptions; when no broker could be asked, that failure for each of them."""
         from groupkeeper.operations.describe import describe_groups
 
-        return await describe_groups(self.admin, group_ids, timeout_ms=self.timeout_ms)
+        described = await describe_groups(self.admin, group_ids, timeout_ms=self.timeout_ms)
+        read_again(described)
+        return described
 
     async def describe(self) -> None:
         """--describe: nothing is printed unless every group can be described."""
@@ -217,6 +220,7 @@ class ConsumerGroups:
                         if not isinstance(failure, LeaderNotAvailable):
                             failed.setdefault(group_id, failure)
                     tables[group_id] = groups_text.offsets(offsets, verbose=verbose)
+        read_again(described)
         groups = in_order(described, group_ids)
         with failing(java.wrapped):
             raise_first(failed, [group.group_id for group in groups])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from groupkeeper.cli.java.assignments import Unreadable
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import (
     AuthenticationFailed,
@@ -132,6 +133,8 @@ def class_name(error: Exception) -> str:
     """The Java class of an error, as it appears in messages."""
     if isinstance(error, KafkaError):
         return ERRORS + error.java_class
+    if isinstance(error, Unreadable):
+        return error.java_class
     if isinstance(error, AuthenticationFailed) and not isinstance(error, SaslMissing):
         if isinstance(error.refusal, KafkaError):
             return class_name(error.refusal)

@@ -1,0 +1,36 @@
+"""A member whose assignment cannot be read: the official tool fails as a whole, with Java's words."""
+
+from __future__ import annotations
+
+import pytest
+from tests.differential.wire import Pool
+
+from groupkeeper.cli.dropin.kafka_consumer_groups import main
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
+from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from groupkeeper.testing.background import BackgroundBroker
+
+SAID = "org.apache.kafka.common.protocol.types.SchemaException: Unsupported assignment version: -8531\n"
+
+
+def test_the_tool_says_what_java_says(groupkeeper_broker: BackgroundBroker, capsys: pytest.CaptureFixture[str]) -> None:
+    pool = Pool(groupkeeper_broker.bootstrap_servers)
+    pool.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    protocol = JoinGroupRequestProtocol("range", b"\0\0\0\0\0\1\0\6orders\xff\xff\xff\xff")
+    joined = pool.ask(JoinGroupRequest("g", 300_000, 300_000, "", "a", "consumer", [protocol]), 9)
+    assert isinstance(joined, JoinGroupResponse)
+    assigned = [SyncGroupRequestAssignment(joined.member_id, b"\xde\xad\xbe")]
+    request = SyncGroupRequest("g", joined.generation_id, joined.member_id, "a", "consumer", "range", assigned)
+    pool.ask(request, 5)
+    failed = "\nError: Executing consumer group command failed due to "
+    for words, said in (
+        (["--describe", "--members"], SAID),
+        (["--describe", "--state"], SAID),
+        (["--describe"], SAID),
+        (["--reset-offsets", "--all-topics", "--to-earliest"], f"java.util.concurrent.ExecutionException: {SAID}"),
+    ):
+        assert main([*words, "--group", "g", "--bootstrap-server", groupkeeper_broker.bootstrap_servers]) == 0
+        assert capsys.readouterr().out == failed + said
+    pool.close()
