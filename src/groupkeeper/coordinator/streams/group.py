@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.coordinator.streams.topology import ConfiguredTopology, TopologyRecord
 
-STREAMS_PROTOCOL_TYPE: Final = "streams"
-"""StreamsGroupHeartbeat and StreamsGroupDescribe."""
 NOT_VALIDATED: Final = -1
 """The validated topology epoch of a group with missing or incorrectly partitioned topics."""
 
