@@ -78,7 +78,7 @@ def test_the_picture_of_a_terminal_has_commands_that_exist(tmp_path: Path, monke
 
 
 def test_benchmarks_that_are_named_exist() -> None:
-    texts = [path.read_text() for path in (*GUIDES, *(ROOT / "docs/decisions").glob("*.md"))]
+    texts = [path.read_text() for path in (*GUIDES, *(ROOT / "docs/design").glob("*.md"))]
     named = {name for text in texts for found in re.findall(r'BENCH_ARGS=("[^"]+"|\w+)', text)
              for name in found.strip('"').split()}  # fmt: skip
     assert len(named) > 5

@@ -1,4 +1,4 @@
-"""A setting is declared in one place; everything else follows (docs/decisions/0032)."""
+"""A setting is declared in one place; everything else follows (docs/design/broker.md)."""
 
 import re
 import subprocess

@@ -92,7 +92,7 @@ class Program:
         self._own = [f"p{seed}a", f"p{seed}b"] if self._has_changes else []
         self._counts: dict[str, int] = {}
         # Each matches something, and a member says names, too, unless the expression has been resolved:
-        # docs/decisions/0009 says what is different else.
+        # docs/design/coordinator.md says what else is different.
         self._regexes = ["d[ab]", f"(da|p{seed}.*)"]
 
     def steps(self) -> Iterator[Step | Change]:
