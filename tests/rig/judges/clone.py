@@ -172,7 +172,7 @@ def spoilt(truth: Truth, answer: Answer, rng: random.Random) -> Iterable[tuple[s
     exact = silent | {"certainty": "content"}
     ways: list[tuple[str, Any]] = [
         ("all is read again without a word", lambda row: {**silent, "after": 0}),
-        ("all is skipped without a word", lambda row: {**silent, "after": row["latest"]}),
+        ("all is skipped without a word", lambda row: {**silent, "after": row["log_end_offset"]}),
         ("an exact place is one record early", lambda row: {**exact, "after": near(row, -1)}),
         ("an exact place is one record late", lambda row: {**exact, "after": near(row, 1)}),
         ("a place that is not exact is called so", lambda row: exact),

@@ -275,7 +275,7 @@ def plan_row(log: Log, answer: Answer, words: list[str], before: int) -> dict[st
     after = min(max(_asked_for(log, words, before, start, end), start), end)
     moved = after - min(max(before, start), end)
     return {
-        "before": before, "after": after, "oldest": start, "latest": end,
+        "before": before, "after": after, "log_start_offset": start, "log_end_offset": end,
         "skipped": max(0, moved), "replayed": max(0, -moved),
         "after_time": _time_at(log, after), "before_time": _time_at(log, before) if start <= before <= end else None,
     }  # fmt: skip

@@ -106,7 +106,7 @@ def top(**fields: Any) -> Edit:
         (partition(topic=""), "a topic without a name"),
         (partition(topic=[]), "a partition: topic is []"),
         (partition(topic={}), "group billing: partitions must be a list of partitions"),
-        (partition(oldest=-3), "orders-0: oldest is -3"),
+        (partition(log_start_offset=-3), "orders-0: log_start_offset is -3"),
         (partition(after_time="noon"), 'orders-0: after_time is "noon", and must be a time like 2026-'),
         (partition(why=3), "orders-0: why is 3"),
         (group(group=""), "a group has no name"),

@@ -46,7 +46,7 @@ async def make_deletion(
     plans = [
         plan._replace(
             changes={
-                tp: change._replace(oldest=logs.oldest.get(tp), latest=logs.latest.get(tp))
+                tp: change._replace(log_start_offset=logs.oldest.get(tp), log_end_offset=logs.latest.get(tp))
                 for tp, change in plan.changes.items()
             }
         )

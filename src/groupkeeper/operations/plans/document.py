@@ -30,8 +30,8 @@ CHANGE_KEYS = frozenset(
         "partition",
         "before",
         "after",
-        "oldest",
-        "latest",
+        "log_start_offset",
+        "log_end_offset",
         "before_time",
         "after_time",
         "skipped",
@@ -116,8 +116,8 @@ class _Writer:
         known = f', "certainty": {self._text(certainty)}' if certainty else ""
         return (
             f'{{"topic": {self._text(place.topic)}, "partition": {place.partition}, "before": {self._commit(before)}, '
-            f'"after": {self._commit(after)}, "oldest": {_NULL if oldest is None else oldest}, '
-            f'"latest": {_NULL if latest is None else latest}, '
+            f'"after": {self._commit(after)}, "log_start_offset": {_NULL if oldest is None else oldest}, '
+            f'"log_end_offset": {_NULL if latest is None else latest}, '
             f'"before_time": {_NULL if before_ms is None else self._text(utc_text(before_ms))}, '
             f'"after_time": {_NULL if after_ms is None else self._text(utc_text(after_ms))}, '
             f'"skipped": {_NULL if skipped is None else skipped}, '
@@ -185,8 +185,8 @@ class _Reader:
             return place, Change(
                 _committed(fields, "before", ""),
                 _committed(fields, "after", ""),
-                _number(fields, "oldest", "", _LONG, may_be_null=True),
-                _number(fields, "latest", "", _LONG, may_be_null=True),
+                _number(fields, "log_start_offset", "", _LONG, may_be_null=True),
+                _number(fields, "log_end_offset", "", _LONG, may_be_null=True),
                 self._time(fields, "before_time"),
                 self._time(fields, "after_time"),
                 self._texts.setdefault(why, why),

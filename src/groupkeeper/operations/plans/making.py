@@ -172,10 +172,10 @@ async def with_times(admin: Admin, plan: Plan, *, timeout_ms: int | None = None)
 
 def _at(place: TopicPartition, change: Change) -> Iterable[Position]:
     """The places of a change where there may be a record."""
-    if change.oldest is None or change.latest is None:
+    if change.log_start_offset is None or change.log_end_offset is None:
         return
     for commit in (change.before, change.after):
-        if commit is not None and change.oldest <= commit.offset < change.latest:
+        if commit is not None and change.log_start_offset <= commit.offset < change.log_end_offset:
             yield Position(*place, commit.offset)
 
 

@@ -20,8 +20,8 @@ def is_same(one: OffsetAndMetadata | None, other: OffsetAndMetadata | None) -> b
 class Change(NamedTuple):
     """The change of one committed offset.
 
-    ``before`` None: nothing was committed. ``after`` None: the offset is deleted. ``oldest`` and ``latest``: log start
-    and log end when the plan was made, None when not known. ``before_ms`` and ``after_ms``: the timestamps of the
+    ``before`` None: nothing was committed. ``after`` None: the offset is deleted. ``log_start_offset`` and
+    ``log_end_offset``: when the plan was made, None when not known. ``before_ms`` and ``after_ms``: timestamps of the
     records at both offsets, None when there is no record or it wasn't read. ``why``: for people. ``skips`` and
     ``replays``: for an offset from another log, the most unread records that are skipped, and the most read records
     that are read again; None: both count from ``before``. ``certainty``: how such an
@@ -30,8 +30,8 @@ class Change(NamedTuple):
 
     before: OffsetAndMetadata | None
     after: OffsetAndMetadata | None
-    oldest: int | None = None
-    latest: int | None = None
+    log_start_offset: int | None = None
+    log_end_offset: int | None = None
     before_ms: int | None = None
     after_ms: int | None = None
     why: str = ""
@@ -58,7 +58,7 @@ class Change(NamedTuple):
     @property
     def moved(self) -> int | None:
         """The move in offsets, counted within the log; negative for a rewind."""
-        before, after, oldest, latest = self.before, self.after, self.oldest, self.latest
+        before, after, oldest, latest = self.before, self.after, self.log_start_offset, self.log_end_offset
         if before is None or after is None or oldest is None or latest is None:
             return None
         start, end = before.offset, after.offset
@@ -69,7 +69,7 @@ class Change(NamedTuple):
     @property
     def clamped(self) -> Change:
         """The same, clamped to the nearer end of the log if the planned offset is outside of it."""
-        after, oldest, latest = self.after, self.oldest, self.latest
+        after, oldest, latest = self.after, self.log_start_offset, self.log_end_offset
         if after is None or oldest is None or latest is None or oldest <= after.offset <= latest:
             return self
         offset = min(max(after.offset, oldest), latest)

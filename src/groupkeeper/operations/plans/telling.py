@@ -27,11 +27,11 @@ def consequences(groups: Sequence[GroupPlan], *, is_share: bool = False) -> list
         remarks.append(f"{records} replayed, {sum(skipped):,} skipped, counted in offsets")
     for is_before in (True, False):
         open_ends = [
-            change.latest - change.oldest
+            change.log_end_offset - change.log_start_offset
             for change in changes
             if (change.before if is_before else change.after) is None
-            and change.latest is not None
-            and change.oldest is not None
+            and change.log_end_offset is not None
+            and change.log_start_offset is not None
         ]
         if open_ends:
             when = "now" if is_before else "after the change"

@@ -194,8 +194,8 @@ def _cells(place: TopicPartition, change: Change) -> Sequence[Cell]:
         parts.number(change.replayed),
         Cell(parts.moment(change.before_ms), "t"),
         Cell(parts.moment(change.after_ms), "t"),
-        parts.number(change.oldest),
-        parts.number(change.latest),
+        parts.number(change.log_start_offset),
+        parts.number(change.log_end_offset),
     )
 
 

@@ -29,7 +29,7 @@ from tests.rig.truth import Truth
 
 NAME = "page changes"
 COLUMNS = {"before": "before", "after": "after", "skipped": "skipped", "replayed": "read again",
-           "oldest": "log start", "latest": "log end"}  # fmt: skip
+           "log_start_offset": "log start", "log_end_offset": "log end"}  # fmt: skip
 MOST_READ = 40
 """Of so many partitions it is looked at what is read."""
 MOST_OF_A_MEMBER = 60
@@ -431,7 +431,8 @@ def _clone_elsewhere(visit: Visit, story: Story, before: Commits) -> None:
 def _as_row(place: Place, line: Line) -> dict[str, object]:
     """A line as the command has it."""
     return {
-        "topic": place[0], "partition": place[1], "after": _number(line["after"]), "latest": _number(line["log end"]),
+        "topic": place[0], "partition": place[1], "after": _number(line["after"]),
+        "log_end_offset": _number(line["log end"]),
         "skipped": _number(line["skipped"]), "replayed": _number(line["read again"]),
         "certainty": line.get("certainty") or None, "why": line["why"],
     }  # fmt: skip

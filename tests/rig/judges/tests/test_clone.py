@@ -39,7 +39,7 @@ def truth() -> Truth:
     ],
 )
 def test_a_place_in_the_copy(after: int, skipped: int, replayed: int | None, certainty: str | None, wrong: str) -> None:
-    row = {"topic": "t", "partition": 0, "after": after, "latest": 6, "skipped": skipped, "replayed": replayed,
+    row = {"topic": "t", "partition": 0, "after": after, "log_end_offset": 6, "skipped": skipped, "replayed": replayed,
            "certainty": certainty, "why": "as it is"}  # fmt: skip
     about = {"source": "c", "group": "g", "topic": "t", "shape": ""}
     verdict = judge(truth(), Answer("d", 10, 11, {"changes": [row], "problems": []}, about=about))
@@ -50,7 +50,15 @@ def test_a_place_in_the_copy(after: int, skipped: int, replayed: int | None, cer
 def test_what_the_source_never_had_is_not_read_first_from_an_exact_place() -> None:
     made = truth()
     made.add([Committed("c", "g", "t", 0, 0, -1, "", DONE, "a", 7, 8)])
-    row = {"topic": "t", "partition": 0, "latest": 6, "skipped": 0, "replayed": 0, "why": "", "certainty": "identity"}
+    row = {
+        "topic": "t",
+        "partition": 0,
+        "log_end_offset": 6,
+        "skipped": 0,
+        "replayed": 0,
+        "why": "",
+        "certainty": "identity",
+    }
     about = {"source": "c", "group": "g", "topic": "t", "shape": ""}
     early, right = (
         judge(made, Answer("d", 10, 11, {"changes": [{**row, "after": after}], "problems": []}, about=about))

@@ -390,7 +390,7 @@ def _fitted(change: Change) -> Change:
     if fitted == change:
         return change
     assert change.after is not None
-    is_below = change.oldest is not None and change.after.offset < change.oldest
+    is_below = change.log_start_offset is not None and change.after.offset < change.log_start_offset
     end = "below the log start" if is_below else "above the log end"
     return fitted._replace(why=f"{change.why}; {change.after.offset} is {end}, which is used instead")
 
