@@ -86,6 +86,7 @@ def _of_debian(deadline: float) -> str:
         raise PyPyUnavailable(f"no pypy3 of Python 3.11 here, and no {' and '.join(missing) or _KEYS} to get Debian's")
     new = _DEBIAN.with_suffix(".new")
     shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
     with tempfile.TemporaryDirectory(prefix="debian-pypy-") as folder:
         for package in _download(Path(folder), deadline):
             _run(deadline, "dpkg-deb", "-x", str(package), str(new))
