@@ -125,7 +125,8 @@ class PhoenixThread(Performer):
         for _ in range(count):
             place = self.rng.randrange(self.actor.partitions)
             note = partial(self._note, self._number, now())
-            self._producer.produce(self.actor.topic, b"ash %d" % self._number, partition=place, on_delivery=note,
+            value = f"{self.actor.name} {self._number}".encode()
+            self._producer.produce(self.actor.topic, value, partition=place, on_delivery=note,
                                    timestamp=time.time_ns() // 1_000_000)  # fmt: skip
             self._number += 1
         self._producer.flush(PATIENCE_S)
