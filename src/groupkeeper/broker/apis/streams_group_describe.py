@@ -5,6 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.apis._described import describe_visible
 from groupkeeper.broker.apis._streams_groups import trouble_of
 from groupkeeper.coordinator.streams.describe import streams_describe_failure
+from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup, StreamsGroupDescribeResponse
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 
+_NOT_STORED = 1
+"""The status of topology descriptions in Kafka without a plugin that keeps them."""
+
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(call.message, StreamsGroupDescribeRequest)
@@ -22,6 +26,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     if trouble is not None:
         return refuse(call, trouble)
     groups = await describe_visible(broker, call, StreamsGroupDescribeRequest, streams_describe_failure, _topics_of)
+    if call.message.include_topology_description:
+        for group in groups:
+            group.topology_description_status = NONE if group.error_code else _NOT_STORED
     return StreamsGroupDescribeResponse(groups=groups)
 
 

@@ -99,6 +99,11 @@ def topology(group: StreamsGroupDescription) -> str:
     if group.topology is None:
         if group.topology_status is TopologyStatus.NOT_STORED:
             return f"\nError: No topology description is stored for streams group '{group.group_id}'.\n"
+        if group.topology_status is TopologyStatus.NOT_ASKED:
+            return (
+                f"\nError: No topology description is available for streams group '{group.group_id}' (status: "
+                "NOT_REQUESTED).\n"
+            )
         return (
             f"\nError: The broker failed to fetch the topology description for streams group '{group.group_id}'. "
             "See the broker logs for details.\n"

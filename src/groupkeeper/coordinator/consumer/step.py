@@ -165,6 +165,7 @@ class Step(EpochStep[ConsumerGroup]):
         if unused:
             self.write(*(consumer_records.regex_tombstone(self.group.group_id, regex) for regex in unused))
         self.bump()
+        self.write_end()
 
     def disarm_all(self, member_id: str) -> None:
         super().disarm_all(member_id)

@@ -143,6 +143,13 @@ class EpochStep(Generic[G]):
         """Removes members, and state that only they needed; raises the group epoch."""
         raise NotImplementedError
 
+    def write_end(self) -> None:
+        """After members were removed: a group without members has the target of its epoch, and as it was made at no
+        time, the next member does not wait for the next one.
+        """
+        if not self.group.members:
+            self.write(self.log.target_epoch_record(self.group.group_id, self.group.group_epoch, 0))
+
     def result(self, response: Message | Parked | None) -> Result:
         """Everything that was decided."""
         is_changed = self.soft != self.logged.soft

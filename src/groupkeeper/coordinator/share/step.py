@@ -129,6 +129,7 @@ class ShareStep(EpochStep[ShareGroup]):
             self.write(*LOG.member_tombstones(self.group.group_id, member_id))
             self.disarm_all(member_id)
         self._bump()
+        self.write_end()
         self.soft = replace(self.soft, checked_version=self.topics.version)
 
     # --- share-partitions

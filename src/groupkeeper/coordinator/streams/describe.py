@@ -11,7 +11,7 @@ from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsMember, Task
 from groupkeeper.coordinator.streams.records import task_ids
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, TopologyRecord
-from groupkeeper.protocol.errors import NONE, KafkaError
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages import streams_group_describe_response as described
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_topology_value import TopicInfo
@@ -19,16 +19,10 @@ from groupkeeper.protocol.messages.streams_group_topology_value import TopicInfo
 ASSIGNOR = "sticky"
 """The one that streams groups have, by Kafka's name."""
 
-NOT_STORED = 1
-"""The brokers that have no plugin for topology descriptions tell this status of each group."""
-
 
 def describe_streams_groups(state: StateView, request: StreamsGroupDescribeRequest) -> Result:
     """Describes streams groups; groups of another type are not found."""
     groups = describe_all(state, StreamsGroup, request.group_ids, _describe, streams_describe_failure)
-    if request.include_topology_description:
-        for group in groups:
-            group.topology_description_status = NONE if group.error_code else NOT_STORED
     return Result(described.StreamsGroupDescribeResponse(groups=groups))
 
 

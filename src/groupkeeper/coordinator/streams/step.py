@@ -140,6 +140,7 @@ class StreamsStep(EpochStep[StreamsGroup]):
                 group.assignment_configs,
             )
         )
+        self.write_end()
         if not self.group.members:
             self.soft = replace(self.soft, shutdown_member_id=None)
 
