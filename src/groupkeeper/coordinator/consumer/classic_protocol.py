@@ -14,7 +14,6 @@ from groupkeeper.coordinator.consumer.conversion import (
     remove_or_downgrade,
 )
 from groupkeeper.coordinator.consumer.group import (
-    LEFT_STATICALLY_EPOCH,
     UNRELEASED_PARTITIONS,
     UNREVOKED_PARTITIONS,
     ClassicMetadata,
@@ -23,6 +22,7 @@ from groupkeeper.coordinator.consumer.group import (
 )
 from groupkeeper.coordinator.consumer.regex import follow_subscription
 from groupkeeper.coordinator.consumer.step import Step
+from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Arm, ClassicRejoin, ClassicResync, Disarm
@@ -124,7 +124,8 @@ def _find_or_replace(step: Step, request: JoinGroupRequest, member_id: str) -> C
     if request.member_id:
         return _check_instance(holder, request.member_id)
     if holder is not None:
-        return step.replace_member(holder, member_id)
+        taken_over: ConsumerMember = step.replace_member(holder, member_id, {})
+        return taken_over
     return None
 
 

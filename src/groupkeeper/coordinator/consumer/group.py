@@ -18,8 +18,6 @@ STABLE: Final = 0
 UNREVOKED_PARTITIONS: Final = 1
 UNRELEASED_PARTITIONS: Final = 2
 
-LEFT_STATICALLY_EPOCH: Final = -2
-
 OwnedPartitions: TypeAlias = Mapping[bytes, Mapping[int, int]]
 """By topic id: partition → the epoch in which the member got it. No topic has none."""
 

@@ -10,7 +10,6 @@ from groupkeeper.coordinator.classic.record import group_tombstone
 from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.conversion import remove_or_downgrade, upgrade
 from groupkeeper.coordinator.consumer.group import (
-    LEFT_STATICALLY_EPOCH,
     ConsumerGroup,
     ConsumerMember,
     OwnedPartitions,
@@ -18,20 +17,17 @@ from groupkeeper.coordinator.consumer.group import (
 from groupkeeper.coordinator.consumer.reconcile import ReportedPartitions
 from groupkeeper.coordinator.consumer.regex import follow_subscription
 from groupkeeper.coordinator.consumer.step import Step
-from groupkeeper.coordinator.epochs.checks import check_epoch, unknown_member
-from groupkeeper.coordinator.epochs.group import LEFT_EPOCH
+from groupkeeper.coordinator.epochs.checks import check_epoch, check_holder, check_released, unknown_member
+from groupkeeper.coordinator.epochs.group import LEFT_EPOCH, LEFT_STATICALLY_EPOCH
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.kernel.timers import Disarm, Revocation
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.protocol.errors import (
-    FencedInstanceId,
     GroupIdNotFound,
     GroupMaxSizeReached,
     InvalidRequest,
-    UnknownMemberId,
-    UnreleasedInstanceId,
     UnsupportedAssignor,
 )
 from groupkeeper.protocol.messages import consumer_group_heartbeat_response as response_message
@@ -147,27 +143,15 @@ def _find_member(step: Step, request: ConsumerGroupHeartbeatRequest, member_id: 
         return member
     holder = step.group.static_member(request.instance_id)
     if not is_joining:
-        holder = _check_instance(holder, member_id, request.instance_id)
+        holder = check_holder(holder, member_id, request.instance_id)
         _check_epoch(holder, request.member_epoch, _reported(request))
         return holder
     if holder is None:
         return step.group.members.get(member_id)
-    if holder.classic is None and holder.member_epoch != LEFT_STATICALLY_EPOCH:
-        raise UnreleasedInstanceId(
-            f"Static member {member_id} with instance id {request.instance_id} cannot join the group because the "
-            f"instance id is owned by {holder.member_id} member."
-        )
-    return step.replace_member(holder, member_id)
-
-
-def _check_instance(holder: ConsumerMember | None, member_id: str, instance_id: str) -> ConsumerMember:
-    if holder is None:
-        raise UnknownMemberId(f"Instance id {instance_id} is unknown.")
-    if holder.member_id != member_id:
-        raise FencedInstanceId(
-            f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}."
-        )
-    return holder
+    if holder.classic is None:
+        check_released(holder, member_id, request.instance_id)
+    taken_over: ConsumerMember = step.replace_member(holder, member_id, {})
+    return taken_over
 
 
 # --- staying in
@@ -244,7 +228,7 @@ def _leave(state: StateView, settings: Settings, request: ConsumerGroupHeartbeat
             raise unknown_member(request.member_id, request.group_id)
     else:
         holder = group.static_member(request.instance_id)
-        member = _check_instance(holder, request.member_id, request.instance_id)
+        member = check_holder(holder, request.member_id, request.instance_id)
     step = Step(group, settings, state.topics, now_ms)
     response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     if request.member_epoch == LEFT_EPOCH:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from typing import ClassVar
 
 from groupkeeper.coordinator.assignors import ASSIGNORS
 from groupkeeper.coordinator.assignors.spec import GroupSpec, MemberSpec, TargetAssignment
 from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.group import (
-    LEFT_STATICALLY_EPOCH,
     UNREVOKED_PARTITIONS,
     ConsumerChange,
     ConsumerGroup,
@@ -34,6 +33,7 @@ from groupkeeper.protocol.errors import UnknownServerError
 
 class Step(EpochStep[ConsumerGroup]):
     log = LOG
+    records: ClassVar = consumer_records
     session = ConsumerSession
     revocation = Revocation
     revoking = UNREVOKED_PARTITIONS
@@ -54,9 +54,8 @@ class Step(EpochStep[ConsumerGroup]):
 
     @classmethod
     def is_revoking(cls, member: ConsumerMember) -> bool:
-        """A static member that left temporarily has revoked everything."""
-        is_here = member.member_epoch != LEFT_STATICALLY_EPOCH
-        return member.state == UNREVOKED_PARTITIONS and is_here and member.classic is None
+        """A member of the classic protocol revokes by joining again."""
+        return super().is_revoking(member) and member.classic is None
 
     def look_up(self, lookup: RegexLookup) -> None:
         """Requests a lookup of the topics that regular expressions match."""
@@ -139,20 +138,6 @@ class Step(EpochStep[ConsumerGroup]):
         self.refresh(must_bump=must_bump)
         self.update_target()
         return self.reconcile(member_id, has_changed_subscription=has_changed_subscription, reported=reported)
-
-    def replace_member(self, old: ConsumerMember, member_id: str) -> ConsumerMember:
-        """Replaces a member by a new one, which takes over its target."""
-        group_id = self.group.group_id
-        new = replace(old, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-        target = self.group.targets.get(old.member_id, {})
-        self.write(
-            *LOG.member_tombstones(group_id, old.member_id),
-            consumer_records.member_record(group_id, new),
-            consumer_records.target_record(group_id, new.member_id, target),
-            consumer_records.assignment_record(group_id, new),
-        )
-        self.disarm_all(old.member_id)
-        return new
 
     def remove_members(self, member_ids: Iterable[str]) -> None:
         regexes: dict[str, None] = {}

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from groupkeeper.coordinator.epochs.group import EpochMember, G
+from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH, EpochMember, G, M
 from groupkeeper.coordinator.kernel.group_state import GroupType
 from groupkeeper.coordinator.state import StateView
-from groupkeeper.protocol.errors import FencedMemberEpoch, GroupIdNotFound, InvalidGroupId, KafkaError, UnknownMemberId
+from groupkeeper.protocol.errors import (
+    FencedInstanceId,
+    FencedMemberEpoch,
+    GroupIdNotFound,
+    InvalidGroupId,
+    KafkaError,
+    UnknownMemberId,
+    UnreleasedInstanceId,
+)
 
 D = TypeVar("D")
 """One group in an answer."""
@@ -36,6 +44,26 @@ def check_epoch(
 def unknown_member(member_id: str, group_id: str) -> UnknownMemberId:
     """The error for a request of a member that is not in the group."""
     return UnknownMemberId(f"Member {member_id} is not a member of group {group_id}.")
+
+
+def check_holder(holder: M | None, member_id: str, instance_id: str) -> M:
+    """The static member of an instance id, which must be this member. Raises `UnknownMemberId`, `FencedInstanceId`."""
+    if holder is None:
+        raise UnknownMemberId(f"Instance id {instance_id} is unknown.")
+    if holder.member_id != member_id:
+        raise FencedInstanceId(
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}."
+        )
+    return holder
+
+
+def check_released(holder: EpochMember, member_id: str, instance_id: str) -> None:
+    """A static member can be replaced only after it has left for a while. Raises `UnreleasedInstanceId`."""
+    if holder.member_epoch != LEFT_STATICALLY_EPOCH:
+        raise UnreleasedInstanceId(
+            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
+            f"is owned by {holder.member_id} member."
+        )
 
 
 def own_message(error: KafkaError) -> str | None:

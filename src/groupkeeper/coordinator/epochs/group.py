@@ -15,6 +15,9 @@ from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 LEFT_EPOCH: Final = -1
 """With this epoch a member leaves."""
 
+LEFT_STATICALLY_EPOCH: Final = -2
+"""With this epoch a static member leaves until it comes back; its place is kept."""
+
 
 class EpochMember(Protocol):
     """The common attributes of members."""

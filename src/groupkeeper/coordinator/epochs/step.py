@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Generic
 
-from groupkeeper.coordinator.epochs.group import G
+from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH, G
 from groupkeeper.coordinator.epochs.log import GroupLog
 from groupkeeper.coordinator.kernel.result import Meter, Parked, Record, RegexLookup, Released, Result, Work
 from groupkeeper.coordinator.kernel.settings import Settings
@@ -18,7 +19,7 @@ class EpochStep(Generic[G]):
     """Starts from the group as the log has it; `write` applies each record to a copy of the group.
 
     Attributes:
-        log: how groups of the type are written.
+        log: how groups of the type are written. records: the module that makes their records.
         session, revocation: the type's timers; None where members have nothing to revoke. revoking: the state of a
         member that has to revoke something. rebalance: what counts as a rebalance. change: what replaces the soft part.
         group: the group after the records written so far. logged: the group as the log has it. soft: its new soft
@@ -26,6 +27,7 @@ class EpochStep(Generic[G]):
     """
 
     log: ClassVar[GroupLog[Any, Any, Any]]
+    records: ClassVar[Any]
     session: ClassVar[type[Any]]
     revocation: ClassVar[type[Any] | None] = None
     revoking: ClassVar[int] = -1
@@ -60,7 +62,8 @@ class EpochStep(Generic[G]):
     @classmethod
     def is_revoking(cls, member: Any) -> bool:
         """Whether a member has to revoke something within its rebalance timeout."""
-        return bool(cls.revocation is not None and member.state == cls.revoking)
+        is_here = member.member_epoch != LEFT_STATICALLY_EPOCH  # a static member that left has revoked everything
+        return bool(cls.revocation is not None and is_here and member.state == cls.revoking)
 
     # --- collecting the result
 
@@ -138,6 +141,19 @@ class EpochStep(Generic[G]):
         for timer in (self.session, self.revocation):
             if timer is not None:
                 self._timers.append(Disarm(timer(self.group.group_id, member_id)))
+
+    def replace_member(self, old: Any, member_id: str, no_target: Any) -> Any:
+        """Replaces a member by a new one, which takes over its target."""
+        group_id, log, old_id = self.group.group_id, self.log, old.member_id
+        new = replace(old, member_id=member_id, member_epoch=0, previous_member_epoch=0)
+        self.write(
+            *log.member_tombstones(group_id, old_id),
+            self.records.member_record(group_id, new),
+            log.target_record(group_id, member_id, self.group.targets.get(old.member_id, no_target)),
+            self.records.assignment_record(group_id, new),
+        )
+        self.disarm_all(old.member_id)
+        return new
 
     def remove_members(self, member_ids: Iterable[str]) -> None:
         """Removes members, and state that only they needed; raises the group epoch."""

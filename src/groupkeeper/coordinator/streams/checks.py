@@ -1,10 +1,11 @@
-"""Checks of a StreamsGroupHeartbeat that don't depend on its group, and of the topology in it (Kafka 4.3.1)."""
+"""Checks of a StreamsGroupHeartbeat that don't depend on its group, and of the topology in it (Kafka 4.4)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 
+from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH
 from groupkeeper.protocol.errors import InvalidRequest, StreamsInvalidTopology
 from groupkeeper.protocol.messages import streams_group_topology_value as stored
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
@@ -13,21 +14,24 @@ from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
     Topology,
 )
 
-_LEFT_STATICALLY_EPOCH = -2
-
 
 def check_request(request: StreamsGroupHeartbeatRequest) -> None:
     """Raises `InvalidRequest`, `StreamsInvalidTopology`."""
     _check_features(request)
-    texts = {"MemberId": request.member_id, "GroupId": request.group_id, "RackId": request.rack_id}
+    texts = {
+        "MemberId": request.member_id,
+        "GroupId": request.group_id,
+        "InstanceId": request.instance_id,
+        "RackId": request.rack_id,
+    }
     for name, value in texts.items():
         if value is not None and not value.strip():
             raise InvalidRequest(f"{name} can't be empty.")
     if request.member_epoch == 0:
         _check_join(request)
-    elif request.member_epoch == _LEFT_STATICALLY_EPOCH:
+    elif request.member_epoch == LEFT_STATICALLY_EPOCH and request.instance_id is None:
         raise InvalidRequest("InstanceId can't be null.")
-    elif request.member_epoch < _LEFT_STATICALLY_EPOCH:
+    elif request.member_epoch < LEFT_STATICALLY_EPOCH:
         raise InvalidRequest(f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2.")
     kinds = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
     if None in kinds and any(kind is not None for kind in kinds):
@@ -37,15 +41,9 @@ def check_request(request: StreamsGroupHeartbeatRequest) -> None:
 
 
 def _check_features(request: StreamsGroupHeartbeatRequest) -> None:
-    """Refuses features that the protocol has and Kafka 4.3.1 doesn't support yet."""
-    if request.instance_id is not None:
-        raise InvalidRequest("Static membership is not yet supported.")
-    if request.task_offsets is not None:
-        raise InvalidRequest("TaskOffsets are not supported yet.")
-    if request.task_end_offsets is not None:
-        raise InvalidRequest("TaskEndOffsets are not supported yet.")
-    if request.warmup_tasks:
-        raise InvalidRequest("WarmupTasks are not supported yet.")
+    """Refuses features that the protocol has and Kafka 4.4 doesn't support yet. Offsets of tasks are accepted: only
+    warm-up tasks depend on them, and none are assigned.
+    """
     if request.topology is not None and any(one.source_topic_regex for one in request.topology.subtopologies):
         raise InvalidRequest("Regular expressions for source topics are not supported yet.")
 

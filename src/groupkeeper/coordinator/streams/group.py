@@ -133,6 +133,10 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
     topology: TopologyRecord | None = None
     soft: StreamsSoft = StreamsSoft()
 
+    def static_member(self, instance_id: str) -> StreamsMember | None:
+        """The member of that instance id, or None."""
+        return next((one for one in self.members.values() if one.instance_id == instance_id), None)
+
     @property
     def state(self) -> GroupState:
         has_no_topics = self.topology is None or self.topology.epoch != self.validated_topology_epoch

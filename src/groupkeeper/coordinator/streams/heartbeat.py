@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from groupkeeper.coordinator.classic.record import group_tombstone
-from groupkeeper.coordinator.epochs.checks import check_epoch, unknown_member
-from groupkeeper.coordinator.epochs.group import LEFT_EPOCH
+from groupkeeper.coordinator.epochs.checks import check_epoch, check_holder, check_released, unknown_member
+from groupkeeper.coordinator.epochs.group import LEFT_EPOCH, LEFT_STATICALLY_EPOCH
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
+from groupkeeper.coordinator.kernel.timers import Disarm, StreamsRevocation
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams import records
 from groupkeeper.coordinator.streams.checks import check_request, read_topology
@@ -43,15 +44,12 @@ def heartbeat(
     `FencedMemberEpoch`, `GroupMaxSizeReached`.
     """
     check_request(request)
-    if request.member_epoch == LEFT_EPOCH:
+    if request.member_epoch < 0:
         return _leave(state, settings, request, now_ms)
     step = _open_group(state, settings, request, now_ms)
-    known = step.group.members.get(request.member_id)
-    if known is None:
-        _check_new(step.group, settings, request)
-    else:
-        _check_epoch(known, request.member_epoch, _reported(request))
-    return _go_on(step, settings, call, request)
+    if request.member_epoch == 0:
+        _check_size(step.group, settings, request)
+    return _go_on(step, settings, call, request, _find_member(step, request))
 
 
 # --- checks
@@ -76,12 +74,36 @@ def _open_group(
     return step
 
 
-def _check_new(group: StreamsGroup, settings: Settings, request: StreamsGroupHeartbeatRequest) -> None:
-    if request.member_epoch != 0:
-        raise unknown_member(request.member_id, request.group_id)
+def _check_size(group: StreamsGroup, settings: Settings, request: StreamsGroupHeartbeatRequest) -> None:
+    """A member that has a place in the group keeps it."""
     limit = settings.group_streams_max_size
-    if len(group.members) >= limit:
+    has_place = request.member_id in group.members or (
+        request.instance_id is not None and group.static_member(request.instance_id) is not None
+    )
+    if len(group.members) >= limit and not has_place:
         raise GroupMaxSizeReached(f"The streams group has reached its maximum capacity of {limit} members.")
+
+
+def _find_member(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> StreamsMember | None:
+    """The member; None for a new one. A static member takes over its instance id here."""
+    member: StreamsMember | None
+    if request.instance_id is None:
+        member = step.group.members.get(request.member_id)
+        if member is None and request.member_epoch != 0:
+            raise unknown_member(request.member_id, request.group_id)
+        if member is not None:
+            _check_epoch(member, request.member_epoch, _reported(request))
+        return member
+    holder = step.group.static_member(request.instance_id)
+    if request.member_epoch != 0:
+        member = check_holder(holder, request.member_id, request.instance_id)
+        _check_epoch(member, request.member_epoch, _reported(request))
+        return member
+    if holder is None:
+        return step.group.members.get(request.member_id)
+    check_released(holder, request.member_id, request.instance_id)
+    member = step.replace_member(holder, request.member_id, frozenset())
+    return member
 
 
 def _check_epoch(member: StreamsMember, received: int, reported: Tasks | None) -> None:
@@ -112,9 +134,15 @@ def _reported(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
 # --- staying in
 
 
-def _go_on(step: StreamsStep, settings: Settings, call: Call, request: StreamsGroupHeartbeatRequest) -> Result:
+def _go_on(
+    step: StreamsStep,
+    settings: Settings,
+    call: Call,
+    request: StreamsGroupHeartbeatRequest,
+    known: StreamsMember | None,
+) -> Result:
     is_new = step.group.topology is None
-    member, has_changed = _update_member(step, call, request)
+    member, has_changed = _update_member(step, call, request, known)
     _take_topology(step, member, request)
     configured = step.configure()
     reported = _reported(request)
@@ -154,9 +182,12 @@ def _task_ids(tasks: TaskEpochs, role: Role) -> Sequence[response_message.TaskId
     return records.task_ids(tasks, role, response_message.TaskIds)
 
 
-def _update_member(step: StreamsStep, call: Call, request: StreamsGroupHeartbeatRequest) -> tuple[StreamsMember, bool]:
-    """The member as it describes itself now, and whether the description changed."""
-    known = step.group.members.get(request.member_id)
+def _update_member(
+    step: StreamsStep, call: Call, request: StreamsGroupHeartbeatRequest, known: StreamsMember | None
+) -> tuple[StreamsMember, bool]:
+    """The member as it describes itself now, and whether tasks are to be assigned anew: a static member may come back
+    from another address.
+    """
     member = known or StreamsMember(request.member_id)
     timeout_ms, topology, endpoint, tags = (
         request.rebalance_timeout_ms,
@@ -166,6 +197,7 @@ def _update_member(step: StreamsStep, call: Call, request: StreamsGroupHeartbeat
     )
     updated = replace(
         member,
+        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
         topology_epoch=member.topology_epoch if topology is None else topology.epoch,
@@ -177,7 +209,14 @@ def _update_member(step: StreamsStep, call: Call, request: StreamsGroupHeartbeat
     )
     if updated != known:
         step.write(records.member_record(request.group_id, updated))
-    return updated, updated != known
+    if request.instance_id is None:
+        return updated, updated != known
+    return updated, _what_counts(updated) != _what_counts(member)
+
+
+def _what_counts(member: StreamsMember) -> tuple[object, ...]:
+    """What the assignment depends on."""
+    return member.topology_epoch, member.rack_id, member.client_tags, member.process_id
 
 
 def _take_topology(step: StreamsStep, member: StreamsMember, request: StreamsGroupHeartbeatRequest) -> None:
@@ -220,9 +259,20 @@ def _note_shutdown(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> 
 
 def _leave(state: StateView, settings: Settings, request: StreamsGroupHeartbeatRequest, now_ms: int) -> Result:
     group = state.require(request.group_id, StreamsGroup)
-    if request.member_id not in group.members:
+    if request.instance_id is not None:
+        member = check_holder(group.static_member(request.instance_id), request.member_id, request.instance_id)
+    elif request.member_id in group.members:
+        member = group.members[request.member_id]
+    else:
         raise unknown_member(request.member_id, request.group_id)
     step = StreamsStep(group, settings, state.topics, now_ms)
     _note_shutdown(step, request)
-    step.remove_members((request.member_id,))
+    if request.member_epoch == LEFT_EPOCH:
+        step.remove_members((member.member_id,))
+    else:
+        # The member keeps its place. Commits with any epoch of its next process are valid.
+        assigned = {task: 0 if task.role is Role.ACTIVE else since for task, since in member.assigned.items()}
+        left = replace(member, member_epoch=LEFT_STATICALLY_EPOCH, assigned=assigned, pending_revocation={})
+        step.write(records.assignment_record(group.group_id, left))
+        step.arm(Disarm(StreamsRevocation(group.group_id, member.member_id)))
     return step.result(StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import ClassVar
 
 from groupkeeper.coordinator.assignors.tasks import TaskMember, assign
 from groupkeeper.coordinator.epochs.step import EpochStep
@@ -33,6 +34,7 @@ class StreamsStep(EpochStep[StreamsGroup]):
 
     log = LOG
     session = StreamsSession
+    records: ClassVar = records
     revocation = StreamsRevocation
     revoking = UNREVOKED_TASKS
     rebalance = Meter.STREAMS_GROUP_REBALANCE
