@@ -101,8 +101,11 @@ class Metrics:
         yield "NumGroups", (), sum(n for (kind, _), n in counts.items() if kind is GroupType.CLASSIC)
         for state, name in CLASSIC_STATES.items():
             yield name, (), counts.get((GroupType.CLASSIC, state), 0)
+            yield "classic-group-count", (state.value,), counts.get((GroupType.CLASSIC, state), 0)
         active = (shard for shard in self._broker.groups.shards if shard.failure is None)
-        yield "NumOffsets", (), sum(shard.coordinator.state.offsets.count for shard in active)
+        offsets = sum(shard.coordinator.state.offsets.count for shard in active)
+        yield "NumOffsets", (), offsets
+        yield "offset-count", (), offsets
 
     def _meters(self, now_ns: int) -> Iterator[tuple[str, tuple[str, ...], float]]:
         meters = self._broker.groups.meters

@@ -79,6 +79,8 @@ PARTITION_STATES = ("loading", "active", "failed")
 
 def _metrics() -> Iterator[Metric]:
     yield Metric(_COORDINATOR, "group-count", "groups of a type", ("protocol",))
+    yield Metric(_COORDINATOR, "offset-count", "committed offsets of all groups")
+    yield Metric(_COORDINATOR, "classic-group-count", "classic groups in a state", ("state",))
     yield Metric(_COORDINATOR, "consumer-group-count", "consumer groups in a state", ("state",))
     yield Metric(_COORDINATOR, "share-group-count", "share groups in a state", ("state",))
     yield Metric(_COORDINATOR, "streams-group-count", "streams groups in a state", ("state",))
@@ -95,7 +97,7 @@ def _metrics() -> Iterator[Metric]:
         yield Metric(_COORDINATOR, f"{name}-max", f"{what}: the longest, ms")
         for suffix, share in PERCENTILES:
             yield Metric(_COORDINATOR, f"{name}-{suffix}", f"{what}: {share * 100:g} % took no longer, ms")
-    yield Metric(_MANAGER, "NumGroups", "classic groups")
+    yield Metric(_MANAGER, "NumGroups", "classic groups; deprecated like all of its MBean")
     for state, name in CLASSIC_STATES.items():
         yield Metric(_MANAGER, name, f"classic groups that are {state.value}")
     yield Metric(_MANAGER, "NumOffsets", "committed offsets of all groups")
