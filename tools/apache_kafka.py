@@ -210,7 +210,7 @@ def tool_command(
 
 
 def run_tool(
-    name: str, *args: str, version: str = VERSION, stdin: str | None = None, timeout: float = 60
+    name: str, *args: str, version: str = NEWEST, stdin: str | None = None, timeout: float = 60
 ) -> subprocess.CompletedProcess[str]:
     """Run an official tool to its end. Raises subprocess.TimeoutExpired after `timeout` seconds."""
     env = {k: v for k, v in os.environ.items() if k not in ("JAVA_TOOL_OPTIONS", "KAFKA_OPTS")}

@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tools import pypy  # noqa: E402
-from tools.apache_kafka import why_unavailable  # noqa: E402
+from tools.apache_kafka import NEWEST, why_unavailable  # noqa: E402
 
 BIN = Path(sys.executable).parent
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of Maven, in front of a verdict
@@ -299,7 +299,7 @@ def rig(run: Run, has_kafka: bool) -> None:
         return
     clusters = ["pypy" if run.is_on_pypy else "embedded"]
     if has_kafka:
-        clusters += ["apache-4.3.1"] if run.is_quick else ["apache-4.3.1", "apache-4.3.1#2", "apache-3.9.1"]
+        clusters += ["apache-4.4.0"] if run.is_quick else ["apache-4.4.0", "apache-4.3.1", "apache-3.9.1"]
     minutes, seed = ("2", "1") if run.is_quick else ("30", str(int(time.time())))
     say(f"rig: {minutes} minutes of traffic on {', '.join(clusters)}, seed {seed}")
     options = ["--minutes", minutes, "--seed", seed, "--clusters", ",".join(clusters)]
@@ -340,13 +340,13 @@ runpy.run_path(script, run_name="__main__")
 """
 
 
-def cli_cases(kit: Path) -> Iterator[tuple[str, str]]:
+def cli_cases(kit: Path, goldens: str) -> Iterator[tuple[str, str]]:
     """(scenario, case) of the tools that this package has. Of those listed, some are of a later Kafka: they are not in
     the recordings, and a broker of this one cannot be brought into the state that they ask for.
     """
     recorded = {
         (path.stem, case["name"])
-        for path in (kit / "cli" / "goldens").glob("*.json")
+        for path in (kit / "cli" / goldens).glob("*.json")
         for case in json.loads(path.read_text())["cases"]
     }
     listing = subprocess.run([str(kit / "cli" / "cli-diff"), "--list"], capture_output=True, text=True, check=True)
@@ -357,23 +357,27 @@ def cli_cases(kit: Path) -> Iterator[tuple[str, str]]:
             yield scenario, case
 
 
-def cli_differences(run: Run, kit: Path, where: str) -> None:
-    """The kit's CLI cases with our command, on real Kafka (`where` "Kafka") or on our broker ("ours")."""
-    title = f"cli on {where}"
+def cli_differences(run: Run, kit: Path, where: str, release: str = NEWEST) -> None:
+    """The kit's CLI cases with our command, on real Kafka (`where` "Kafka") or on our broker ("ours"), as the tools of
+    the release print them.
+    """
+    title = f"cli on {where}" + f" as {release}" * (release != NEWEST)
+    goldens = "goldens" + f"-{release}" * (release == NEWEST)
     if not run.wants(title):
         return
     # The recordings are from Kafka, and ours is asked the same: the quick subset asks Kafka only what ours cannot be.
     cases = [
         f"{scenario}#{case}"
-        for scenario, case in cli_cases(kit)
+        for scenario, case in cli_cases(kit, goldens)
         if where == "ours" or not run.is_quick or scenario in OTHER_PROFILES
     ]
-    out = run.out / f"cli-{where}"
+    out = run.out / f"cli-{where}-{release}"
     out.mkdir(parents=True, exist_ok=True)
     (out / "cases.txt").write_text("".join(f"{c}\n" for c in cases))
     script = str(kit / "cli" / "cli-diff")
     command = [script] if run.is_literal else [sys.executable, "-c", HELP_IS_NOT_COMPARED, script]
-    command += ["--against-goldens", str(kit / "cli" / "goldens"), "--out", str(out),
+    command = ["env", f"GROUPKEEPER_KAFKA_TOOLS={release}", *command, "--kafka-version", release]
+    command += ["--against-goldens", str(kit / "cli" / goldens), "--out", str(out),
                "--cases", str(out / "cases.txt"), "--ours", f"{shlex.quote(str(BIN))}/kafka-{{tool}}"]  # fmt: skip
     if where == "ours":
         # The settings of the broker that the kit recorded on: partitions of internal topics stand in an output.
@@ -465,6 +469,7 @@ def main(argv: Sequence[str]) -> int:
     else:
         cli_differences(run, kit, "ours")
         cli_differences(run, kit, "Kafka")
+        cli_differences(run, kit, "Kafka", "4.3.1")
         kafka_tests(run, kit)
     return summarise(run)
 

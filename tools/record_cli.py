@@ -17,13 +17,13 @@ from tests.cli.golden import Output
 from tests.cli.recorded import STAGES
 from tests.cli.stages import GOLDENS, SETTINGS, Stage, arguments, put_back, set_up, tool_of
 
-from tools.apache_kafka import ApacheKafka, run_tool
+from tools.apache_kafka import NEWEST, ApacheKafka, run_tool
 
 
 def record(stage: Stage) -> dict[str, Output]:
     """The output of each command of a stage, on a broker of its own."""
     outputs = {}
-    with ApacheKafka(SETTINGS, version=stage.release) as broker, tempfile.TemporaryDirectory() as name:
+    with ApacheKafka(SETTINGS, version=NEWEST) as broker, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         asyncio.run(set_up(stage, broker.bootstrap_servers, folder))
         for command in stage.commands:

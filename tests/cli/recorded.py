@@ -20,10 +20,10 @@ from tests.cli.stages import (
     put_back,
     tool_of,
 )
-from tests.cli.stages_of_kafka_4_4 import SHARE_4_4
+from tests.cli.stages_of_kafka_4_4 import SHARE_4_4, STREAMS_4_4
 from tests.cli.streams_stages import STREAMS, STREAMS_CHANGES, STREAMS_EMPTY
 
-STAGES = (EMPTY, INACTIVE, ACTIVE, SHARE_EMPTY, SHARE, SHARE_4_4, STREAMS_EMPTY, STREAMS, STREAMS_CHANGES)
+STAGES = (EMPTY, INACTIVE, ACTIVE, SHARE_EMPTY, SHARE, SHARE_4_4, STREAMS_EMPTY, STREAMS, STREAMS_4_4, STREAMS_CHANGES)
 
 Run = Callable[[str, Sequence[str]], Output]
 """Runs a tool with its arguments."""

@@ -83,7 +83,7 @@ class Stage(NamedTuple):
 
     ``commands`` are of kafka-consumer-groups unless another tool is named in front. They are run one after the other;
     one with ``!`` in front changes the offsets, which are then put back. ``share_starts``: the start offsets of share
-    groups without members. ``release``: the Kafka whose tools are recorded, on a broker of that release.
+    groups without members. ``release``: of the tools; the broker is the newest one.
     """
 
     name: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.cli.stages import RESET_SET, SHARE
+from tests.cli.streams_stages import STREAMS
 
 SHARE_4_4 = SHARE._replace(
     name="share-4.4",
@@ -42,4 +43,21 @@ SHARE_4_4 = SHARE._replace(
         "words.csv": "orders,zero,1\n",
         "short.csv": "orders,0\n",
     },
+)
+
+STREAMS_4_4 = STREAMS._replace(
+    name="streams-4.4",
+    release="4.4.0",
+    commands=[
+        f"kafka-streams-groups {arguments}"
+        for arguments in (
+            "--describe --all-groups --state",
+            "--describe --all-groups --state --verbose",
+            "--describe --all-groups --topology",
+            "--describe --group nope --topology",
+            "--describe --group app --topology --members",
+            "--list --topology",
+            "--reset-offsets --group idle --to-earliest --dry-run",
+        )
+    ],
 )

@@ -19,7 +19,7 @@ def ours(tool: str, bootstrap_servers: str, *arguments: str) -> subprocess.Compl
 
 
 def compare(tool: str, bootstrap_servers: str, *arguments: str) -> None:
-    """The official tool of 4.3.1 and ours print the same, and end with the same status."""
+    """The newest official tool and ours print the same, and end with the same status."""
     theirs = run_tool(tool, "--bootstrap-server", bootstrap_servers, *arguments)
     own = ours(tool, bootstrap_servers, *arguments)
     assert own.returncode == theirs.returncode

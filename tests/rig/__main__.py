@@ -1,8 +1,8 @@
 """Makes traffic whose truth is known, and compares what our commands say with it.
 
-    python -m tests.rig --seed 1 --minutes 3 --clusters embedded,apache-4.3.1
+    python -m tests.rig --seed 1 --minutes 3 --clusters embedded,apache-4.4.0
 
-`apache-4.3.1#2` is a second one of a kind. The same seed gives the same story: who writes and reads what, and how. When
+`apache-4.4.0#2` is a second one of a kind. The same seed gives the same story: who writes and reads what, and how. When
 something differs, the smallest story is looked for that still shows it, and printed.
 """
 

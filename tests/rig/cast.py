@@ -82,7 +82,7 @@ def draw(seed: int, minutes: float, clusters: Sequence[str]) -> Story:
         _part(random.Random(f"{seed}:{index}"), cluster, f"c{index}", pace) for index, cluster in enumerate(clusters)
     ]
     _vast(parts[seed % len(parts)])
-    can_java = any(kind_of(cluster) == "apache-4.3.1" for cluster in clusters)
+    can_java = any(kind_of(cluster) in ("apache-4.4.0", "apache-4.3.1") for cluster in clusters)
     for index, one in enumerate(parts):
         if (seed + index) % 2 and (can_java or kind_of(one.cluster) not in OURS):
             _java(one)

@@ -51,7 +51,7 @@ from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.group import group_page
 from groupkeeper.web.pages.topics import topic_page, topics_of
 
-CLUSTERS = ("embedded", "apache-4.3.1")
+CLUSTERS = ("embedded", "apache-4.4.0")
 
 
 def record(offset: int, began: int, ended: int, transaction: str | None = None) -> Produced:
