@@ -108,7 +108,7 @@ def _days_since_1970(year: int, month: int, day: int) -> int:
 
 
 def _civil(days: int) -> tuple[int, int, int]:
-    """Year, month and day of so many days since 1970: the inverse of the above."""
+    """Year, month and day of a number of days since 1970: the inverse of the above."""
     era, in_era = divmod(days + 719468, 146097)
     year_of_era = (in_era - in_era // 1460 + in_era // 36524 - in_era // 146096) // 365
     in_year = in_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)

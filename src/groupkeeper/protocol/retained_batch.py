@@ -26,8 +26,8 @@ _PLACE = Struct(">qiiBI")
 _CHECKED_AT = 21
 _DELETE_HORIZON = 0x40
 _CHECKED_ORDER = 10_000
-"""From so many records on, the offsets of compressed ones must rise: an earlier version took millions of records in a
-few bytes.
+"""From this number of records on, the offsets of compressed ones must rise: an earlier version took millions of records
+in a few bytes.
 """
 
 

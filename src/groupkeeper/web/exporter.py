@@ -189,7 +189,7 @@ class Exporter:
 
 
 class _Budget:
-    """So many series a cluster may have. What is left out is counted, and a group's series of a level stay together."""
+    """The most series of a cluster. What is left out is counted, and a group's series of a level stay together."""
 
     def __init__(self, most: int) -> None:
         self._left = most

@@ -24,7 +24,7 @@ _BEYOND = 1 << 64
 _READ_ANYWAY = 10_000
 """Records that are read although an earlier one has said already that the batch is refused."""
 _FEW_HEADERS, _HEADERS_FOR_A_BYTE = 10_000, 8
-"""The record headers that a batch may have: so many, and so many more for each of its bytes. Only an attacker's has
+"""The most record headers of a batch: a fixed number, and more for each of its bytes. Only an attacker's has
 more: a few bytes may decompress to millions of empty headers.
 """
 QUICK_CONTENT = 1 << 20

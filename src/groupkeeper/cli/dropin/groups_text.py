@@ -42,7 +42,7 @@ REBALANCING = (
 
 
 def cell(text: str, columns: int) -> str:
-    """The text, padded with blanks to so many columns."""
+    """The text, padded with blanks to ``columns`` columns."""
     return text.ljust(columns) if text.isascii() else text + " " * (columns - width(text))
 
 

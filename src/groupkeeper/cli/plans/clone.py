@@ -48,7 +48,7 @@ SHARE = (
 
 
 _NAMED = 3
-"""So many groups are named in a remark."""
+"""The most groups that a remark names."""
 
 
 def _add_groups(command: ArgumentParser) -> None:

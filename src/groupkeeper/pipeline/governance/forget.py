@@ -63,7 +63,7 @@ class Forgotten(NamedTuple):
     """Files beside the tables that name groups, too."""
 
     version_hours: float | None = None
-    """For so long earlier versions of a lake's tables can be read, which have the rows; None: no lake follows."""
+    """How long earlier versions of a lake's tables, which have the rows, can be read; None: no lake follows."""
 
     behind: int = 0
     """Tables of the lake that are not up to date, as after a run that was killed: they may still have the rows."""

@@ -36,7 +36,7 @@ from groupkeeper.rules.words import counted
 __all__ = ["LITTLE", "Appended", "Aside", "append", "written_by"]
 
 LITTLE = 1_000_000
-"""Up to so many rows of history are taken by this process, more by Spark."""
+"""The most rows of history that this process takes; more are left to Spark."""
 
 
 class Appended(NamedTuple):

@@ -12,7 +12,7 @@ from groupkeeper.pipeline.tables import LAG, LAG_HISTORY, LOG_ENDS
 __all__ = ["LEAST_S", "MEASURES", "TREND", "lag_history", "log_ends", "with_trend"]
 
 MEASURES = 11
-"""Of so many minutes, when there is a refresh in each."""
+"""The measures that are kept: of as many minutes, when there is a refresh in each."""
 
 LEAST_S = 30
 _NOISE_S = 10

@@ -12,7 +12,7 @@ from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
 __all__ = ["GAPS", "PACES_OF", "paces", "usual"]
 
 GAPS = 15
-"""So many of the last gaps are looked at."""
+"""The last gaps that count."""
 
 _KEY = "cluster, group_id, topic, partition"
 _COLUMNS = f"{_KEY}, log_offset, committed_offset, commit_time, is_tombstone"

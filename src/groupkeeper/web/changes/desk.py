@@ -101,7 +101,7 @@ class Entry:
 
 
 _NAMED = 100
-"""So many groups are named in a command."""
+"""The most groups that a command names."""
 
 
 def sweep_command(way: Way, options: Sequence[str], group_ids: Sequence[str]) -> tuple[str, ...]:

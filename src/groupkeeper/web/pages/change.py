@@ -156,7 +156,7 @@ _WHERE = dict((
            'aria-label="time, in UTC"/>', " UTC"),
     _radio("ago", "the first record written within the last", '<input type="text" name="ago" size="10" '
            'placeholder="1h" aria-label="how long ago"/>'),
-    _radio("shift", "forward by so many records (negative: back)", '<input type="text" name="shift" size="10" '
+    _radio("shift", "forward by this number of records (negative: back)", '<input type="text" name="shift" size="10" '
            'inputmode="numeric" placeholder="-100" aria-label="by how many records"/>'),
     _radio("offset", "this offset", '<input type="text" name="offset" size="14" inputmode="numeric" '
            'aria-label="offset"/>'),

@@ -64,7 +64,7 @@ class Order(NamedTuple):
         return rows[start : start + ROWS]
 
     def turning(self, count: int, link: Link) -> str:
-        """Links to the pages before and after, of so many rows."""
+        """Links to the pages before and after, where there are ``count`` rows."""
         pages, number = self._pages(count), self._number(count)
         if pages == 1:
             return ""

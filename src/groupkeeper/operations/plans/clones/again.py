@@ -14,10 +14,10 @@ from groupkeeper.operations.plans.clones.timing import Sides
 from groupkeeper.operations.plans.clones.translating import EXACT, Certainty, Ends, Found
 
 _TOGETHER = 8
-"""So many ends of logs are looked at together: what is read of each may be some megabytes."""
+"""Ends of logs that are compared at a time: each may hold some megabytes of records."""
 
 _NEAR = 1_000
-"""So far behind a place it is looked for further copies of what was read shortly before it."""
+"""How far behind a place further copies of the records before it are searched for."""
 
 
 class _Stretch(NamedTuple):
@@ -29,7 +29,7 @@ class _Stretch(NamedTuple):
 
 class CopiedAgain:
     """Reads the end of each partition, and what is shortly behind places where the target may have more than the
-    source. ``searched``: so many records of both logs, at most, each.
+    source. ``searched``: the most records of each of the two logs.
     """
 
     def __init__(self, sides: Sides, ours: Reader, theirs: Reader, searched: int) -> None:
@@ -37,7 +37,7 @@ class CopiedAgain:
         self._ends: dict[TopicPartition, tuple[int, Tail]] = {}
         """From which offset on, and what is there."""
         self._left: dict[TopicPartition, int] = {}
-        """So many more offsets behind places are looked at."""
+        """The offsets behind places that are still to be searched."""
 
     def forget(self) -> None:
         """What was read is of no use for other partitions."""

@@ -26,7 +26,7 @@ from groupkeeper.operations.topics import HIDDEN, hides_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 _NAMED = 3
-"""So many groups are named in a remark."""
+"""The most groups that a remark names."""
 
 
 class Source(NamedTuple):

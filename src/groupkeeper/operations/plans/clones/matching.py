@@ -13,13 +13,13 @@ from typing import NamedTuple
 from groupkeeper.operations.plans.walking import Kept
 
 _PLENTY = 48
-"""So many records in a row are the same in one place only, though each of them may be so elsewhere."""
+"""This many equal records in a row mark one place, even where each of them is also elsewhere."""
 
 _FEW = 3
 """So few at the edge of what was read may be the same by chance."""
 
 ENOUGH = 8
-"""So many different records have to be the same before times are left out of the comparison."""
+"""The number of different records that must be equal before times are left out of the comparison."""
 
 
 class Trace(NamedTuple):

@@ -17,7 +17,7 @@ from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import CorruptRecord, iter_headers, read_records
 
 MOST_RECORDS = 200_000
-"""So many of the last offsets of an internal topic are read: the latest say most."""
+"""The last records of an internal topic that are read: the latest say most."""
 
 _CHECKPOINTS = re.compile(r"(?P<alias>.+)(?P<separator>[._-]+)checkpoints(?P=separator)internal")
 _SYNCS = re.compile(r"mm2-offset-syncs(?P<separator>[._-]+)(?P<alias>.+)(?P=separator)internal")

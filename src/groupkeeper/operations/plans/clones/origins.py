@@ -27,10 +27,10 @@ class Search(NamedTuple):
 
 
 _LINEAR = 4
-"""So many times the next place to look at is that where copies without holes would have it."""
+"""How often the next guess assumes copies without holes."""
 
 _STEPS = 80
-"""A search ends after so many looks; by halves 40 are enough for any log that has copies all over."""
+"""The most guesses of a search; halving needs 40 for any log that has copies all over."""
 
 
 def narrowed(search: Search, committed: int, target: Trace) -> Search:

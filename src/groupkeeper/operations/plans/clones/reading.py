@@ -18,7 +18,7 @@ from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.record import Record
 
 CONTEXT = 32
-"""So many offsets before a place and after it are compared."""
+"""Offsets on each side of a place that are compared."""
 
 _WIDER = (CONTEXT, 1_000, 20_000)
 """Where no record is that near, as compaction has removed them, or only markers are there."""
@@ -27,7 +27,7 @@ _BLOCK = 128
 """What is read begins and ends at multiples of it, so that groups at places nearby share a read."""
 
 _TOGETHER = 2_048
-"""At most so many offsets of a partition are read as one stretch for places that are near one another."""
+"""The longest stretch of offsets that is read at once for places near one another."""
 
 _PIECE_BYTES = (64 * 1024, 512 * 1024)
 """Of a fetch: for a stretch around one place, and for a longer one."""
@@ -36,7 +36,7 @@ _DIGITS = 19
 """Of the largest offset."""
 
 _WALKS = 16
-"""So many stretches of one partition are read at the same time."""
+"""Stretches of one partition that are read at the same time."""
 
 
 class Reader:

@@ -16,31 +16,31 @@ from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Fou
 from groupkeeper.operations.plans.walking import Kept
 
 _REACH = 2 * CONTEXT
-"""A sample has so many offsets before a place and after it."""
+"""Offsets in a sample on each side of its place."""
 
 _WINDOWS = (1_000, None)
-"""Samples of one log are compared with so many records of the other one, then with as many as are searched."""
+"""Records of the other log that samples are compared with: first so many, then all that are searched."""
 
 _TOGETHER = 16
-"""So many samples of a partition are read before it is looked at them."""
+"""Samples of a partition that are read before they are compared."""
 
 _PARTITIONS = 8
-"""So many partitions are looked at together: what is read of each may be some megabytes."""
+"""Partitions that are compared at a time: each may hold some megabytes of records."""
 
 _ROUNDS = 6
-"""So many times a place is guessed from those that were found meanwhile."""
+"""How often a place is guessed from the places found so far."""
 
 _MISSES = 3
-"""After so many places that were not found, others of the partition are not looked for."""
+"""Places not found after which the search in a partition ends."""
 
 _REPEATED = 10_000
-"""In so many of the last records of both logs it is looked for such as come again."""
+"""The last records of both logs in which repeated records are counted."""
 
 _TOLD = 2
-"""So many of the places that are told are looked at for one that is searched."""
+"""Told places that are checked for each place that is searched."""
 
 _REMEMBERED = 64
-"""Of so many partitions it is remembered which of their records come again."""
+"""Partitions whose repeated records are remembered."""
 
 
 @dataclass
@@ -67,8 +67,8 @@ class _Learned:
 class Sampler:
     """What was learned about a partition serves for its next places.
 
-    ``searched``: so many records of each log are compared for a place whose surroundings are unknown. ``told``: places
-    that somebody else knows, which are checked.
+    ``searched``: the number of records of each log that are compared for a place whose surroundings are unknown.
+    ``told``: places that somebody else knows, which are checked.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ class Seen:
         return {offset: digest for digest, offset in self._offsets.items() if offset >= 0}
 
     def has_enough(self, records: Iterable[Kept]) -> bool:
-        """Whether so many of these, which were added, are there once that they can be nowhere else by chance."""
+        """Whether enough of these records occur once only, so that their place is not by chance."""
         return sum(self._offsets[one.digest] == one.offset for one in records) >= ENOUGH
 
 
@@ -83,7 +83,7 @@ def same_records(ours: Sequence[Kept], theirs: Sequence[Kept]) -> list[Pair]:
 
 
 def outwards(guess: int, ends: Ends, step: int, most: int) -> list[int]:
-    """At most so many offsets of a log, a step apart, those near the guess first."""
+    """At most ``most`` offsets of a log, a step apart, those near the guess first."""
     return sorted(_steps(guess, ends, step), key=lambda at: abs(at - guess))[:most] if most > 0 else []
 
 

@@ -31,8 +31,8 @@ from groupkeeper.operations.plans.clones.translating import EXACT, Certainty, En
 
 
 class Hints(NamedTuple):
-    """``searched``: so many records of a partition are read where times don't lead to one place. ``offset_header``: of
-    the target's records, with the offset that they have in the source.
+    """``searched``: the number of records of a partition that are read where times don't lead to one place.
+    ``offset_header``: of the target's records, with the offset that they have in the source.
     """
 
     searched: int = 10_000
@@ -40,20 +40,20 @@ class Hints(NamedTuple):
 
 
 _AT_ONCE = 1_000
-"""So many partitions, and so many places of them, are looked at together."""
+"""Partitions, and places in them, that are searched at a time."""
 
 _SAMPLES = 4
 """How many places all over a log are compared before its offsets count as the same as the other's."""
 
 
 _REPEATED = 10_000
-"""In so many records it is looked for such as come again, before offsets count as the same without times."""
+"""Records in which repeated ones are counted before offsets count as the same without times."""
 
 _SLACK = 1_000
-"""So many records that only the target has may be between a known place and the next one."""
+"""The most records that only the target may have between a known place and the next one."""
 
 _WIDER = 1_000
-"""So many more offsets on both sides are looked at where copies are not in order."""
+"""Further offsets on both sides that are compared where copies are not in order."""
 
 
 class Settled(NamedTuple):
