@@ -299,6 +299,39 @@ class TestDeleteTopics:
         assert answer.responses[0].error_code == errors.TopicDeletionDisabled.code
 
 
+class TestTooManyPartitions:
+    """As Apache Kafka 4.3.1 answers, which refuses a request for more than its controller changes at a time."""
+
+    ALL = "Excessively large number of partitions per request."
+    BATCH = "Unable to perform excessively large batch operation."
+
+    @pytest.mark.parametrize(
+        ("counts", "message"),
+        [
+            ((10_001,), ALL),
+            ((2_000_000,), ALL),
+            ((6_000, 4_001), ALL),
+            ((1, 10_000), ALL),
+            ((10_000,), BATCH),
+            ((-1, 9_999), BATCH),
+            ((9_999,), None),
+        ],
+    )
+    async def test_of_topics(self, wire: "Wire", counts: tuple[int, ...], message: str | None) -> None:
+        topics = [CreatableTopic(f"t{number}", count, 1) for number, count in enumerate(counts)]
+        answer = await wire.call(CreateTopicsRequest(topics, 30_000, validate_only=True), 7, CreateTopicsResponse)
+        code = 0 if message is None else errors.PolicyViolation.code
+        assert [(one.error_code, one.error_message) for one in answer.topics] == [(code, message)] * len(counts)
+
+    async def test_of_topics_that_grow(self, wire: "Wire") -> None:
+        for name in ("t", "u"):
+            await wire.create(name)
+        topics = [CreatePartitionsTopic(name, count, None) for name, count in (("t", 6_000), ("u", 6_000))]
+        request = CreatePartitionsRequest(topics, 30_000, validate_only=True)
+        answer = await wire.call(request, 3, CreatePartitionsResponse)
+        assert [(one.error_code, one.error_message) for one in answer.results] == [(0, None), (44, self.BATCH)]
+
+
 class TestDescribeTopicPartitions:
     async def ask(
         self, wire: "Wire", *names: str, limit: int = 2000, cursor: Cursor | None = None

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 from groupkeeper.broker.apis._access import require_topic
-from groupkeeper.broker.apis.create_topics import check_assignment
+from groupkeeper.broker.apis.create_topics import MAX_PARTITIONS, TOO_LARGE, check_assignment
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.protocol.errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidRequest,
     KafkaError,
+    PolicyViolation,
     UnknownTopicOrPartition,
 )
 from groupkeeper.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
@@ -37,14 +39,16 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     twice = [name for name, count in occurrences.items() if count > 1]
     results = [_refused(name, InvalidRequest("Duplicate topic name.")) for name in twice]
     mutations = broker.quotas.mutations(call, strict_since=_STRICT_SINCE)
+    room = MAX_PARTITIONS
     for topic in request.topics:
         if occurrences[topic.name] == 1:
             try:
                 require_topic(broker, call, Operation.ALTER, topic.name)
-                _grow(broker, topic, mutations, request.validate_only)
+                room -= _grow(broker, topic, mutations, room, validate_only=request.validate_only)
                 results.append(CreatePartitionsTopicResult(topic.name))
             except KafkaError as error:
                 results.append(_refused(topic.name, error))
+            await asyncio.sleep(0)
     return CreatePartitionsResponse(mutations.throttle_ms, results)
 
 
@@ -58,7 +62,10 @@ def _refused(name: str, error: KafkaError) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name, error.code, None if error.message == error.text else error.message)
 
 
-def _grow(broker: Broker, wanted: CreatePartitionsTopic, mutations: Mutations, validate_only: bool) -> None:
+def _grow(
+    broker: Broker, wanted: CreatePartitionsTopic, mutations: Mutations, room: int, *, validate_only: bool
+) -> int:
+    """How many partitions are new; at most `room`."""
     topic = broker.topics.get(wanted.name)
     if topic is None:
         raise UnknownTopicOrPartition
@@ -78,6 +85,9 @@ def _grow(broker: Broker, wanted: CreatePartitionsTopic, mutations: Mutations, v
             )
         for assignment in wanted.assignments:
             check_assignment(assignment.broker_ids, broker.config.node_id)
+    if wanted.count - count > room:
+        raise PolicyViolation(TOO_LARGE)  # Apache Kafka says UNKNOWN_SERVER_ERROR
     mutations.count(wanted.count - count)
     if not validate_only:
         broker.topics.grow(topic, wanted.count)
+    return wanted.count - count

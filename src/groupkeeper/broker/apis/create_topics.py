@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 from groupkeeper.broker.apis._access import may_cluster, require_topic
@@ -18,6 +19,7 @@ from groupkeeper.protocol.errors import (
     InvalidReplicationFactor,
     InvalidRequest,
     KafkaError,
+    PolicyViolation,
     ThrottlingQuotaExceeded,
     TopicAuthorizationFailed,
 )
@@ -38,12 +40,16 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.primitives import RootMessage
 
 _STRICT_SINCE = 6
+MAX_PARTITIONS = 10_000
+"""That a request may create."""
+TOO_LARGE = "Unable to perform excessively large batch operation."
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, CreateTopicsRequest)
     occurrences = Counter(topic.name for topic in request.topics)
+    _require_moderate([topic for topic in request.topics if occurrences[topic.name] == 1], broker.config.num_partitions)
     mutations = broker.quotas.mutations(call, strict_since=_STRICT_SINCE)
     results = []
     for topic in request.topics:
@@ -54,9 +60,23 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
                 results.append(create_topic(broker, call, topic, mutations, request.validate_only))
             except KafkaError as error:
                 results.append(_refused(topic.name, error))
+            await asyncio.sleep(0)
     twice = [name for name, count in occurrences.items() if count > 1]
     results += [_refused(name, InvalidRequest("Duplicate topic name.")) for name in twice]
     return CreateTopicsResponse(mutations.throttle_ms, results)
+
+
+def _require_moderate(topics: Sequence[CreatableTopic], default_count: int) -> None:
+    """Raises `PolicyViolation` for a request that Apache Kafka's controller refuses, too."""
+    counts = [
+        len(topic.assignments) or (default_count if topic.num_partitions == -1 else topic.num_partitions)
+        for topic in topics
+    ]
+    if sum(counts) > MAX_PARTITIONS:
+        raise PolicyViolation("Excessively large number of partitions per request.")
+    # A record for each partition, topic and setting.
+    if sum(counts) + sum(1 + len(topic.configs) for topic in topics) > MAX_PARTITIONS:
+        raise PolicyViolation(TOO_LARGE)
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:

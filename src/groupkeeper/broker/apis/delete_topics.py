@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 from groupkeeper.broker.apis._access import may_cluster, require_topic
@@ -48,6 +49,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             results.append(_delete(broker, call, wanted, mutations))
         except KafkaError as error:
             results.append(_refused(wanted, error))
+        await asyncio.sleep(0)
     return DeleteTopicsResponse(mutations.throttle_ms, results)
 
 

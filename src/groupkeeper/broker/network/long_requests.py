@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Path = tuple[str, ...]
 
-_PART = 1000
+_PART = 500
 """Elements of a part: a few milliseconds."""
 
 _ARRAYS = {
@@ -27,8 +27,6 @@ _ARRAYS = {
     10: "coordinator_keys > coordinators",
     13: "members > members",
     15: "groups > groups",
-    19: "topics > topics",
-    20: "topics > responses, topic_names > responses",
     21: "topics.partitions > topics.partitions",
     23: "topics.partitions > topics.partitions",
     24: "transactions > results_by_transaction",
@@ -39,7 +37,6 @@ _ARRAYS = {
     32: "resources > results",
     33: "resources > responses",
     34: "dirs.topics.partitions > results.partitions",
-    37: "topics > results",
     42: "groups_names > results",
     43: "topic_partitions.partitions > replica_election_results.partition_result",
     44: "resources > responses",
