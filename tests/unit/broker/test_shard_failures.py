@@ -458,6 +458,7 @@ class Locks:
         self.owner = broker.share_sessions.partitions
         self.now_ms = self.owner.lock_time_ms()
         self.is_failing = False
+        self.refusal: Exception = NotCoordinator()
         self.written: list[ShareStateWrite] = []
         """Also what failed."""
         monkeypatch.setattr(self.owner, "lock_time_ms", lambda: self.now_ms)
@@ -466,7 +467,7 @@ class Locks:
         def write_or_fail(key: SharePartitionKey, written: ShareStateWrite) -> None:
             self.written.append(written)
             if self.is_failing:
-                raise NotCoordinator
+                raise self.refusal
             write(key, written)
 
         monkeypatch.setattr(broker.share_states, "write", write_or_fail)
@@ -494,9 +495,12 @@ def take(led: LedPartition, *spans: Span, member_id: str = "m") -> list[Acquired
     return led.acquire(member_id, spans, spans[0].first, aborted=[], max_records=100, batch_size=100, is_strict=False)
 
 
-async def test_the_end_of_locks_is_stored_as_soon_as_it_can_be(broker: Broker, locks: Locks) -> None:
+@pytest.mark.parametrize("refusal", [NotCoordinator(), RuntimeError("unexpected")])
+async def test_the_end_of_locks_is_stored_as_soon_as_it_can_be(
+    broker: Broker, locks: Locks, refusal: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     led = await locks.load()
-    locks.is_failing = True
+    locks.refusal, locks.is_failing = refusal, True
     take(led, Span(0, 3))
     locks.ring(led)
     await until(lambda: len(locks.written) >= 3)
@@ -505,9 +509,16 @@ async def test_the_end_of_locks_is_stored_as_soon_as_it_can_be(broker: Broker, l
     locks.is_failing = False
     await until(lambda: not led._is_storing)
     assert broker.share_states.summary(locks.key).batches == (StateBatch(0, 3, 0, 2), StateBatch(4, 4, 0, 1))
+    assert ("RuntimeError: unexpected" in caplog.text) == isinstance(refusal, RuntimeError)
     count = len(locks.written)
     await asyncio.sleep(0.05)
     assert len(locks.written) == count
+
+
+async def test_what_cannot_be_appended_is_told_of_once(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(100):
+        broker.groups.shard_of("g").tell_of(NotCoordinator("no room"))
+    assert caplog.text.count("cannot append") == 1
 
 
 async def test_a_leader_of_before_stores_nothing_over_what_the_next_one_stored(broker: Broker, locks: Locks) -> None:

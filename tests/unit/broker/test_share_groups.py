@@ -351,6 +351,30 @@ async def test_the_log_says_before_a_deletion_that_nothing_is_initialized(peer: 
     assert (await describe(peer))["t", 0][0] == 2
 
 
+async def test_an_unexpected_error_leaves_nobody_waiting(peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
+    await beat(peer, 0, ["t"])
+    shard = peer.broker.groups.shard_of("g")
+
+    async def fail(work: Work) -> ShareErrors:
+        raise RuntimeError("of a test")
+
+    shard._do_share_work = fail
+    assert (await asyncio.wait_for(alter(peer, {0: 1}), 20)).error_code == NotCoordinator.code
+    assert "RuntimeError: of a test" in caplog.text
+    await until(lambda: peer.broker.groups.shard_of("g").is_active)  # loaded again
+
+
+async def test_work_for_share_groups_that_fails_is_told_of(peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> None:
+        raise RuntimeError("of a test")
+
+    owner = peer.broker.share_sessions.partitions
+    owner.spawn(fail())
+    await until(lambda: not owner._tasks)
+    assert "work for share groups failed" in caplog.text
+    assert "RuntimeError: of a test" in caplog.text
+
+
 def held_work(peer: Peer) -> list[asyncio.Event]:
     """Lets each work for the share coordinator wait for a gate of its own, in their order."""
     shard = peer.broker.groups.shard_of("g")

@@ -185,15 +185,16 @@ class Shard(HostedShard["Record"]):
 
     async def _finish_share_work(self, work: Work) -> None:
         assert self._do_share_work is not None
-        async with self._share_turn:  # in the order of the requests
-            if self.failure is not None:
-                return
-            work, before = self.coordinator.share_work_due(work)
-            if self._settle(before, work, self._now_ms()) is not before:
-                return  # it could not be written, and the waiting callers have been answered
-            errors = await self._do_share_work(work)
-        if self.failure is None:
-            self._settle(self.coordinator.share_work_done(work, errors), work, self._now_ms())
+        with self.fail_stop:  # a caller would wait for ever
+            async with self._share_turn:  # in the order of the requests
+                if self.failure is not None:
+                    return
+                work, before = self.coordinator.share_work_due(work)
+                if self._settle(before, work, self._now_ms()) is not before:
+                    return  # it could not be written, and the waiting callers have been answered
+                errors = await self._do_share_work(work)
+            if self.failure is None:
+                self._settle(self.coordinator.share_work_done(work, errors), work, self._now_ms())
 
     def _forget_topics(self, topic_ids: Mapping[str, bytes]) -> None:
         result = self.coordinator.remove_topics(topic_ids)
@@ -254,7 +255,7 @@ class Shard(HostedShard["Record"]):
                 except KafkaError as error:
                     if self.failure is not None:
                         raise
-                    _log.warning("%r: cannot append: %s", self.log, error.__cause__ or error)
+                    self.tell_of(error)
                     result = self.coordinator.append_failed(cause, error, now_ms)
                     assert not result.records
             self._take(result)

@@ -44,6 +44,7 @@ _PATIENCE_AT_START_S = 0.2
 _LONGEST_RECORD = 500
 _MOST_DOUBLINGS = 30
 _RECORDS_PER_BATCH = 5_000
+_TOLD_EVERY_S = 10.0
 R = TypeVar("R")
 """What its log's records are decoded to."""
 _EXPECTED = (MalformedMessage, KafkaError, OSError)
@@ -79,6 +80,7 @@ class HostedShard(Generic[R]):
         self.on_failed: Callable[[], None] = lambda: None
         self.record: object = None
         self.fail_stop = FailStop(self)
+        self._told_until = 0.0
         self._removed_topics: list[Mapping[str, bytes]] = []
         self._removal: asyncio.TimerHandle | None = None
 
@@ -169,6 +171,13 @@ class HostedShard(Generic[R]):
         )
         self.on_failed()
         self.unload()
+
+    def tell_of(self, refusal: KafkaError) -> None:
+        """Logs that a change could not be appended, once in 10 s: on a full disk this is so for every request."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._told_until:
+            self._told_until = now + _TOLD_EVERY_S
+            _log.warning("%r: cannot append: %s", self.log, refusal.__cause__ or refusal)
 
     def write(
         self, records: Sequence[R], now_ms: int, *, transaction: ProducerEpoch | None = None, is_atomic: bool = True

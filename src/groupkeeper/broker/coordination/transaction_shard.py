@@ -159,7 +159,7 @@ class TransactionShard(HostedShard["TransactionRecord"]):
             except KafkaError as error:
                 if self.failure is not None:
                     return
-                _log.warning("%r: cannot append: %s", self.log, error.__cause__ or error)
+                self.tell_of(error)
 
     def _settle(self, result: TransactionResult) -> None:
         """Raises `KafkaError` as `write` does."""

@@ -202,12 +202,14 @@ class LedPartition:
                 self._is_unstored = False
                 try:
                     await self._write(ended)
-                except KafkaError as error:
+                except Exception as error:
                     self._is_unstored = True
                     if self.is_fenced:
                         return
                     if not failures:
-                        _log.warning("locks of %s expired, but this cannot be stored yet: %s", self._key, error.message)
+                        unexpected = None if isinstance(error, KafkaError) else error
+                        text = "locks of %s expired, but this cannot be stored yet: %s"
+                        _log.warning(text, self._key, error, exc_info=unexpected)
                     await asyncio.sleep(pause_s(_RETRY_S, failures, _LONGEST_RETRY_S))
                     failures += 1
                 ended = self.states.at_rest()
@@ -316,7 +318,12 @@ class SharePartitions:
         """Runs something in the background, until the broker stops."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("work for share groups failed", exc_info=task.exception())
 
     async def stop(self) -> None:
         """Ends every leadership, after the records of members whose connections ended are released."""

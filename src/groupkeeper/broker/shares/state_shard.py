@@ -75,7 +75,7 @@ class ShareStateShard(HostedShard["ShareStateRecord"]):
                 self.write(result.records, now_ms, is_atomic=result.is_atomic)
             except KafkaError as error:
                 if self.failure is None:
-                    _log.warning("%r: cannot append: %s", self.log, error.__cause__ or error)
+                    self.tell_of(error)
                 raise
 
     def _forget_topics(self, topic_ids: Mapping[str, bytes]) -> None:
