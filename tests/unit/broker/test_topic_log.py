@@ -461,3 +461,18 @@ def test_segments_end_at_different_ages_with_jitter(open_log: OpenLog, tmp_path:
     found = ages(segment_jitter_ms="500")
     assert len(set(found)) > 3
     assert all(500 <= age <= 1010 for age in found)
+
+
+def test_the_recovery_point_moves_only_once_segments_are_on_the_disk(open_log: OpenLog) -> None:
+    """A power failure may take what is not: the next start must read it again."""
+    log = open_log(segment_bytes="1048576")
+    while len(log.segments) < 2:
+        log.append(batch(size=100_000), 0)
+    sealed, *_ = log.segments
+    aside = Path(sealed.path).rename(Path(sealed.path).with_suffix(".aside"))
+    with pytest.raises(FileNotFoundError):
+        log.sync()  # no longer possible for this segment
+    assert log.recovery_point == 0
+    aside.rename(sealed.path)
+    log.sync()
+    assert log.recovery_point == log.segments[-1].base_offset > 0
