@@ -18,6 +18,7 @@ from tests.times_and_transactions import (
 from tests.unit.live.views import row
 
 from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Position
 from groupkeeper.live.model import NOTHING_WAITS, Wait, WaitSum
 from groupkeeper.live.waits import Waits, longest
 from groupkeeper.operations.lag import PartitionLag
@@ -153,3 +154,24 @@ def test_sums_are_at_least_what_is_known() -> None:
     assert longest([lagging, lagging], [Wait(5, False, 70), Wait(9, False, 60)]) == WaitSum(9, 0, 0, 60, 2)
     assert longest([lagging, lagging], [Wait(0), NOTHING_WAITS]) == WaitSum(0, waiting=1)
     assert longest([], []) == WaitSum(None)
+
+
+async def test_the_first_record_that_compaction_left_is_the_next() -> None:
+    settings = dict.fromkeys(("log.cleaner.backoff.ms", "log.retention.check.interval.ms"), "10")
+    settings |= {"log.segment.delete.delay.ms": "0", "log.initial.task.delay.ms": "0"}
+    with BackgroundBroker(properties=settings) as broker:
+        compacts = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0.01"}
+        make_topic(broker.bootstrap_servers, "keys", **compacts, **{"max.compaction.lag.ms": "1"})
+        producer = producer_of(broker.bootstrap_servers)
+        for number in range(20):
+            producer.produce("keys", b"v", b"same" if number < 15 else b"%d" % number, timestamp=NOW_MS - 900 + number)
+        assert producer.flush(20) == 0
+        producer.produce("keys", b"v", b"end", timestamp=NOW_MS)  # the segment before it is closed, and compacted
+        assert producer.flush(20) == 0
+        at = Position("keys", 0, 3)
+        async with Admin(broker.bootstrap_servers) as admin:
+            deadline = time.monotonic() + 40
+            while (found := (await admin.first_records([at])).all()[at]) is None or found.offset < 14:
+                assert time.monotonic() < deadline
+        wait = await wait_of(broker.bootstrap_servers, row("keys", 0, 3, 21))
+        assert (wait.lag_ms, wait.is_waiting, wait.margin_ms) == (900 - 14, True, None)
