@@ -252,6 +252,9 @@ class _Offsets(NamedTuple):
             group = self.groups.get(group_id)
             if not isinstance(group, ConsumerGroupDescription) or group.members:
                 continue
+            topics = {topic for topic, _ in commits}
+            if topics <= counts.keys() and len(commits) >= sum(map(counts.__getitem__, topics)):
+                continue  # as mostly
             for topic, known in Counter(topic for (topic, _), commit in commits.items() if commit).items():
                 more = range(known, counts.get(topic, 0))
                 if more and all(commits.get(TopicPartition(topic, number)) for number in range(known)):

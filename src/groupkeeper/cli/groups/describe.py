@@ -349,6 +349,7 @@ def _lag_row(row: PartitionLag) -> Row:
         "leader_epoch": commit.leader_epoch if commit else None,
         "metadata": commit.metadata if commit else None,
         "readable": row.readable,
+        **statuses.NO_STATUS,
     }
 
 
@@ -365,6 +366,7 @@ def _sum_row(sums: LagSum) -> Row:
         "lost": sums.lost,
         "uncommitted": sums.uncommitted,
         "readable": sums.readable,
+        **statuses.NO_STATUS,
     }
 
 
@@ -439,6 +441,7 @@ def _state_row(group: AnyGroup) -> Row:
         "coordinator": str(Address(group.coordinator.host, group.coordinator.port)),
         "group_epoch": group.group_epoch,
         "target_epoch": group.target_assignment_epoch,
+        **statuses.NO_STATUS,
     }
 
 

@@ -20,7 +20,7 @@ from groupkeeper.cli.framework.group_arguments import (
 from groupkeeper.cli.framework.reports import Page, Row
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.groups.shapes import GROUPS
-from groupkeeper.cli.groups.statuses import COLUMNS, add_status, statuses_of
+from groupkeeper.cli.groups.statuses import COLUMNS, NO_STATUS, add_status, statuses_of
 from groupkeeper.client.admin.types import GroupListing
 from groupkeeper.operations.selection import list_selected
 from groupkeeper.protocol.errors import GroupIdNotFound
@@ -70,6 +70,7 @@ def _row(group: GroupListing) -> Row:
         "group": group.group_id,
         "type": None if group.group_type is None else str(group.group_type),
         "state": None if group.group_state is None else str(group.group_state),
+        **NO_STATUS,
     }
 
 

@@ -62,8 +62,8 @@ OFFSETS = Shape(
         Column("metadata", "stored with the commit", in_table=False),
         Column("readable", "offsets that can still be read: of the lag, or of the log where nothing is committed; "
                "null: not known", in_table=False),
-        *_TRENDS,
         *_STATUS,
+        *_TRENDS,
         CLUSTER,
     ],
 )  # fmt: skip
@@ -95,8 +95,8 @@ _SUMS = (
         "what can still be read of `lag`, and `uncommitted`; null: neither is known",
         in_table=False,
     ),
-    *_TRENDS,
     *_STATUS,
+    *_TRENDS,
     CLUSTER,
 )
 

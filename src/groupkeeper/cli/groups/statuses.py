@@ -15,17 +15,20 @@ if TYPE_CHECKING:
     from groupkeeper.live.model import ClusterSnapshot
 
 COLUMNS = ("group_status", "reason")
+NO_STATUS: Row = dict.fromkeys(COLUMNS)
 
 
 class Statuses(NamedTuple):
-    """``rows``: of each group the columns. Groups that the poll has not found are unknown; None: nobody asked."""
+    """``rows``: of each group the columns. Groups that the poll has not found are unknown; None: the rows stay as they
+    are, with ``NO_STATUS``.
+    """
 
     rows: Mapping[str, Row] | None = None
 
     def beside(self, rows: Iterable[Row]) -> list[Row]:
         """The rows, with the columns."""
         if self.rows is None:
-            return [{**row, **dict.fromkeys(COLUMNS)} for row in rows]
+            return list(rows)
         unknown: Row = {"group_status": "unknown", "reason": None}
         return [{**row, **self.rows.get(str(row["group"]), unknown)} for row in rows]
 
