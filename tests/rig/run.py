@@ -34,6 +34,7 @@ from tests.rig.judges import pages as judge_pages
 from tests.rig.judges import pipeline as judge_pipeline
 from tests.rig.judges import plans as judge_plans
 from tests.rig.judges import status as judge_status
+from tests.rig.judges import statuses as judge_statuses
 from tests.rig.judges import sums as judge_sums
 from tests.rig.judges import sweep as judge_sweep
 from tests.rig.judges import times as judge_times
@@ -49,7 +50,9 @@ from tests.rig.truth import Truth
 ROOT = Path(__file__).resolve().parents[2]
 TRAFFIC_S = 25.0
 GAP_S = 4.0
-QUESTIONS = (judge_offsets, judge_sums, judge_describe, judge_times, judge_members, judge_exporter, judge_pages)
+QUESTIONS = (
+    judge_offsets, judge_sums, judge_describe, judge_times, judge_members, judge_statuses, judge_exporter, judge_pages,
+)  # fmt: skip
 """Asked while traffic runs, and again while it rests."""
 
 LOOKS = 5

@@ -60,9 +60,11 @@ ON_IT = "groupkeeper_group_assigned_members"
 EPOCH = "groupkeeper_group_epoch"
 TARGET = "groupkeeper_group_target_epoch"
 REBALANCES = "groupkeeper_group_rebalances_total"
+GROUP_STATUS = "groupkeeper_group_status"
+PARTITION_STATUS = "groupkeeper_partition_status"
 SAME = (
     COMMITTED, PARTITION_LAG, PARTITION_SECONDS, LOG_START, LOG_END, LAG, SECONDS, MARGIN, PARTITIONS, ON_IT, INFO,
-    MEMBERS, EPOCH, TARGET, REBALANCES, TASKS,
+    MEMBERS, EPOCH, TARGET, REBALANCES, TASKS, GROUP_STATUS, PARTITION_STATUS,
 )  # fmt: skip
 """What the pages and the exporter both tell."""
 
@@ -260,6 +262,7 @@ def group_series(series: Series, group: str, page: Page) -> None:
     facts = page.numbers[0][1]
     assignor = facts.get("assignor", "—").removeprefix("—")
     series.setdefault(INFO, {})[group, *(facts[name].removeprefix("—") for name in ("type", "state")), assignor] = 1
+    _set(series, GROUP_STATUS, 1, group, facts["status"])
     _set(series, MEMBERS, _number(facts["members"]), group)
     _set(series, REBALANCES, _number(facts["rebalances seen"]), group)
     _set(series, EPOCH, _number(facts.get("group epoch", "—")), group)
@@ -283,6 +286,8 @@ def _partition(series: Series, group: str, line: Line, counts: Counter[tuple[str
     offset = "start offset" if "start offset" in line else "committed offset"
     committed, start, end, lag = (_number(line[name]) for name in (offset, "log start", "log end", "lag"))
     seconds = seconds_of(line["time lag"])
+    if line["status"] in ("stalled", "stopped", "losing"):
+        _set(series, PARTITION_STATUS, 1, group, topic, at, line["status"])
     _set(series, COMMITTED, committed, group, topic, at)
     _set(series, PARTITION_LAG, lag, group, topic, at)
     _set(series, PARTITION_SECONDS, seconds, group, topic, at)
