@@ -1,6 +1,8 @@
 """`groupkeeper broker` as a process: what it prints, how it ends, what it refuses, and what survives `kill -9`."""
 
+import asyncio
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -8,7 +10,7 @@ import sys
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.broker.started import MAIN, Begin
+from tests.broker.started import MAIN, Begin, Started
 
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse
@@ -161,3 +163,54 @@ def test_a_user_without_a_password(begin: Begin) -> None:
     for given in ("alice", "=x", "alice="):
         said = begin.fail("--port", "0", "--data", "d", "--add-user", given, status=2)
         assert said.endswith("expected NAME=PASSWORD")
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_start_without_room_names_the_file(begin: Begin, is_new: bool) -> None:
+    arguments = ("--port", "0", "--data", "d")
+    if not is_new:
+        assert begin(*arguments).end(signal.SIGKILL) == -signal.SIGKILL
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, hard))  # no file may be larger
+    try:
+        message = begin.fail(*arguments)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert message == f"d/{'meta.properties' if is_new else 'features.journal'}: File too large"
+    assert begin(*arguments).end(signal.SIGTERM) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+async def test_an_end_amid_writes_and_rolls_loses_nothing(begin: Begin, number: int) -> None:
+    from tests.broker.conftest import Wire
+
+    arguments = ("--port", "0", "--data", "d", "--property", "log.segment.bytes=1048576")
+    batch = write_batch([Record(None, bytes(300_000), timestamp=1)])  # every third one rolls
+    acknowledged: list[int] = []
+
+    async def write(wire: Wire, started: Started, enough: int) -> None:
+        while True:
+            acknowledged.append((await wire.produce("t", batch)).base_offset)
+            if len(acknowledged) == enough:
+                started.process.send_signal(number)
+
+    for _ in range(2):
+        started = begin(*arguments)
+        wires = [await Wire.open(started.address) for _ in range(3)]
+        if not acknowledged:
+            await wires[0].create("t")
+        writers = [write(wire, started, len(acknowledged) + 20) for wire in wires]
+        for ended in await asyncio.gather(*writers, return_exceptions=True):
+            assert isinstance(ended, asyncio.IncompleteReadError | ConnectionError), ended
+        assert started.process.wait(40) == (0 if number == signal.SIGTERM else -number)
+        assert started.errors == ""
+        for wire in wires:
+            wire.writer.close()
+    assert len(acknowledged) == len(set(acknowledged))
+    again = await Wire.open(begin(*arguments).address)
+    offset, found = 0, set()
+    while records := (await again.fetch("t", offset, max_bytes=1 << 24)).records:
+        found |= {header.base_offset for _, header in iter_headers(records)}
+        offset = max(found) + 1
+    assert found >= set(acknowledged)
+    again.writer.close()

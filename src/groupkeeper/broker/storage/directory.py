@@ -42,18 +42,21 @@ def replace_file(path: str, text: str, *, survives_power_failure: bool = True, m
     """Replaces a file atomically: after a crash of this program or the machine it has its old or its new content.
 
     Without `survives_power_failure`, a crash of the machine may lose both: this is for files that the next start does
-    not need. `mode` is subject to the umask. Raises OSError.
+    not need. `mode` is subject to the umask. Raises OSError, which names the file.
     """
     temporary = path + ".tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            if survives_power_failure:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
         if survives_power_failure:
-            file.flush()
-            os.fsync(file.fileno())
-    os.replace(temporary, path)
-    if survives_power_failure:
-        sync_file(os.path.dirname(path) or ".")
+            sync_file(os.path.dirname(path) or ".")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def with_checksum(text: str) -> str:
