@@ -191,10 +191,7 @@ def offset_rules(group: Group) -> OffsetRules:
 
 def is_too_large(metadata: str, limit: int) -> bool:
     """Whether a metadata text is longer than `limit` UTF-16 units."""
-    if len(metadata) * 2 <= limit:
-        return False
-    utf16_units = len(metadata) + sum(character > "\uffff" for character in metadata)
-    return utf16_units > limit
+    return len(metadata) * 2 > limit and len(metadata.encode("utf-16-le", "surrogatepass")) > 2 * limit
 
 
 # --- fetch
