@@ -145,7 +145,9 @@ def _readers(cast: Casting, topics: list[str]) -> None:
     cast.consumers(1, rng.sample(topics, 2), dies_s=float(rng.randint(10, 30)))
     cast.consumers(1, rng.sample(topics, 2), library="kafka-python")
     cast.consumers(1, rng.sample(topics, 2), library="aiokafka", commits=0.7)
+    cast.consumers(1, [topics[0]], left=(topics[6],))
     if release_of(cast.cluster) >= (4, 0):
+        cast.consumers(1, [topics[3]], left=(topics[6],), protocol="consumer")
         cast.consumers(2, rng.sample(topics, 3), protocol="consumer", commits=0.8)
         cast.consumers(1, rng.sample(topics, 2), protocol="consumer", flap_s=15.0)
         mixed = rng.sample(topics, 2)

@@ -59,6 +59,7 @@ class Consumer:
 
     ``commits``: the share of partitions that it commits each time.
     ``flap_s``: leaves and comes back after so long, 0: stays. ``dies_s``: is killed after so long, 0: lives.
+    ``left``: topics of which the group committed the first offset, and that it reads no more.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Consumer:
     delay_ms: float = 0.0
     flap_s: float = 0.0
     dies_s: float = 0.0
+    left: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -224,12 +226,13 @@ class Story:
 
 
 def topics_of(actor: Actor) -> Sequence[str]:
-    return (actor.topic,) if isinstance(actor, OfOneTopic) else actor.topics
+    left = actor.left if isinstance(actor, Consumer) else ()
+    return (actor.topic,) if isinstance(actor, OfOneTopic) else (*actor.topics, *left)
 
 
 def _actor(fields: dict[str, object]) -> Actor:
     kind = KINDS[str(fields.pop("actor"))]
-    for name in ("topics", "size", "metadata"):
+    for name in ("topics", "size", "metadata", "left"):
         if name in fields:
             fields[name] = tuple(fields[name])  # type: ignore[arg-type]
     if fields.get("mirror"):

@@ -47,7 +47,16 @@ class ConsumerThread(Performer):
         self._unsaved = 0
         self._born = time.monotonic()
         self._client: Any = None
+        if self.actor.left:
+            self._commit_what_it_left()
         self._join()
+
+    def _commit_what_it_left(self) -> None:
+        servers = self.servers[self.actor.cluster]
+        self._client = confluent_kafka.Consumer({"bootstrap.servers": servers, "group.id": self.actor.group, **CLIENT})
+        self._positions = {(topic, 0): 0 for topic in self.actor.left}
+        self._commit()
+        self._client.close()
 
     def _join(self) -> None:
         actor = self.actor

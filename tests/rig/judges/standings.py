@@ -43,7 +43,7 @@ def admissible(truth: Truth, answer: Answer, group: str, measured_ms: int, first
     all_parts = sums.parts_of(truth, answer, group, Verdict())
     if not all_parts:
         return None
-    keys = truth.by_group.get(name, set())
+    keys = _read(truth, answer, name)
     parts = [_part(truth, answer, key, measured_ms, first_poll_ms) for key in keys]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
@@ -72,6 +72,13 @@ def admissible(truth: Truth, answer: Answer, group: str, measured_ms: int, first
     if any(one.high > 0 for one in without):
         found.add("unknown")
     return found if is_beyond or any(one.low > 0 for one in without) else found | {"ok"}
+
+
+def _read(truth: Truth, answer: Answer, name: tuple[str, str]) -> set[Key]:
+    """Partitions with commits, without topics that no member reads any more: a calm group has assigned all it reads."""
+    keys = truth.by_group.get(name, set())
+    read = {topic for one in truth.members(*name, answer.asked).values() for topic, _ in one.places}
+    return {key for key in keys if key[2] in read} if read else keys
 
 
 def _part(truth: Truth, answer: Answer, key: Key, measured_ms: int, first_poll_ms: int) -> _Part | None:
