@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -14,11 +12,9 @@ from groupkeeper.cli.framework.commands import Command
 from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, names_of
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.framework.several_clusters import add_clusters, run_reports
-from groupkeeper.live.following import Following
 from groupkeeper.live.limits import Finding, Limits, Value, judge, read_part
-from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Wait
-from groupkeeper.live.polling import Unlisted, Wanted, poll
-from groupkeeper.live.waits import Waits
+from groupkeeper.live.model import ClusterSnapshot, GroupView, Wait
+from groupkeeper.live.polling import Wanted, look
 from groupkeeper.operations.lag import PartitionLag
 from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.operations.topics import HIDDEN
@@ -31,8 +27,6 @@ if TYPE_CHECKING:
 
 BROKEN = 3
 """The exit status when a limit is broken."""
-
-_LOOK_S = 1.0
 
 CHECKS = Shape(
     "check",
@@ -169,21 +163,9 @@ class _Check:
         limits, options = self._limits, session.options
         reads = bool(limits.statuses) or limits.max_time_lag_ms is not None or limits.min_margin_ms is not None
         wanted = Wanted(Choice(names, Names(())), Choice(names_of(options, "topic"), Names(())), reads_records=reads)
-        following, unlisted, waits = Following(), Unlisted(), Waits(reads_records=reads)
-        until = time.monotonic() + (0 if limits.max_rebalances is None else options.within / 1000)
+        for_s = 0 if limits.max_rebalances is None else options.within / 1000
         within_s = session.timeout_ms / 1000
-        try:
-            while True:
-                session.progress.say("looking at groups")
-                found = await poll(session.admin, "", wanted, following, unlisted, waits, Polls(), within_s=within_s)
-                left_s = until - time.monotonic()
-                if left_s <= 0:
-                    return found.snapshot
-                session.progress.say(f"following groups for {left_s:.0f} s")
-                await asyncio.sleep(min(_LOOK_S, left_s))
-        finally:
-            await unlisted.end()
-            await waits.end()
+        return await look(session.admin, wanted, session.progress.say, within_s=within_s, for_s=for_s)
 
 
 def _unknown(findings: Sequence[Finding]) -> list[Problem]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -40,6 +40,7 @@ _MOST_PROBLEMS = 20
 """Of one group: a topic without rights has one, but a thousand partitions without leaders would have as many."""
 
 _GROUPS_AT_A_TIME = 200
+_LOOK_S = 1.0
 
 
 class Wanted(NamedTuple):
@@ -155,15 +156,24 @@ async def poll(
     return Found(snapshot, changes)
 
 
-async def look(admin: Admin, wanted: Wanted, *, within_s: float) -> ClusterSnapshot:
-    """One poll, after which nothing is followed. Raises why nothing is known of the cluster."""
-    unlisted, waits = Unlisted(), Waits(reads_records=wanted.reads_records)
+async def look(
+    admin: Admin, wanted: Wanted, say: Callable[[str], None], *, within_s: float, for_s: float = 0
+) -> ClusterSnapshot:
+    """The groups now, or after they were followed for that long. Raises why nothing is known of the cluster."""
+    following, unlisted, waits = Following(), Unlisted(), Waits(reads_records=wanted.reads_records)
+    until = time.monotonic() + for_s
     try:
-        found = await poll(admin, "", wanted, Following(), unlisted, waits, Polls(), within_s=within_s)
+        while True:
+            say("looking at groups")
+            found = await poll(admin, "", wanted, following, unlisted, waits, Polls(), within_s=within_s)
+            left_s = until - time.monotonic()
+            if left_s <= 0:
+                return found.snapshot
+            say(f"following groups for {left_s:.0f} s")
+            await asyncio.sleep(min(_LOOK_S, left_s))
     finally:
         await unlisted.end()
         await waits.end()
-    return found.snapshot
 
 
 def _scope(wanted: Wanted, listed: Sequence[GroupListing], lag: GroupsLag, *, is_whole: bool) -> Scope:

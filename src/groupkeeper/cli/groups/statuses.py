@@ -50,10 +50,9 @@ async def statuses_of(session: ClusterSession) -> Statuses:
         return Statuses()
     from groupkeeper.live.polling import Wanted, look
 
-    session.progress.say("judging groups")
     topics = names_of(options, "topic") if hasattr(options, "topic") else Names(())
     wanted = Wanted(Choice(names_of(options, "groups"), Names(())), Choice(topics, Names(())))
-    return judged(await look(session.admin, wanted, within_s=session.timeout_ms / 1000))
+    return judged(await look(session.admin, wanted, session.progress.say, within_s=session.timeout_ms / 1000))
 
 
 def judged(snapshot: ClusterSnapshot) -> Statuses:
