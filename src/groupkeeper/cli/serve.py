@@ -85,7 +85,7 @@ def _add_served(command: ArgumentParser) -> None:
         default=[],
         metavar="NAME",
         help="answer requests for this host name, for example behind a proxy; repeat for several; default: any host "
-        "name; when listening on a loopback address, only localhost and the like",
+        "name; when listening on a loopback address, only names of this machine",
     )
     served.add_argument(
         "--metric-names",

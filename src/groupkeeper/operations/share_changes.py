@@ -120,7 +120,7 @@ class ShareAdmin(Admin):
         known = (await self.list_share_group_offsets({group_id: None}, timeout_ms=timeout_ms)).result(group_id).done
         kept = {tp.topic for tp, one in known.items() if one is not None and tp not in places}
         failure = OnlyWholeTopics(
-            "brokers delete a share group's offsets of whole topics only, and other partitions of the topic are to stay"
+            "brokers delete a share group's offsets only by whole topics, and this topic has partitions to keep"
         )
         failed: dict[TopicPartition, Failure] = {tp: failure for tp in places if tp.topic in kept}
         topics = dict.fromkeys(tp.topic for tp in places if tp.topic not in kept)

@@ -317,16 +317,6 @@ def write_numbers(out: bytearray, values: Sequence[int], code: str) -> None:
     out += _pack(f">{len(values)}{code}", *values)
 
 
-def write_compact_text(out: bytearray, text: str) -> None:
-    encoded = text.encode()
-    length = len(encoded) + 1
-    if length < 0x80:
-        out.append(length)
-    else:
-        out += varint(length)
-    out += encoded
-
-
 def write_text(out: bytearray, text: str) -> None:
     encoded = text.encode()
     out += _INT16.pack(len(encoded))

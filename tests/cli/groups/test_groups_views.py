@@ -134,9 +134,7 @@ def test_a_pattern_without_a_match_is_no_failure(run: Run) -> None:
 
 
 def test_a_pattern_that_is_the_name_of_a_group_means_that_group(run: Run) -> None:
-    note = (
-        "'odd[1]' is taken for the name of a group, not for a pattern; --regex selects the groups that it would match"
-    )
+    note = "'odd[1]' is the name of a group, and only that group is meant; --regex makes it a pattern"
     for action in ("list", "offsets", "members", "delete"):
         assert note in run(action, "odd[1]")[1]["notes"]
     assert listed(run, "odd[1]") == listed(run, "odd[[]1]") == ["odd[1]"]

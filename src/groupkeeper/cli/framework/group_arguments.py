@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
 
 GROUP_HELP = (
-    "a group, or a glob such as 'orders-*' ([*] matches the character *); a glob that names a group means only it"
+    "a group, or a glob such as 'orders-*' ([*] matches the character *); a group of exactly this name comes first"
 )
 
 
@@ -131,7 +131,7 @@ async def said_about(session: ClusterSession, selection: Selection) -> Page:
     problems = [problem_of(failure, broker=node.id) for node, failure in selection.failed.items()]
     remarks = [f"no group matches {pattern!r}" for pattern in selection.unmatched]
     remarks += [
-        f"{name!r} is taken for the name of a group, not for a pattern; --regex selects the groups that it would match"
+        f"{name!r} is the name of a group, and only that group is meant; --regex makes it a pattern"
         for name in selection.namesakes
     ]
     names = names_of(session.options, "groups")

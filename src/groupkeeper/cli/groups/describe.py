@@ -112,8 +112,8 @@ def _add_lag(command: ArgumentParser) -> None:
         "--lag-to",
         choices=["end", "lso"],
         default="end",
-        help="count the lag up to the log's end, or to the last stable offset, where consumers stop that read only "
-        "committed records; default: end",
+        help="count the lag up to the log's end, or to the last stable offset, where consumers of committed "
+        "records stop; default: end",
     )
     command.add_argument(
         "--min-lag",

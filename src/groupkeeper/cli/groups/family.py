@@ -26,7 +26,6 @@ FAMILY = Family(
         "delete-offsets": Entry("delete committed offsets of a group", "groupkeeper.cli.groups.delete:DELETE_OFFSETS"),
         "delete": Entry("delete groups without members, with their offsets", "groupkeeper.cli.groups.delete:DELETE"),
     },
-    "List, describe, watch, reset and delete consumer groups; list, describe and watch streams groups, which "
-    "kafka-streams-groups deletes, and share groups, which kafka-share-groups resets and deletes. Exits with 1 when "
-    "something failed (the rest is shown), and with 2 for a wrong usage, before a request is sent.",
+    "List, describe, watch, reset and delete consumer groups. Streams and share groups are listed, described and "
+    "watched; kafka-streams-groups and kafka-share-groups change them. One failure hides no other group.",
 )

@@ -159,7 +159,7 @@ def _way_out(options: Namespace, plan: Plan) -> str:
             "if the earlier offset is outside of the log, --if-out-of-range clamp uses the log's nearer end, and "
             "--if-out-of-range exact commits that offset anyway"
         )
-    return "undo first what was changed since"
+    return "undo the later changes first"
 
 
 class _Waiting:

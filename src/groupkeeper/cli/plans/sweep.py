@@ -90,7 +90,7 @@ def _add_sweep(command: ArgumentParser) -> None:
         choices=["commits", "records"],
         default="commits",
         help="the age that --idle uses: of the commits (default; needs READ on the topic __consumer_offsets), or of "
-        "the last records read, whose times are never later",
+        "the last records read, which are at least as old",
     )
     add_scope(command)
     add_saving(command)

@@ -129,7 +129,7 @@ async def shown(session: ClusterSession, made: Made, scenario: Scenario | None =
         lines = official.commands(made.plan, connection_of(options), scenario)
         plain = "".join(f"{line}\n" for line in lines)
     if made.is_refused:
-        remarks.append("no plan is made, as the options demand in this case")
+        remarks.append("no plan is made, because an option is 'fail'")
     elif not rows:
         remarks.append("there is nothing to plan")
     elif options.save is None:

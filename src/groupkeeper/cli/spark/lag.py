@@ -34,8 +34,8 @@ def _add_arguments(command: ArgumentParser) -> None:
     command.add_argument("--regex", action="store_true", help="names of topics are regular expressions")
     command.add_argument(
         "--lag-to", choices=["end", "lso"], default="end",
-        help="count the lag up to the log's end, or to the last stable offset, where queries stop that read only "
-        "committed records; default: end",
+        help="count the lag up to the log's end, or to the last stable offset, where queries of committed "
+        "records stop; default: end",
     )  # fmt: skip
     add_order(command, _SORTS)
     add_cluster(command)

@@ -21,7 +21,7 @@ def commands(plan: Plan, connection: Sequence[str], scenario: Scenario | None = 
     tool drops the metadata of the commits. Raises OperationRefused.
     """
     if plan.kind is Kind.SHARE_CLONE:
-        raise OperationRefused("kafka-share-groups sets start offsets to no given offset: apply the plan instead")
+        raise OperationRefused("kafka-share-groups cannot set start offsets to given offsets: apply the plan instead")
     lines = []
     options = None if scenario is None else scenario_options(scenario)
     for group in plan.groups:

@@ -29,6 +29,7 @@ from groupkeeper.operations.plans.model import TopicFacts, Trouble
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
+from groupkeeper.rules.words import counted
 
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -278,7 +279,7 @@ def times_unknown(failed: Mapping[Position, Failure]) -> list[str]:
         reason = f"{type(why).__name__}: {why}".removesuffix(": ")
         places_by_reason.setdefault(reason, []).append(place)
     return [
-        f"times of records that are not known: {len(places)}, for example that of "
+        f"{counted(len(places), 'record')} without a known time, for example "
         f"{places[0].topic}-{places[0].partition} at offset {places[0].offset}: {reason}"
         for reason, places in places_by_reason.items()
     ]

@@ -178,8 +178,8 @@ class Sampler:
         if end is None or offset <= end.upstream + 1:
             return None
         replays = offset - end.upstream - 1
-        why = f"the target's last record is that at offset {end.upstream}, but for its time: when the others are copied"
-        why += f", up to {replays} records are read again"
+        why = f"the target's last record is a copy, with another time, of that at offset {end.upstream}: when "
+        why += f"the others are copied, up to {replays} records are read again"
         return Found(self._there(at.place).latest, why, 0, replays, certainty=Certainty.BOUNDED)
 
     async def _near(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:

@@ -161,7 +161,8 @@ def _at_the_next(facts: Facts) -> Found:
     if there.offset < 0:
         replays = _still_to_come(facts)
         why = (
-            f"no record from {text} on is there yet: the end of the log{_if_any(replays, '; once they are there, {}')}"
+            f"the target has no record from {text} on yet: the end of the log"
+            f"{_if_any(replays, '; once it has them, {}')}"
         )
         end, skips = facts.target.latest, 0
         has_later = facts.last is not None and facts.last.offset >= record.offset  # its last one is to be read
