@@ -193,6 +193,11 @@ SHAPES = (
     ("groups members, groups describe --view members", groups_shapes.MEMBERS, ""),
     ("groups describe --view state", groups_shapes.STATES, ""),
     (
+        "groups describe --view topology",
+        groups_shapes.TOPOLOGY,
+        "Brokers from Kafka 4.4 on keep the topologies of streams groups, when they have a plugin for them.",
+    ),
+    (
         "groups watch",
         groups_watch.CHANGES,
         (

@@ -12,7 +12,9 @@ from tests.cli.groups.test_groups_watch import end, until, watching
 from tests.differential.wire import Pool
 
 from groupkeeper.cli.dropin import kafka_streams_groups
+from groupkeeper.cli.groups.topology import node_rows
 from groupkeeper.cli.main import main
+from groupkeeper.client.admin.types import StreamsNode, StreamsTopology
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator
 from groupkeeper.protocol.messages import offset_commit_request
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -151,8 +153,34 @@ def test_its_state(run: Any) -> None:
     status, report = run("describe", "app", "nobody", "--view", "state")
     [row] = report["groups"]
     assert (status, [one["group"] for one in report["problems"]]) == (1, ["nobody"])
-    assert (row["type"], row["state"], row["members"], row["assignor"]) == ("Streams", "Stable", 1, None)
+    assert (row["type"], row["state"], row["members"], row["assignor"]) == ("Streams", "Stable", 1, "sticky")
     assert row["group_epoch"] == row["target_epoch"] > 0
+
+
+def test_its_topology_is_not_kept(run: Any) -> None:
+    for words in (["app"], ["--all-groups"]):
+        status, report = run("describe", *words, "--view", "topology")
+        assert (status, report["nodes"], report["problems"]) == (0, [], [])
+        assert "no topology of group app is kept: brokers need a plugin for that" in report["notes"]
+    [problem] = run("describe", "plain", "--view", "topology")[1]["problems"]
+    assert (problem["group"], problem["error"]) == ("plain", "GROUP_ID_NOT_FOUND")
+
+
+def test_the_nodes_of_a_topology() -> None:
+    source = StreamsNode("in", "source", ("b", "a"), (), ("count",))
+    count = StreamsNode("count", "processor", (), ("store",))
+    rows = list(node_rows("app", StreamsTopology((("0", (source,)),), ((source, count),))))
+    assert [(row["subtopology"], row["node"], row["kind"]) for row in rows] == [
+        ("0", "in", "source"),
+        (None, "in", "source"),
+        (None, "count", "processor"),
+    ]
+    assert (rows[0]["topics"], rows[0]["stores"], rows[0]["successors"], rows[2]["stores"]) == (
+        "a, b",
+        None,
+        "count",
+        "store",
+    )
 
 
 def test_its_members_with_what_their_tasks_read(run: Any) -> None:

@@ -23,7 +23,8 @@ from groupkeeper.cli.framework.group_arguments import (
 from groupkeeper.cli.framework.reports import Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.groups import statuses
-from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS
+from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS, TOPOLOGY
+from groupkeeper.cli.groups.topology import topology_pages
 from groupkeeper.cli.groups.trends import COLUMNS, NO_TREND, FirstLook
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.admin.types import (
@@ -68,6 +69,7 @@ _SORTS = {
     OFFSETS.schema: ["group", "topic", "lag", "readable", "lost", "log_end_offset", "status", "client_id"],
     MEMBERS.schema: ["group", "client_id", "host", "partitions"],
     STATES.schema: ["group", "type", "state", "members"],
+    TOPOLOGY.schema: ["group", "subtopology", "node"],
     GROUP_SUMS.schema: ["group", "lag", "readable", "max_lag", "lost", "uncommitted", "partitions"],
     TOPIC_SUMS.schema: ["group", "topic", "lag", "readable", "max_lag", "lost", "uncommitted", "partitions"],
 }
@@ -80,11 +82,13 @@ def _columns(*shapes: Shape) -> list[str]:
 def _add_describe(command: ArgumentParser) -> None:
     add_groups(command)
     add_filters(command, of_all_types=True)
-    command.add_argument("--view", choices=["offsets", "members", "state"], default="offsets", help="default: offsets")
+    command.add_argument(
+        "--view", choices=["offsets", "members", "state", "topology"], default="offsets", help="default: offsets"
+    )
     add_topics(command)
     _add_lag(command)
     statuses.add_status(command)
-    add_order(command, _columns(OFFSETS, MEMBERS, STATES, TOPIC_SUMS))
+    add_order(command, _columns(OFFSETS, MEMBERS, STATES, TOPOLOGY, TOPIC_SUMS))
     add_cluster(command, may_be_several=True)
 
 
@@ -146,7 +150,11 @@ def _report(view: str | None) -> Callable[[Namespace], Report]:
             shape = {None: OFFSETS, "group": GROUP_SUMS, "topic": TOPIC_SUMS}[options.sum]
             pages = _offset_pages
         else:
-            shape, pages = (MEMBERS, _member_pages) if shown == "members" else (STATES, _state_pages)
+            shape, pages = {
+                "members": (MEMBERS, _member_pages),
+                "state": (STATES, _state_pages),
+                "topology": (TOPOLOGY, topology_pages),
+            }[shown]
             _refuse_lag(options, shown)
         if options.sort is not None and options.sort not in _SORTS[shape.schema]:
             raise UsageMistake(
@@ -174,8 +182,8 @@ def _refuse_lag(options: Namespace, view: str) -> None:
             raise UsageMistake(f"argument {option}: not allowed with --view {view}, which has no lag")
     if view == "members" and getattr(options, "with_status", False):
         raise UsageMistake("argument --with-status: not allowed with --view members")
-    if view == "state" and options.topic:
-        raise UsageMistake("argument --topic: not allowed with --view state, which has no topics")
+    if view in ("state", "topology") and options.topic:
+        raise UsageMistake(f"argument --topic: not allowed with --view {view}, which has no topics")
 
 
 async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:

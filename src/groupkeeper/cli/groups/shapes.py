@@ -143,6 +143,21 @@ STATES = Shape(
     ],
 )
 
+TOPOLOGY = Shape(
+    "topology",
+    "nodes",
+    [
+        _GROUP,
+        Column("subtopology", "the part of the topology; null: the node fills a global store", goes=1),
+        Column("node", "its name"),
+        Column("kind", "`source`, `processor` or `sink`", goes=4),
+        Column("topics", "what a source reads or a sink writes, separated by `, `; null: the application computes it"),
+        Column("stores", "the state stores of a processor; null: none", goes=3),
+        Column("successors", "the nodes that get its records; null: none", goes=2),
+        CLUSTER,
+    ],
+)
+
 NEW_OFFSETS = Shape(
     "reset",
     "offsets",
