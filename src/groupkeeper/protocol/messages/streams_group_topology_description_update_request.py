@@ -135,7 +135,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
     pos += 4
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("subtopologies", pos)
@@ -154,7 +154,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
             c_subtopology_id, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("nodes", pos)
@@ -174,7 +174,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
                 d_name, pos = read_compact_text(buf, pos)
             d_node_type, size = _bB.unpack_from(buf, pos)
             pos += 2
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("source_topics", pos)
@@ -208,7 +208,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
                 d_sink_topic, pos = read_compact_text(buf, pos)
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("stores", pos)
@@ -229,7 +229,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
             d_stores = list_d_stores
             size = buf[pos]
             pos += 1
-            if size > 127:
+            if size > 2:
                 size, pos = read_compact_count(buf, pos - 1)
             if size == 0:
                 raise refuse_null("successors", pos)
@@ -262,7 +262,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
     b_subtopologies = list_b_subtopologies
     size = buf[pos]
     pos += 1
-    if size > 127:
+    if size > 2:
         size, pos = read_compact_count(buf, pos - 1)
     if size == 0:
         raise refuse_null("global_stores", pos)
@@ -282,7 +282,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
             f_name, pos = read_compact_text(buf, pos)
         f_node_type, size = _bB.unpack_from(buf, pos)
         pos += 2
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("source_topics", pos)
@@ -316,7 +316,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
             f_sink_topic, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("stores", pos)
@@ -337,7 +337,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
         f_stores = list_f_stores
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("successors", pos)
@@ -374,7 +374,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
             g_name, pos = read_compact_text(buf, pos)
         g_node_type, size = _bB.unpack_from(buf, pos)
         pos += 2
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("source_topics", pos)
@@ -408,7 +408,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
             g_sink_topic, pos = read_compact_text(buf, pos)
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("stores", pos)
@@ -429,7 +429,7 @@ def _read_flexible(buf: bytes, pos: int, version: int) -> tuple[StreamsGroupTopo
         g_stores = list_g_stores
         size = buf[pos]
         pos += 1
-        if size > 127:
+        if size > 2:
             size, pos = read_compact_count(buf, pos - 1)
         if size == 0:
             raise refuse_null("successors", pos)
