@@ -14,16 +14,18 @@ from tests.cli.dropin.test_against_recorded import MAIN_BY_TOOL
 from tests.cli.golden import Output
 from tests.cli.recorded import differing
 from tests.cli.stages import SETTINGS, Stage, set_up
+from tests.cli.stages_of_kafka_4_4 import STREAMS_4_4
 from tests.cli.streams_stages import STREAMS, STREAMS_CHANGES
-from tools.apache_kafka import ApacheKafka, run_tool
+from tools.apache_kafka import NEWEST, ApacheKafka, run_tool
 
+from groupkeeper.cli.java.releases import VARIABLE
 from groupkeeper.cli.main import main
 from groupkeeper.testing.background import BackgroundBroker
 
 pytestmark = [pytest.mark.conformance, pytest.mark.usefixtures("apache_jars"), pytest.mark.timeout(600)]
 
 
-@pytest.fixture(params=[STREAMS, STREAMS_CHANGES], ids=lambda stage: stage.name)
+@pytest.fixture(params=[STREAMS, STREAMS_CHANGES, STREAMS_4_4], ids=lambda stage: stage.name)
 def stage(request: pytest.FixtureRequest) -> Stage:
     assert isinstance(request.param, Stage)
     return request.param
@@ -31,12 +33,16 @@ def stage(request: pytest.FixtureRequest) -> Stage:
 
 @pytest.fixture
 def apache(stage: Stage, tmp_path: Path) -> Iterator[str]:
-    with ApacheKafka(SETTINGS) as broker:
+    with ApacheKafka(SETTINGS, version=NEWEST) as broker:
         asyncio.run(set_up(stage, broker.bootstrap_servers, tmp_path))
         yield broker.bootstrap_servers
 
 
-def test_ours_on_apache_kafka(stage: Stage, apache: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ours_on_apache_kafka(
+    stage: Stage, apache: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, stage.release)
+
     def run(tool: str, words: Sequence[str]) -> Output:
         return Output(MAIN_BY_TOOL[tool](words), *capsys.readouterr())
 
@@ -48,7 +54,7 @@ def test_ours_on_apache_kafka(stage: Stage, apache: str, tmp_path: Path, capsys:
 
 def test_the_official_tool_on_our_broker(stage: Stage, tmp_path: Path) -> None:
     def run(tool: str, words: Sequence[str]) -> Output:
-        done = run_tool(tool, *words)
+        done = run_tool(tool, *words, version=stage.release)
         return Output(done.returncode, done.stdout, done.stderr)
 
     with BackgroundBroker(properties=SETTINGS) as broker:
