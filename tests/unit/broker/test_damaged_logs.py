@@ -245,3 +245,19 @@ def test_a_start_after_a_clean_stop_reads_no_batch(open_log: OpenLog, monkeypatc
     again = open_log(recovery_point=27)
     assert (again.failure, again.log_end_offset) == (None, 27)
     assert readable(again) == list(range(27))
+
+
+def test_what_follows_a_batch_without_its_last_byte_is_not_taken_for_it(open_log: OpenLog, tmp_path: Path) -> None:
+    """The last byte of a record without headers is 0, and so is the first one of a base offset."""
+    log = open_log()
+    for _ in range(3):
+        log.append(write_batch([Record(b"k", b"v", timestamp=1)]), 0)
+    end = log.log_end_offset
+    path = tmp_path / "t-0" / "00000000000000000000.log"
+    path.write_bytes(path.read_bytes()[:-1])
+    for offset in range(end, end + 3):  # a start, an append, and the next start
+        log = open_log(recovery_point=end)
+        assert log.append(write_batch([Record(b"k", b"v", timestamp=1)]), 0) == offset
+    log = open_log(recovery_point=end)
+    found = log.read(end, 1 << 20)
+    assert [header.base_offset for _, header in iter_headers(found)] == [end, end + 1, end + 2]

@@ -532,6 +532,8 @@ class PartitionLog:
         if self.log_end_offset < known_end:
             self._report_loss(self.log_end_offset, known_end)
             self._go_on_at(known_end)
+        elif self._segments and self._segments[-1].has_damaged_end:
+            self._go_on_at(self.log_end_offset)  # the next bytes could complete a batch there, and be taken for its own
 
     def _report_loss(self, first: int, end: int) -> None:
         _log.error(

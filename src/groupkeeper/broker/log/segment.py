@@ -95,6 +95,11 @@ class Segment:
         """Largest batch timestamp, −1 when empty."""
         return self.index.max_timestamp
 
+    @property
+    def has_damaged_end(self) -> bool:
+        """Whether the last bytes are known to be damaged."""
+        return bool(self.damage) and self.damage[-1].end == self.size
+
     def append(self, last_offset: int, max_timestamp: int, length: int, parts: Sequence[bytes | memoryview]) -> None:
         """Appends one batch of that many bytes, given in several parts, and indexes it.
 
@@ -268,7 +273,7 @@ class Segment:
         Damage at the end of the file is where the records up to `known_end` were. If these are all there, it is a write
         that ended early, and is cut off. Raises OSError.
         """
-        tail = self.damage[-1] if self.damage and self.damage[-1].end == self.size else None
+        tail = self.damage[-1] if self.has_damaged_end else None
         if tail is not None:
             del self.damage[-1]
             end = max(known_end, tail.next_offset)
