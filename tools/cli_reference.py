@@ -36,7 +36,7 @@ Written by `tools/cli_reference.py` from the option tables: `make docs` writes i
 Two kinds of commands come with the package. The *drop-in* commands have the name, the options, the output and the
 exit status of an official tool of Kafka 4.4.0, down to the blanks: scripts keep working. With
 `GROUPKEEPER_KAFKA_TOOLS=4.3.1` in the environment they print what the tools of Kafka 4.3.1 do, whichever release the
-brokers have; the options that are new in 4.4 work all the same. `groupkeeper …` does the
+brokers have; of the options that are new in 4.4 only `--topology` is missing then. `groupkeeper …` does the
 same work better: it prints JSON when asked to, shows what failed beside what worked, and exits with 1 when something
 failed and with 2 for a wrong usage.
 """

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from groupkeeper.cli.java.releases import release
 from groupkeeper.cli.java.values import INT_MAX, LONG_MAX, hash_order, parse_number, string_hash
 
 
@@ -176,7 +177,7 @@ class OptionTable:
         return found
 
     def _find(self, name: str) -> Option:
-        option = self.options.get(name)
+        option = None if name in release().lacks else self.options.get(name)
         if option is None and self._abbreviations:
             longer = [o for o in self.options.values() if o.name.startswith(name)]
             option = longer[0] if len(longer) == 1 and name else None

@@ -1,7 +1,8 @@
 """The releases of Kafka whose official tools the drop-in commands equal, and all that those print differently.
 
 The newest one's output is printed. The variable GROUPKEEPER_KAFKA_TOOLS names the other one, for scripts that parse its
-output. Exactly two are kept. Options that only the newer tools have work in both.
+output. Exactly two are kept. Of the options that only the newer tools have, those that any broker
+can serve work in both.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Release(NamedTuple):
     ``share_scopes``, ``share_scenarios``: the options that kafka-share-groups lists. ``undeletable_topics``: the
     options that its --delete refuses, and how it names them. ``streams_views``: the options of kafka-streams-groups
     --describe. ``streams_scopes``: those of its --reset-offsets. ``has_assignor``: its --state has that column.
+    ``lacks``: options that its tools don't recognize.
     """
 
     version: str
@@ -40,6 +42,7 @@ class Release(NamedTuple):
     streams_views: tuple[str, ...]
     streams_scopes: str
     has_assignor: bool
+    lacks: frozenset[str]
 
 
 _KAFKA_4_4 = Release(
@@ -58,6 +61,7 @@ _KAFKA_4_4 = Release(
     ("members", "offsets", "state", "topology"),
     "--all-input-topics, --input-topic",
     True,
+    frozenset(),
 )
 
 _KAFKA_4_3 = Release(
@@ -78,6 +82,7 @@ _KAFKA_4_3 = Release(
     ("members", "offsets", "state"),
     "--all-topics, --topic",
     False,
+    frozenset(["topology"]),
 )
 
 RELEASES = {release.version: release for release in (_KAFKA_4_4, _KAFKA_4_3)}

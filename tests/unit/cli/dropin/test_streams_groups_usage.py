@@ -46,3 +46,9 @@ def test_a_file_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*SERVER, "--list", "--command-config", "/nowhere.properties"]) == 1
     said = f"{FAILED}java.nio.file.NoSuchFileException: /nowhere.properties\n"
     assert capsys.readouterr() == (said, "")
+
+
+def test_kafka_4_3_has_no_topologies(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUPKEEPER_KAFKA_TOOLS", "4.3.1")
+    assert main(["--bootstrap-server", "127.0.0.1:1", "--describe", "--group", "g", "--topology"]) == 1
+    assert capsys.readouterr() == ("", "topology is not a recognized option\n")
