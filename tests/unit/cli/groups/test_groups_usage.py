@@ -154,4 +154,4 @@ def test_the_groups_commands_are_described(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit) as exit_:
         main(["groups", "--help"])
     assert exit_.value.code == 0
-    assert "Exits with 1 when something failed" in " ".join(capsys.readouterr().out.split())
+    assert "the exit status is then 1" in " ".join(capsys.readouterr().out.split())
