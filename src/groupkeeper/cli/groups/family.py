@@ -27,5 +27,6 @@ FAMILY = Family(
         "delete": Entry("delete groups without members, with their offsets", "groupkeeper.cli.groups.delete:DELETE"),
     },
     "List, describe, watch, reset and delete consumer groups. Streams and share groups are listed, described and "
-    "watched; kafka-streams-groups and kafka-share-groups change them. One failure hides no other group; the exit status is then 1.",
+    "watched; kafka-streams-groups and kafka-share-groups change them. One failure hides no other "
+    "group; the exit status is then 1.",
 )
