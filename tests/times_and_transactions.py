@@ -146,7 +146,7 @@ async def check_clones(servers: str, offsets: Sequence[int]) -> None:
                 change = only_change(made)
                 assert change.after is not None
                 left = sum(at >= offset for at, _ in here)
-                meant = [at for at, _ in copies][-left] if left else change.latest
+                meant = [at for at, _ in copies][-left] if left else change.log_end_offset
                 assert (change.skipped, change.replayed) == (0, 0), (offset, prefix, change)
                 assert change.after.offset == meant, (offset, prefix, change)
 

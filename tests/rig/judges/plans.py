@@ -266,7 +266,8 @@ def untold_times(answer: Answer) -> int:
     said = "\n".join(answer.content["notes"])
     if re.search("the times of records are (not known|left out): ", said):
         return len(answer.content["changes"])
-    return sum(map(int, re.findall(r"times of records that are not known: (\d+), for example", said)))
+    counts = re.findall(r"([\d,]+) records? without a known time, for example", said)
+    return sum(int(each.replace(",", "")) for each in counts)
 
 
 def plan_row(log: Log, answer: Answer, words: list[str], before: int) -> dict[str, int | None]:

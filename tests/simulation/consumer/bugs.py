@@ -140,9 +140,9 @@ CONSUMER_BUGS = (
     ),
     Bug(
         "a new process of a static member gets nothing",
-        "consumer.step",
-        "        target = self.group.targets.get(old.member_id, {})\n",
-        "        target: TargetAssignment = {}\n",
+        "epochs.step",
+        "self.group.targets.get(old.member_id, no_target)",
+        "no_target",
         ("Liveness",),
         (("static", 1.0), ("leave", 0.05)),
     ),
@@ -276,8 +276,8 @@ CONSUMER_BUGS = (
     Bug(
         "a living member's instance id can be taken",
         "consumer.heartbeat",
-        "    if holder.classic is None and holder.member_epoch != LEFT_STATICALLY_EPOCH:\n",
-        "    if False:\n",
+        "    if holder.classic is None:\n        check_released",
+        "    if False:\n        check_released",
         ("Removal",),
         (("static", 1.0), ("crash", 0.05)),
     ),

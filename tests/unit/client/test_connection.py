@@ -183,11 +183,11 @@ async def ask_listing(peer: Peer, timeout_ms: int = 5000) -> ListGroupsResponse:
 @pytest.mark.parametrize(
     ("highest", "style", "asked"),
     [
-        (4, "new", [4]),
-        (3, "new", [4, 3]),
-        (2, "new", [4, 2]),
-        (0, "new", [4, 0]),
-        (3, "old", [4, 0]),
+        (5, "new", [5]),
+        (4, "new", [5, 4]),
+        (2, "new", [5, 2]),
+        (0, "new", [5, 0]),
+        (3, "old", [5, 0]),
     ],
 )
 async def test_api_versions_falls_back(highest: int, style: str, asked: list[int]) -> None:
@@ -206,7 +206,7 @@ async def test_api_versions_falls_back_after_a_hang_up() -> None:
     async with ScriptedBroker(ranges={"ApiVersions": (0, 0)}, handlers=handlers, api_versions="hangs up") as broker:
         peer = peer_of(broker)
         assert len((await ask_listing(peer)).groups) == 1
-        assert [version for version, _ in broker.asked("ApiVersions")] == [4, 0]
+        assert [version for version, _ in broker.asked("ApiVersions")] == [5, 0]
         assert broker.connections == 2
         await peer.close()
 
@@ -252,7 +252,7 @@ async def test_a_refusal_without_a_body() -> None:
         broker.handlers["ApiVersions"] = in_turn(refusal, answering)
         peer = peer_of(broker)
         assert len((await ask_listing(peer)).groups) == 1
-        assert [version for version, _ in broker.asked("ApiVersions")] == [4, 0]
+        assert [version for version, _ in broker.asked("ApiVersions")] == [5, 0]
         await peer.close()
 
 
