@@ -131,7 +131,7 @@ def test_lag_of_queries_that_were_stopped(servers: str, tmp_path: Path, capsys: 
     tables = tmp_path / "tables"
     checkpoints = [word for path in paths for word in ("--checkpoint", f"c:x-{Path(path).name}={path}")]
     done = subprocess.run(
-        [sys.executable, "-m", "groupkeeper", "pipeline", "snapshot", "--output", str(tables), *checkpoints,
+        [sys.executable, "-m", "groupkeeper", "pipeline", "snapshot", "--tables", str(tables), *checkpoints,
          "--bootstrap-server", f"c={servers}"],
         capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip

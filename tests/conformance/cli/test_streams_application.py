@@ -19,7 +19,7 @@ from tests.conformance.brokers import PROPERTIES, GroupkeeperBroker, RunningBrok
 from tests.conformance.conftest import make_topic
 from tests.conformance.official import ours
 from tests.conformance.streams_application import WordCount, committed, counted, produce
-from tools.apache_kafka import ApacheKafka, ApacheKafkaUnavailable, fetch_streams, run_tool
+from tools.apache_kafka import NEWEST, ApacheKafka, ApacheKafkaUnavailable, fetch_streams, run_tool
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(500)]
 
@@ -96,7 +96,7 @@ def streams_jars(apache_jars: None) -> None:
 @pytest.fixture(scope="module")
 def real_kafka(streams_jars: None) -> Iterator[RunningBroker]:
     """An Apache Kafka that has nothing else."""
-    with ApacheKafka(PROPERTIES) as broker:
+    with ApacheKafka(PROPERTIES, version=NEWEST) as broker:
         yield broker
 
 

@@ -99,7 +99,7 @@ def test_groups_of_all_kinds_are_as_admin_reports_them(spark: SparkSession, serv
         assert (found[name]["members"], found[name]["group_epoch"]) == (len(described.members), described.group_epoch)
         for each in described.members:
             row = people[name]
-            assert (row["member_id"], row["client_id"], row["client_host"]) == (each.member_id, "me", each.client_host)
+            assert (row["member_id"], row["client_id"], row["client_host"]) == (each.member_id, "me", each.host)
             parts = sorted(number for topics in row["assigned"] for number in topics["partitions"])
             assert parts == sorted(place.partition for place in each.assignment) == [0, 1, 2]
     gone = {(row["group_id"], row["removed_by"]) for row in table("commits") if row["is_tombstone"]}

@@ -124,7 +124,7 @@ def test_a_share_group_from_its_first_member_to_its_deletion(spark: SparkSession
     for each in described.members:
         row = people[each.member_id]
         assert told(row, "group_type", "client_id", "client_host", "member_epoch", "member_state") == (
-            "share", each.client_id, each.client_host, each.member_epoch, "STABLE",
+            "share", each.client_id, each.host, each.member_epoch, "STABLE",
         )  # fmt: skip
         assert told(row, "subscribed_topics", "subscribed_regex", "instance_id") == ([topic], None, None)
         wanted = sorted(place.partition for place in each.assignment)
@@ -173,7 +173,7 @@ def test_a_streams_group_from_its_first_member_to_its_deletion(
     )  # fmt: skip
     assert told(group, "group_epoch", "assignment_epoch") == (described.group_epoch, described.target_assignment_epoch)
     (own,), (row,) = described.members, found["members"]
-    assert told(row, "member_id", "client_id", "client_host") == ("member-one", own.client_id, own.client_host)
+    assert told(row, "member_id", "client_id", "client_host") == ("member-one", own.client_id, own.host)
     assert told(row, "member_epoch", "member_state", "assigned") == (own.member_epoch, "STABLE", None)
     tasks = [
         json.loads(each["value_json"])["activeTasks"]
