@@ -42,7 +42,7 @@ class Written(NamedTuple):
     formatted: dict[str, list[Shown]]
 
 
-@pytest.fixture(scope="module", params=["4.4.0", "3.9.1"])
+@pytest.fixture(scope="module", params=["4.4.0", "4.3.1", "3.9.1"])
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Written:
     version: str = request.param
     is_new = version >= "4"
