@@ -137,7 +137,7 @@ def _of_tasks(output: Output, aside: Aside, known: NextOffsets) -> _New:
     staged, others = aside.staged(COMMITS, written.commits), aside.staged(DECODED, written.rest)
     rest = output.frame(others)
     if not written.repeats(known):
-        is_near = output.is_here and not output.has_executors and written.counts.others < RECORDS_WORTH_A_TASK
+        is_near = output.takes_little and written.counts.others < RECORDS_WORTH_A_TASK
         near = output.rows(others) if is_near else None
         return _New(staged, rest, written.counts, written.ends, [others], near)
     commits = output.stage(output.frame(staged).where(is_from(known)), COMMITS)

@@ -126,8 +126,7 @@ def _append(output: Output, given: Given, left: list[Reading], run: Run) -> None
     if not any(each.size for each in left) and output.ledger.files(COMMITS.name):
         return
     decoded: DataFrame | Aside
-    is_little = sum(each.size for each in left) < _worth_a_job(given.clusters.options)
-    if output.is_here and not output.has_executors and is_little:
+    if output.takes_little and sum(each.size for each in left) < _worth_a_job(given.clusters.options):
         directory, path = output.folder_aside(DECODED)
         decoded = Aside(directory, write(_read_here(given.clusters.options, left, run), path))
     else:

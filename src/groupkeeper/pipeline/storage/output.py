@@ -171,6 +171,13 @@ class Output:
         """Whether Spark's tasks run outside this process: then they do all work on the history, however little."""
         return are_elsewhere(self.spark)
 
+    @property
+    def takes_little(self) -> bool:
+        """Whether this process does work on few rows of the history itself: it has the files, and there are no
+        executors.
+        """
+        return self.is_here and not self.has_executors
+
     def url(self, path: str) -> str:
         """The URL of a path in the directory, for Spark."""
         return f"{self._url}/{path}"
@@ -196,8 +203,9 @@ class Output:
         `is_all` of all files. None: there are more than `most` rows, they are not all on this machine, or executors
         take them.
         """
-        if self._local is None or self.has_executors or (is_all and self.mirror is not None):
+        if not self.takes_little or (is_all and self.mirror is not None):
             return None
+        assert self._local is not None
         names = self.ledger.files(table.name) if is_all else self.ledger.fresh_files(table.name)
         files = [f"{table.name}/{name}" for name in names]
         if sum(int(pq.read_metadata(self._local / file).num_rows) for file in files) > most:
