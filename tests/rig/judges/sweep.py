@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from tests.rig.asking import Answer, Desk, Difference, Verdict
+from tests.rig.facts import Assigned
 from tests.rig.judges.members import CALM_NS, DEATH_NS
 from tests.rig.truth import Between, Truth
 
@@ -75,15 +76,15 @@ def _group(
         return
     surely = {place: some[0] for place, some in commits.items() if len(some) == 1 and some[0] is not None}
     times = {place: Between(*(at // MS for at in one.times)) for place, one in surely.items()}
-    since = _empty_since(truth, cluster, group)
-    last = Between(
-        max((one.low for one in times.values()), default=0), max((o.high for o in times.values()), default=0)
-    )
+    reads = {topic for one in members.values() for topic, _ in one.places}
+    since = None if members else _empty_since(truth, cluster, group)
     for place, commit in sorted(surely.items()):
         verdict.comparisons += 2
         row = rows.get(place)
-        time = last if answer.about["kind"] == "idle" else times[place]
-        wanted = False if members else _is_old(answer, time, since)
+        is_idle = answer.about["kind"] == "idle"
+        time = _last(one for tp, one in times.items() if not members or tp[0] == place[0]) if is_idle else times[place]
+        # Of a group with members what it has left is swept; only its members can commit again.
+        wanted = False if place[0] in reads or (members and not is_idle) else _is_old(answer, time, since)
         if answer.about["kind"] == "expiring" and wanted is not False:
             log = truth.logs[(cluster, *place)]
             start, end = log.start(asked, answered), log.end(asked, answered)
@@ -98,14 +99,19 @@ def _group(
     yield from (f"{place} is swept, truth nothing is committed" for place in rows.keys() - commits.keys() - gone.keys())
 
 
-def _members(truth: Truth, answer: Answer, group: str) -> int | None:
-    """How many the group has; None: not known, as it is not at rest."""
+def _members(truth: Truth, answer: Answer, group: str) -> Mapping[str, Assigned] | None:
+    """Those of the group by actor; None: not known, as it is not at rest."""
     name = (answer.cluster, group)
     if not truth.joining.get(name) and not truth.assigned.get(name):
-        return 0
+        return {}
     if not truth.is_calm(*name, answer.asked - CALM_NS, answer.answered + CALM_NS, DEATH_NS):
         return None
-    return len(truth.members(*name, answer.asked))
+    return truth.members(*name, answer.asked)
+
+
+def _last(times: Iterable[Between]) -> Between:
+    some = list(times)
+    return Between(max(one.low for one in some), max(one.high for one in some))
 
 
 def _empty_since(truth: Truth, cluster: str, group: str) -> Between | None:
