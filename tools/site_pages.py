@@ -36,7 +36,7 @@ REFERENCE = {
     "api/admin.md": ("Admin", ADMIN),
     "api/sync_admin.md": ("SyncAdmin", ("groupkeeper.api.sync_admin.SyncAdmin",)),
     "api/values.md": ("Values: what calls take and tell", VALUES),
-    "api/errors.md": ("Errors", ("groupkeeper.client.errors", "groupkeeper.protocol.errors")),
+    "api/errors.md": ("Errors", ("groupkeeper.base_error", "groupkeeper.client.errors", "groupkeeper.protocol.errors")),
     "api/broker.md": ("The broker in a program", BROKER),
 }
 """Pages of the reference, with what each describes."""
