@@ -39,6 +39,10 @@ def signed(bits: int, algorithm: bytes) -> Identity:
 def test_a_certificate_that_is_too_weak(bits: int, algorithm: bytes, said: str) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.set_ciphers("DEFAULT@SECLEVEL=2")
-    with pytest.raises(BadCredentials) as refused:
+    try:
         load_identity(context, signed(bits, algorithm))
-    assert str(refused.value) == f"ssl.keystore: {said}, which OpenSSL refuses"
+    except BadCredentials as refused:
+        assert str(refused) == f"ssl.keystore: {said}, which OpenSSL refuses"
+    else:  # Debian's OpenSSL 3.5 loads it, and refuses it from a peer only
+        assert algorithm is SHA1_WITH_RSA
+        pytest.skip(f"{ssl.OPENSSL_VERSION} loads a certificate that is signed with SHA-1")
