@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from groupkeeper.broker.apis._commits import Refused, known_topics
 from groupkeeper.broker.authorizer import Operation, ResourceType
 from groupkeeper.coordinator.refusals import refuse_commit
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError
-from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
+from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
 from groupkeeper.protocol.messages.offset_commit_response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -15,8 +17,6 @@ from groupkeeper.protocol.messages.offset_commit_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
@@ -40,9 +40,8 @@ def reply(broker: Broker, call: Call) -> RootMessage:
     if not accepted:
         return OffsetCommitResponse(topics=refused.topics())
     if refused:
-        request = _with_topics(request, accepted)
-    else:
-        request.topics = accepted
+        request = copy(request)  # an error of the whole request names the refused topics, too
+    request.topics = accepted
     response = broker.groups.reply(request.group_id, request, call)
     assert isinstance(response, OffsetCommitResponse)
     # The coordinator's answer is taken as it is, a topic named twice included, unless something was refused.
@@ -52,17 +51,6 @@ def reply(broker: Broker, call: Call) -> RootMessage:
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     assert isinstance(call.message, OffsetCommitRequest)
     return refuse_commit(call.message, error)
-
-
-def _with_topics(request: OffsetCommitRequest, topics: Sequence[OffsetCommitRequestTopic]) -> OffsetCommitRequest:
-    return OffsetCommitRequest(
-        group_id=request.group_id,
-        generation_id_or_member_epoch=request.generation_id_or_member_epoch,
-        member_id=request.member_id,
-        group_instance_id=request.group_instance_id,
-        retention_time_ms=request.retention_time_ms,
-        topics=topics,
-    )
 
 
 class _Refused(Refused[OffsetCommitResponseTopic]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from groupkeeper.broker.apis._groups import may_topic, reply_of
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.protocol.errors import TopicAuthorizationFailed, UnknownTopicId
@@ -67,7 +69,8 @@ def _fetch_group(
     refused: list[OffsetFetchResponseTopics] = []
     if group.topics is not None:
         allowed, refused = _sort_topics(broker, call, group.topics)
-    allowed_group = OffsetFetchRequestGroup(group.group_id, group.member_id, group.member_epoch, allowed)
+    allowed_group = copy(group)
+    allowed_group.topics = allowed
     request = OffsetFetchRequest(groups=[allowed_group], require_stable=require_stable)
     response = reply_of(broker, call, Operation.DESCRIBE, group.group_id, request)
     assert isinstance(response, OffsetFetchResponse)

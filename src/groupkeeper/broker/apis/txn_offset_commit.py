@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from groupkeeper.broker.apis._commits import Refused, known_topics
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.apis._transactions import may_use, writer_error
@@ -18,10 +20,7 @@ from groupkeeper.protocol.errors import (
     TransactionAbortable,
     TransactionalIdAuthorizationFailed,
 )
-from groupkeeper.protocol.messages.txn_offset_commit_request import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestTopic,
-)
+from groupkeeper.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from groupkeeper.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
@@ -52,7 +51,11 @@ def reply(broker: Broker, call: Call) -> RootMessage:
     for topic, found in known_topics(broker, call, request.topics, refused, is_by_id=is_by_id):
         topic.name, topic.topic_id = found.name, found.topic_id
         accepted.append(topic)
-    others = _commit(broker, call, _with_topics(request, accepted)).topics if accepted else ()
+    if not accepted:
+        return TxnOffsetCommitResponse(topics=refused.topics())
+    allowed_request = copy(request)
+    allowed_request.topics = accepted
+    others = _commit(broker, call, allowed_request).topics
     return TxnOffsetCommitResponse(topics=refused.topics(others))
 
 
@@ -66,19 +69,6 @@ def _refused(call: Call, request: TxnOffsetCommitRequest, error: KafkaError) -> 
         # Old producers fail on the other error code.
         error = CoordinatorNotAvailable()
     return refuse_transactional_commit(request, error)
-
-
-def _with_topics(request: TxnOffsetCommitRequest, topics: list[TxnOffsetCommitRequestTopic]) -> TxnOffsetCommitRequest:
-    return TxnOffsetCommitRequest(
-        request.transactional_id,
-        request.group_id,
-        request.producer_id,
-        request.producer_epoch,
-        request.generation_id_or_member_epoch,
-        request.member_id,
-        request.group_instance_id,
-        topics,
-    )
 
 
 def _commit(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
