@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from confluent_kafka import Consumer
@@ -18,7 +19,7 @@ from tests.web.asking import Answer, Browser
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.client.admin.types import NewTopic, TopicPartition
 from groupkeeper.live.archive import Archive
 from groupkeeper.live.model import ClusterSnapshot
 from groupkeeper.live.polling import Wanted
@@ -65,7 +66,8 @@ class Site:
         ways = {name: way_of_servers(servers) for name, servers in clusters.items()}
         desk = Desk(openers, journal, self.told.append, watched, ways) if changes else None
         self.exporter = Exporter(Choices(), lambda: iter(()))
-        self.app = application(Served(self.exporter, self.snapshots, Archive(None), access, desk, Record(journal)))
+        self.served = Served(self.exporter, self.snapshots, Archive(None), access, desk, Record(journal))
+        self.app = application(self.served)
 
     def snapshots(self) -> list[ClusterSnapshot]:
         return [watched.snapshot._replace(cluster=name) for name, watched in self.watched.items()]
@@ -347,6 +349,36 @@ async def test_roles_say_what_is_seen_and_what_is_changed(broker: BackgroundBrok
     assert "Your roles give you access to no group" in (await eve.get("/")).words
     assert (await eve.get("/cluster?cluster=prod")).status == 404
     assert await site.committed("search") == {"orders-0": 0}
+
+
+async def test_no_route_tells_of_what_the_viewer_may_not_see(broker: BackgroundBroker, tmp_path: Path) -> None:
+    access = Access(Roles(grants_of({"role": GRANTS}), changes=True), TOKENS, None, is_open=False)
+    site = await site_of(broker, tmp_path, access)
+    async with Admin(site.servers) as admin:
+        (await admin.create_topics([NewTopic("hidden-topic", 1, 1)])).all()
+        await commit(admin, "hidden-group", "hidden-topic", 0)
+        await commit(admin, "hidden-group", "orders", 0)
+    await site.poll()
+    alice = await site.of(ALICE)
+    reset = partial(site.plan, alice, "hidden-group", deed="reset", scope="all")
+    done = await apply(alice, await reset(to="latest"))
+    asked = {"cluster": "prod", "group": "hidden-group", "topic": "hidden-topic"}
+    asked |= {"change": done.field("change"), "id": (await reset(to="earliest")).parameter("id")}
+    wishes = [asked, {**asked, "group": "billing", "topic": "orders", "id": asked["change"]}, {"cluster": "prod"}, {}]
+    hidden = {"hidden-group", "hidden-topic"}
+    told, answered = [], 0
+    for route in site.served.routes():
+        for fields in wishes if route.path != "/events" else ():  # which has no end, and names clusters only
+            bob = await site.of(BOB)
+            if "GET" in (route.methods or ()):
+                answer = await bob.get(f"{route.path}?{urlencode(fields)}")
+            else:
+                seal = await bob.seal("/change?cluster=prod&group=billing")
+                answer = await bob.post(route.path, {**fields, "seal": seal})
+            answered += answer.status == 200
+            told += [(route.path, fields, name) for name in hidden - {*fields.values()} if name in answer.text]
+    assert told == []
+    assert answered > 20  # so that most routes had something to tell
 
 
 async def test_a_proxy_says_who_asks_only_where_it_is_trusted(broker: BackgroundBroker, tmp_path: Path) -> None:
