@@ -3,6 +3,7 @@ is named, and its offsets are not used again.
 """
 
 import asyncio
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import pytest
 from groupkeeper.broker.log.long_reads import LongReads
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.storage.open_files import OpenFiles
-from groupkeeper.protocol.errors import CorruptMessage
+from groupkeeper.protocol.errors import CorruptMessage, KafkaStorageError
 from groupkeeper.protocol.record_batch import Record, iter_headers, read_records, write_batch
 
 OpenLog = Callable[..., PartitionLog]
@@ -119,6 +120,39 @@ def test_it_is_named_once_it_is_known(
         log.read(13, 1000)
     assert f"{SECOND}: {start} bytes at position {start} are damaged (checksum" in caplog.text
     assert "3 offsets from 12 on cannot be read" in caplog.text
+
+
+def test_damage_found_behind_the_records_that_are_read(reopened: Callable[[], PartitionLog], tmp_path: Path) -> None:
+    """The search for the end of a read may be what finds out that the file is damaged."""
+    length = (tmp_path / FIRST).stat().st_size // 3
+    for offset, number in ((0, 0), (1, 0), (3, 1), (5, 1)):
+        change(tmp_path / FIRST, number * length + 80)
+        change(tmp_path / FIRST, 2 * length + 16)
+        log = reopened()
+        with pytest.raises(CorruptMessage, match=f"offset {offset} of t-0 is damaged"):
+            log.read(offset, 1000, end_offset=8)
+        assert readable(log) == [one for one in without(6) if one // 3 != number]
+        restore(tmp_path)
+
+
+def test_a_file_that_cannot_be_read_again_is_known_as_before(
+    reopened: Callable[[], PartitionLog], tmp_path: Path, is_clean: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_clean:
+        return  # then it was read when the log was opened
+    length = (tmp_path / SECOND).stat().st_size // 3
+    change(tmp_path / SECOND, length + 80)
+    log = reopened()
+
+    def scan_of_a_bad_sector(descriptor: int, *_: object) -> Iterator[object]:
+        raise OSError(errno.EIO, "Input/output error")
+        yield
+
+    with monkeypatch.context() as patched:
+        patched.setattr("groupkeeper.broker.log.segment.scan", scan_of_a_bad_sector)
+        with pytest.raises(KafkaStorageError, match="Input/output error"):
+            log.read(12, 1000)
+    assert readable(log) == without(12)
 
 
 def test_what_loads_a_log_passes_over_it(

@@ -229,10 +229,12 @@ class Segment:
     def is_intact(self, position: int, found: bytes) -> bool:
         """Whether these bytes at the position of a batch are valid batches, as far as they are whole.
 
-        Bytes that this process wrote or has read before are. If others are not, the file is read again.
+        Bytes that this process wrote or has read before are, where no damage is known. The position may be from before
+        it was. If bytes of an earlier process are not valid, the file is read again.
         """
         if self._is_verified or position >= self._from_earlier or not found:
-            return True
+            end = position + len(found)
+            return not self.damage or not any(one.position < end and position < one.end for one in self.damage)
         begin, end = self._intact
         if not begin <= position <= end:
             begin = end = position
@@ -292,11 +294,17 @@ class Segment:
         return self.next_offset
 
     def reread(self) -> None:
-        """Reads a file that turned out to be damaged, and says which part of it is lost. Raises OSError."""
+        """Reads a file that turned out to be damaged, and says which part of it is lost.
+
+        Raises OSError; then as much is known as before.
+        """
         end = self.next_offset
-        for _ in self.scan(self.base_offset, end, end):
+        found = Segment(self.path, self.base_offset, self._files, self._index_interval)
+        for _ in found.scan(self.base_offset, end, end):
             pass
-        self.end_scan(end, may_cut=False)
+        found.end_scan(end, may_cut=False)
+        for name in self.__slots__:
+            setattr(self, name, getattr(found, name))
 
     def batch_at(self, position: int) -> bytes:
         """The whole batch that begins at a position."""
