@@ -27,7 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-VERSION = "4.3.1"
+VERSION = "4.4.0"
 """The release that the broker is compared with."""
 
 NEWEST = "4.4.0"

@@ -17,7 +17,7 @@ INTRODUCTION = """# Settings of the broker
 
 Written by `make docs` from the tables in `src/groupkeeper/broker/settings/`; do not edit.
 
-Names, types, defaults and bounds are Apache Kafka 4.3.1's; names that begin with `groupkeeper.` are our own. A setting
+Names, types, defaults and bounds are Apache Kafka 4.4.0's; names that begin with `groupkeeper.` are our own. A setting
 comes from a file (`groupkeeper broker --config server.properties`) or from the command line (`--property name=value`);
 the latter wins. Names that Kafka has and that mean nothing to a single process (`num.io.threads`, `ssl.*`, ...) are
 accepted in silence; a name that Kafka does not have is named in a warning.

@@ -1,4 +1,4 @@
-"""Apache Kafka 4.3.1 and our broker beside it, and programs of random steps that both carry out."""
+"""Apache Kafka 4.4.0 and our broker beside it, and programs of random steps that both carry out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster's feature levels, as Apache Kafka 4.3.1 names them (KIP-584)."""
+"""The cluster's feature levels, as Apache Kafka 4.4.0 names them (KIP-584)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ METADATA_VERSION = "metadata.version"
 SCRAM_SINCE, TOKENS_SINCE = 11, 14
 """Levels of metadata.version (3.5-IV2, 3.6-IV2) from which on Kafka keeps SCRAM credentials, and delegation tokens."""
 
-_METADATA_VERSION = 30
+_METADATA_VERSION = 33
 _KRAFT = "kraft.version"
 
 
@@ -31,7 +31,7 @@ def supported_features(config: Config) -> list[tuple[str, int, int]]:
         ("group.version", 0, 1),
         (_KRAFT, 0, 1),
         (METADATA_VERSION, 7, metadata_version),
-        ("share.version", 0, 1),
+        ("share.version", 0, 2),
         ("streams.version", 0, 1),
         ("transaction.version", 0, 2),
         ("eligible.leader.replicas.version", 0, 1),

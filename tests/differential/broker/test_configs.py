@@ -1,4 +1,4 @@
-"""The same DescribeConfigs on Apache Kafka 4.3.1 and on our broker: which settings, in which order, with which sources,
+"""The same DescribeConfigs on Apache Kafka 4.4.0 and on our broker: which settings, in which order, with which sources,
 synonyms and flags, before and after the same changes; and the same answers to the changes.
 """
 

@@ -1,4 +1,4 @@
-"""Levels of features on Apache Kafka 4.3.1 and on our broker: what ApiVersions tells of them, and UpdateFeatures."""
+"""Levels of features on Apache Kafka 4.4.0 and on our broker: what ApiVersions tells of them, and UpdateFeatures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Step = tuple[str, int, int]
 TRIALS: list[Step] = [
     (name, level, kind)
     for name in NAMES
-    for level in (-1, 0, 1, 2, 3, 6, 7, 20, 25, 28, 29, 30, 31, 99)
+    for level in (-1, 0, 1, 2, 3, 6, 7, 20, 25, 28, 29, 30, 31, 32, 33, 34, 99)
     for kind in (0, UPGRADE, SAFE, UNSAFE, 4)
 ]
 CHANGES: list[Step] = [
@@ -37,8 +37,11 @@ CHANGES: list[Step] = [
     ("share.version", 0, SAFE),
     ("share.version", 1, SAFE),
     ("share.version", 1, UPGRADE),
-    ("metadata.version", 30, UPGRADE),
-    ("metadata.version", 29, SAFE),
+    ("share.version", 2, UPGRADE),
+    ("share.version", 1, SAFE),
+    ("share.version", 2, UPGRADE),
+    ("metadata.version", 33, UPGRADE),
+    ("metadata.version", 32, SAFE),
 ]
 
 
@@ -81,7 +84,7 @@ def test_the_same_features_are_told(sides: tuple[Side, Side]) -> None:
     for version in (3, 4):
         left, right = (side.told(version) for side in sides)
         assert left == right, version
-    assert sides[0].told()[1]["metadata.version"] == (30, 30)
+    assert sides[0].told()[1]["metadata.version"] == (33, 33)
 
 
 def test_the_same_changes_are_refused(sides: tuple[Side, Side]) -> None:

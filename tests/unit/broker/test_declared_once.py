@@ -19,10 +19,10 @@ from groupkeeper.coordinator.kernel.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ROOT / "src/groupkeeper"
-OF_BROKERS, ORDER_OF_BROKERS = 340, 2681882337
-"""How many settings of brokers Apache Kafka 4.3.1 describes, and the CRC-32 of their names in its order."""
-OF_GROUPS = 17
-"""How many settings a group can have in Apache Kafka 4.3.1."""
+OF_BROKERS, ORDER_OF_BROKERS = 350, 4210938381
+"""How many settings of brokers Apache Kafka 4.4.0 describes, and the CRC-32 of their names in its order."""
+OF_GROUPS = 21
+"""How many settings a group can have in Apache Kafka 4.4.0."""
 DECLARED = 'group_share_made_up_ms: int = setting(7_000, "Made up by a test.", low=10, high=90_000, is_of_group=True)'
 ELSEWHERE = f"""
 import sys
@@ -147,7 +147,7 @@ def test_a_new_setting_is_found_everywhere(program: str) -> None:
 
 
 def test_settings_are_in_kafkas_order() -> None:
-    """That of Apache Kafka 4.3.1's DescribeConfigs, whole; differential/broker/test_configs.py asks Kafka itself."""
+    """That of Apache Kafka 4.4.0's DescribeConfigs, whole; differential/broker/test_configs.py asks Kafka itself."""
     assert len(listed_names()) == OF_BROKERS
     assert crc32(" ".join(listed_names()).encode()) == ORDER_OF_BROKERS
     assert len(list(GroupConfig.settings())) == OF_GROUPS

@@ -20,7 +20,7 @@ _NO_RESULTS_SINCE = 2
 _UPGRADE, _SAFE, _UNSAFE = 1, 2, 3
 _FAILED = "The update failed for all features since the following feature had an error: "
 _KRAFT = "kraft.version"
-_LOSSY_LEVELS = (7, 8, 11, 13, 14, 15, 17, 23, 30)
+_LOSSY_LEVELS = (7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33)
 """Levels of metadata.version from which there is no way back: they write what earlier ones cannot read."""
 
 

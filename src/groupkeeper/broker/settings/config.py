@@ -223,6 +223,11 @@ class Config(GroupSettings):
     )
     log_index_interval_bytes = whole(4096, low=0, doc="Default of the topic setting.").in_kafka(ANY)
     log_index_size_max_bytes = whole(10485760, low=4, doc="Default of the topic setting.").in_kafka(ANY)
+    log_remote_copy_lag_bytes = long(-1, low=-1, doc="Default of the topic setting.").in_kafka(ANY)
+    log_remote_copy_lag_ms = long(0, low=-1, doc="Default of the topic setting.").in_kafka(ANY)
+    max_decompressed_message_bytes = whole(
+        2147483639, low=1, high=2147483639, doc="Default of the topic setting."
+    ).in_kafka(ANY)
     log_local_retention_bytes = long(-2, low=-2, doc="Default of the topic setting.").in_kafka(ANY)
     log_local_retention_ms = long(-2, low=-2, doc="Default of the topic setting.").in_kafka(ANY)
     log_message_timestamp_type = text(

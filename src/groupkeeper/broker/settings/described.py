@@ -1,6 +1,6 @@
 """Settings as DescribeConfigs returns them: the value, its source, and its synonyms (KIP-226).
 
-Order, sources and synonyms are those of Apache Kafka 4.3.1.
+Order, sources and synonyms are those of Apache Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -129,12 +129,15 @@ def _type_of(name: str) -> str:
     return UNKNOWN_TYPE if found is None else found.type
 
 
+_GROUP_SYNONYMS = {"streams.assignor.name": "group.streams.assignors"}
+
+
 def describe_group(config: GroupConfig, broker: Config) -> Iterator[DescribedSetting]:
     """Every setting of a group. If the group's own value violates a bound that was narrowed later, this is the given
     value, not the clamped one in force.
     """
     for setting in GroupConfig.settings():
-        name = f"group.{setting.name}"
+        name = _GROUP_SYNONYMS.get(setting.name, f"group.{setting.name}")
         synonyms = _synonyms(name, broker)
         if not synonyms:
             synonyms = [(setting.name, setting.format(setting.default), DEFAULT_SOURCE)]

@@ -1,4 +1,4 @@
-"""The settings that a group can have of its own (Kafka 4.3.1 GroupConfig): their table, and the registry of the groups'
+"""The settings that a group can have of its own (Kafka 4.4.0 GroupConfig): their table, and the registry of the groups'
 values.
 
 Most of them override a broker setting, and are declared with it (`groupkeeper.coordinator.kernel.settings`). Their
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES, coordinator_settings, declarations
 from groupkeeper.broker.settings.order import in_java_order
-from groupkeeper.broker.settings.table import InvalidSetting, Setting, SettingsTable, flag, text
+from groupkeeper.broker.settings.table import InvalidSetting, Setting, SettingsTable, flag, names, text
 from groupkeeper.broker.storage.journal import Journal
 
 TYPE_CHECKING = False
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 JOURNAL = "groups.journal"
 
+_REPLICAS = "streams.num.standby.replicas"
 _RELATED = ("session.timeout.ms", "heartbeat.interval.ms")
 _DURATION = re.compile(
     r"P(?:(\+?\d+)D)?(T(?=.)(?:(\+?\d+)H)?(?:(\+?\d+)M)?(?:(\+?\d+)(?:[.,](\d{0,9}))?S)?)?", re.ASCII | re.IGNORECASE
@@ -89,6 +90,15 @@ class GroupConfig(SettingsTable):
         doc="Whether records of transactions are delivered before they are committed.",
     )
     share_renew_acknowledge_enable = flag(True, doc="Whether an acquired record's lock may be renewed.")
+    errors_deadletterqueue_topic_name = text(
+        "", doc="Topic to which records go that are rejected or were delivered too often; empty: they go nowhere."
+    )
+    errors_deadletterqueue_copy_record_enable = flag(
+        False, doc="Whether key and value are copied to that topic, not only headers that say which record it was."
+    )
+
+    streams_assignor_name = text("sticky", doc="Accepted for compatibility; there is one assignor of streams groups.")
+    streams_rack_aware_assignment_tags = names((), doc="Accepted for compatibility; tags of clients have no effect.")
 
     overrides: Mapping[str, str]
     effective: Settings
@@ -109,6 +119,7 @@ class GroupConfig(SettingsTable):
         numbers = {name: one for name in overrides if isinstance(one := getattr(self, _attribute(name)), int)}
         if is_new:
             _check_bounds(numbers, broker)
+            self._check_texts(broker)
         self._narrow(numbers, broker)
         own = {f"group_{attribute}": getattr(self, attribute) for attribute in _OF_THE_BROKER}
         self.effective = replace(coordinator_settings(broker), **own)
@@ -117,23 +128,37 @@ class GroupConfig(SettingsTable):
     def settings(cls) -> Iterator[Setting[object]]:
         """All settings, in Kafka's order."""
         by_name = {one.name: one for one in super().settings()}
-        return (by_name[name] for name in in_java_order(by_name, len(by_name)))
+        by_family = sorted(by_name, key=lambda name: name.partition(".")[0])
+        return (by_name[name] for name in in_java_order(by_family, len(by_name)))
 
     @property
     def offset_reset(self) -> OffsetReset:
         """`share.auto.offset.reset`, parsed."""
         return parse_offset_reset(self.share_auto_offset_reset)
 
+    def _check_texts(self, broker: Config) -> None:
+        if self.errors_deadletterqueue_topic_name.startswith("__"):
+            raise InvalidSetting("errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'")
+        tags = self.streams_rack_aware_assignment_tags
+        if len(set(tags)) != len(tags):
+            raise InvalidSetting("streams.rack.aware.assignment.tags must not contain duplicate tag keys.")
+        assignor, known = self.streams_assignor_name, broker.group_streams_assignors
+        if assignor not in known:
+            raise InvalidSetting(
+                f"streams.assignor.name '{assignor}' is not a registered task assignor. "
+                f"Registered assignors are: [{', '.join(known)}]."
+            )
+
     def _narrow(self, given: Mapping[str, int], broker: Config) -> None:
         narrowed = dict(given)
         for name, low, high in _bounds(broker):
             if name in given:
-                narrowed[name] = min(max(given[name], low.value), high.value)
+                narrowed[name] = min(max(given[name], low), high)
                 self.__dict__[_attribute(name)] = narrowed[name]
         for family in FAMILIES:
             if not _outlasts_heartbeat(family, narrowed, broker):
                 for name in _RELATED:
-                    self.__dict__[_attribute(f"{family}.{name}")] = _bound(broker, f"group.{family}.{name}").value
+                    self.__dict__[_attribute(f"{family}.{name}")] = _of_broker(broker, f"group.{family}.{name}")
 
 
 _OF_THE_BROKER = []
@@ -147,10 +172,11 @@ for _field, _declaration, _declared in declarations():
 def _check_bounds(given: Mapping[str, int], broker: Config) -> None:
     """Raises `InvalidSetting`."""
     for name, low, high in _bounds(broker):
-        if name in given and given[name] < low.value:
-            raise InvalidSetting(f"{name} must be greater than or equal to {low.name}")
-        if name in given and given[name] > high.value:
-            raise InvalidSetting(f"{name} must be less than or equal to {high.name}")
+        if name in given and not low <= given[name] <= high:
+            inside = (
+                f"less than or equal to {high}" if name == _REPLICAS else f"in the range {low} to {high} inclusive."
+            )
+            raise InvalidSetting(f"{name} must be {inside}")
     for family in FAMILIES:
         if not _outlasts_heartbeat(family, given, broker):
             raise InvalidSetting(f"{family}.session.timeout.ms must be greater than {family}.heartbeat.interval.ms")
@@ -158,28 +184,22 @@ def _check_bounds(given: Mapping[str, int], broker: Config) -> None:
 
 def _outlasts_heartbeat(family: str, given: Mapping[str, int], broker: Config) -> bool:
     session_ms, heartbeat_ms = (
-        given.get(f"{family}.{name}", _bound(broker, f"group.{family}.{name}").value) for name in _RELATED
+        given.get(f"{family}.{name}", _of_broker(broker, f"group.{family}.{name}")) for name in _RELATED
     )
     return session_ms > heartbeat_ms
 
 
-class _Bound(NamedTuple):
-    """A setting of the broker that bounds one of a group, or is its default."""
-
-    name: str
-    value: int
-
-
-def _bounds(broker: Config) -> Iterator[tuple[str, _Bound, _Bound]]:
+def _bounds(broker: Config) -> Iterator[tuple[str, int, int]]:
     """The settings of a group that are bounded, with their lower and upper bound."""
     for family, name in BOUNDED:
-        low, high = (f"group.{family}.{bound}.{name}" for bound in ("min", "max"))
-        yield f"{family}.{name}", _bound(broker, low), _bound(broker, high)
-    yield "streams.num.standby.replicas", _Bound("", 0), _bound(broker, "group.streams.max.standby.replicas")
+        low, high = (_of_broker(broker, f"group.{family}.{bound}.{name}") for bound in ("min", "max"))
+        yield f"{family}.{name}", low, high
+    yield _REPLICAS, 0, broker.group_streams_max_standby_replicas
 
 
-def _bound(broker: Config, name: str) -> _Bound:
-    return _Bound(name, getattr(broker, _attribute(name)))
+def _of_broker(broker: Config, name: str) -> int:
+    value: int = getattr(broker, _attribute(name))
+    return value
 
 
 def _attribute(name: str) -> str:

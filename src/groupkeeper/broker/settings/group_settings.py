@@ -91,6 +91,12 @@ class GroupSettings(Declared):
     group_share_min_partition_max_record_locks = whole(100, low=100, high=2000, doc="Lower bound of that number.")
     group_share_max_partition_max_record_locks = whole(4000, low=2000, high=10000, doc="Upper bound of that number.")
     group_share_max_share_sessions = whole(2000, low=1, doc="Most share sessions.")
+    errors_deadletterqueue_auto_create_topics_enable = flag(
+        False, doc="Whether the dead-letter queue of a share group is created when the first record goes there."
+    ).in_kafka(ANY)
+    errors_deadletterqueue_topic_name_prefix = text(
+        "dlq.", doc="How names of dead-letter queues begin; others are refused when a record goes there. Empty: any."
+    ).in_kafka(ANY)
 
     # --- streams groups (KIP-1071)
     group_streams_min_session_timeout_ms = whole(45000, low=1, doc="Lower bound of the session timeout.")
@@ -99,6 +105,10 @@ class GroupSettings(Declared):
     group_streams_max_heartbeat_interval_ms = whole(15000, low=1, doc="Upper bound of the heartbeat interval.")
     group_streams_min_assignment_interval_ms = whole(0, low=0, doc="Lower bound of the assignment interval.")
     group_streams_max_assignment_interval_ms = whole(15000, low=0, doc="Upper bound of the assignment interval.")
+    group_streams_assignors = names(("sticky",), choices=("sticky",), doc="The assignor of streams groups: sticky.")
+    group_streams_rack_aware_assignment_tags = names(
+        (), doc="Accepted for compatibility; tags of clients have no effect."
+    ).in_kafka(has_empty_default=True)
     group_streams_max_standby_replicas = whole(2, low=0, doc="Upper bound of the number of standby replicas.")
 
     # --- the share coordinator's state topic
@@ -181,7 +191,7 @@ _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 
 
 def check_relations(config: GroupSettings) -> None:
-    """Checks what the bounds of single settings don't cover (Kafka 4.3.1 GroupCoordinatorConfig). Raises
+    """Checks what the bounds of single settings don't cover (Kafka 4.4.0 GroupCoordinatorConfig). Raises
     `InvalidSetting`, which names the keys.
     """
     for family, suffix in BOUNDED:

@@ -1,4 +1,4 @@
-"""Settings of Kafka 4.3.1's brokers that have no effect in a single process: accepted, checked and described.
+"""Settings of Kafka 4.4.0's brokers that have no effect in a single process: accepted, checked and described.
 
 Settings that this broker uses are declared in `groupkeeper.broker.settings.config`, and nowhere else.
 """
@@ -66,6 +66,7 @@ _SETTINGS = (
     KafkaSetting("early.start.listeners", FIXED, "list"),
     KafkaSetting("fetch.purgatory.purge.interval.requests", FIXED, "int", "1000"),
     KafkaSetting("follower.fetch.last.tiered.offset.enable", ANY, "boolean", "false"),
+    KafkaSetting("group.streams.topology.description.plugin.class", FIXED, "class"),
     KafkaSetting("initial.broker.registration.timeout.ms", FIXED, "int", "60000"),
     KafkaSetting("kafka.metrics.polling.interval.secs", FIXED, "int", "10"),
     KafkaSetting("kafka.metrics.reporters", FIXED, "list", ""),
@@ -166,6 +167,8 @@ _SETTINGS = (
     KafkaSetting("sasl.login.retry.backoff.ms", FIXED, "long", "100"),
     KafkaSetting("sasl.mechanism.controller.protocol", FIXED, "string", "GSSAPI"),
     KafkaSetting("sasl.mechanism.inter.broker.protocol", ONE, "string", "GSSAPI"),
+    KafkaSetting("sasl.oauthbearer.allow.unverified.audience", FIXED, "boolean", "false"),
+    KafkaSetting("sasl.oauthbearer.allow.unverified.issuer", FIXED, "boolean", "false"),
     KafkaSetting("sasl.oauthbearer.assertion.algorithm", FIXED, "string", "RS256"),
     KafkaSetting("sasl.oauthbearer.assertion.claim.aud", FIXED, "string"),
     KafkaSetting("sasl.oauthbearer.assertion.claim.exp.seconds", FIXED, "int", "300"),

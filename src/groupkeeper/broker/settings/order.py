@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 _SIZE_OF_ALL = 512
 _DECLARED = """
     max.request.partition.size.limit fetch.purgatory.purge.interval.requests controlled.shutdown.enable
-    leader.imbalance.check.interval.seconds alter. create.topic.policy.class.name group.max group.share.delivery
-    listener offset group.consumer.max.size group. kafka. num.recovery group.share. log. metric controller.quota
+    leader.imbalance.check.interval.seconds alter. create.topic.policy.class.name log.remote group.max
+    group.share.delivery listener offset group.consumer.max.size group. kafka. num.recovery group.share. log. metric controller.quota
     group.share.min.record transaction principal.builder.class share.coordinator group.share.min.partition
     controller.quorum ssl. sasl. security group.share.max.record sasl.oauthbearer.scope sasl.oauthbearer delegation
 """.split()
@@ -29,7 +29,7 @@ def in_java_order(names: Collection[str], entries: int) -> list[str]:
 
 
 def in_kafkas_order(names: Iterable[str]) -> list[str]:
-    """Settings of a broker in the order in which Kafka 4.3.1 describes all of them."""
+    """Settings of a broker in the order in which Kafka 4.4.0 describes all of them."""
     return sorted(names, key=lambda name: (_hash(name) & (_SIZE_OF_ALL - 1), _declared(name), name))
 
 

@@ -1,4 +1,4 @@
-"""The settings that a topic can have of its own (Kafka 4.3.1 LogConfig), and where their defaults come from."""
+"""The settings that a topic can have of its own (Kafka 4.4.0 LogConfig), and where their defaults come from."""
 
 from __future__ import annotations
 
@@ -42,6 +42,12 @@ class TopicConfig(SettingsTable):
         choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
         doc="Compression of the stored batches; `producer` keeps what came.",
     ).default_of("compression.type")
+    errors_deadletterqueue_group_enable = flag(
+        False, doc="Whether share groups may use the topic as their dead-letter queue."
+    )
+    remote_copy_lag_bytes = long(-1, low=-1, doc="Accepted for compatibility; there is no remote storage.").default_of(
+        "log.remote.copy.lag.bytes"
+    )
     remote_log_delete_on_disable = flag(False, doc="Accepted for compatibility; there is no remote storage.")
     leader_replication_throttled_replicas = names((), doc="Accepted for compatibility.")
     remote_storage_enable = flag(False, doc="Accepted for compatibility; there is no remote storage.")
@@ -68,6 +74,9 @@ class TopicConfig(SettingsTable):
         604800000, low=-1, doc="How long records are kept, in milliseconds; −1 is no limit."
     ).default_of("log.retention.ms")
     compression_gzip_level = whole(-1, low=-1, high=9, doc=_OWN_LEVEL).default_of("compression.gzip.level")
+    remote_copy_lag_ms = long(0, low=-1, doc="Accepted for compatibility; there is no remote storage.").default_of(
+        "log.remote.copy.lag.ms"
+    )
     flush_messages = long(
         LONG_MAX, low=1, doc="Accepted for compatibility; the operating system writes back."
     ).default_of("log.flush.interval.messages")
@@ -107,6 +116,9 @@ class TopicConfig(SettingsTable):
     message_timestamp_after_max_ms = long(
         3600000, low=0, doc="How far in the future a record's timestamp may be."
     ).default_of("log.message.timestamp.after.max.ms")
+    max_decompressed_message_bytes = whole(
+        2147483639, low=1, high=2147483639, doc="Accepted for compatibility; whole batches are bounded."
+    ).default_of("max.decompressed.message.bytes")
     message_timestamp_before_max_ms = long(
         LONG_MAX, low=0, doc="How far in the past a record's timestamp may be."
     ).default_of("log.message.timestamp.before.max.ms")
@@ -153,7 +165,7 @@ def segment_size(size: int) -> dict[str, str]:
 
 
 SYNONYM_BY_SETTING = {one.name: one.broker_name for one in TopicConfig.settings() if one.broker_name is not None}
-"""Topic setting → the broker setting that gives its default (Kafka 4.3.1 ServerTopicConfigSynonyms; the first of
+"""Topic setting → the broker setting that gives its default (Kafka 4.4.0 ServerTopicConfigSynonyms; the first of
 several).
 """
 
