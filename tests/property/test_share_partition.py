@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
-from groupkeeper.coordinator.share_partition.batch import AcknowledgeType, RecordState
+from groupkeeper.coordinator.share_partition.batch import AcknowledgeType, DeliveryLimit, RecordState
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
 from groupkeeper.coordinator.share_state.state import StateBatch, combine_batches
 from groupkeeper.protocol.errors import InvalidRecordState
@@ -133,7 +133,7 @@ class ShareGroup:
         said = {offset: AcknowledgeType(kind) for offset, kind in zip(run, kinds, strict=False)}
         request = [Acknowledgement(run[0], run[-1], [said[offset] for offset in run])]
         transition = self.partition.acknowledge(
-            member, request, max_delivery_count=MAX_DELIVERIES, renewed_until_ms=self.now_ms + LOCK_MS
+            member, request, limit=DeliveryLimit(MAX_DELIVERIES), renewed_until_ms=self.now_ms + LOCK_MS
         )
         for offset in [offset for offset, kind in said.items() if kind is AcknowledgeType.RENEW]:
             self.locks[offset].deadline_ms = self.now_ms + LOCK_MS
@@ -147,13 +147,13 @@ class ShareGroup:
             for offset, lock in self.locks.items()
             if lock.member_id == member and offset not in waiting
         }
-        self.settle(self.partition.release_member(member, max_delivery_count=MAX_DELIVERIES), said, fate)
+        self.settle(self.partition.release_member(member, limit=DeliveryLimit(MAX_DELIVERIES)), said, fate)
 
     def settle(self, transition: Transition, said: dict[int, AcknowledgeType], fate: str) -> None:
         if fate == "waits":
             self.pending.append((transition, said))
         elif fate == "fails":
-            self.partition.roll_back(transition, self.now_ms, max_delivery_count=MAX_DELIVERIES)
+            self.partition.roll_back(transition, self.now_ms, limit=DeliveryLimit(MAX_DELIVERIES))
             self.end_locks([offset for offset in said if self.lock_is_over(offset)])
         else:
             self.store(transition)
@@ -190,7 +190,7 @@ class ShareGroup:
     def wait(self, ms: int, is_stored: bool) -> None:
         self.now_ms += ms
         waiting = {offset for _, said in self.pending for offset in said}
-        transition = self.partition.expire(self.now_ms, max_delivery_count=MAX_DELIVERIES)
+        transition = self.partition.expire(self.now_ms, limit=DeliveryLimit(MAX_DELIVERIES))
         if is_stored:
             self.store(transition)
         self.end_locks([offset for offset in self.locks if self.lock_is_over(offset) and offset not in waiting])
@@ -257,7 +257,7 @@ class ShareGroup:
             held = sorted(self.locks)
             if held:
                 said = [Acknowledgement(offset, offset, [AcknowledgeType.ACCEPT]) for offset in held]
-                transition = self.partition.acknowledge("alice", said, max_delivery_count=MAX_DELIVERIES)
+                transition = self.partition.acknowledge("alice", said, limit=DeliveryLimit(MAX_DELIVERIES))
                 self.settle(transition, dict.fromkeys(held, AcknowledgeType.ACCEPT), "stored")
             elif not self.read(self.partition.next_fetch_offset()):
                 break
@@ -285,5 +285,5 @@ def test_an_unowned_record_cannot_be_acknowledged() -> None:
     partition = SharePartition(0)
     acquire(partition, "alice", [Span(0, 9)], 0, Limits(10, False, 10, 100, 5, 1000))
     with pytest.raises(InvalidRecordState):
-        partition.acknowledge("bob", [Acknowledgement(0, 9, [1])], max_delivery_count=5)
+        partition.acknowledge("bob", [Acknowledgement(0, 9, [1])], limit=DeliveryLimit(5))
     assert [run.state for run in partition.runs()] == [RecordState.ACQUIRED]

@@ -1,4 +1,4 @@
-"""The same share fetches and acknowledgements on Apache Kafka 4.3.1 and on our broker: the same answers, and the same
+"""The same share fetches and acknowledgements on Apache Kafka 4.4.0 and on our broker: the same answers, and the same
 state of every record afterwards.
 
 Programs are random, one request after the other. Members are sessions: their group has no other members than one that
@@ -450,12 +450,12 @@ def sides() -> Iterator[tuple[Side, Side]]:
         yield sides
 
 
-def _fails_itself(answer: object) -> bool:
+def fails_itself(answer: object) -> bool:
     """Whether Apache Kafka made a server error of nonsense that it was told: then the program ends there."""
     return isinstance(answer, tuple) and answer[0] == SERVER_ERROR
 
 
-def _is_refused(answer: object) -> bool:
+def is_refused(answer: object) -> bool:
     assert isinstance(answer, tuple)
     if answer[0]:
         return True
@@ -474,8 +474,8 @@ def run(sides: tuple[Side, Side], seed: int, attempt: int) -> str | None:
         name, *arguments = step
         mine, theirs = (getattr(side, str(name))(*arguments) for side in sides)
         trace += [f"{number} {step}", f"    ours   {mine}", f"    apache {theirs}"]
-        if _fails_itself(theirs):
-            return None if _is_refused(mine) else "\n".join(trace)
+        if fails_itself(theirs):
+            return None if is_refused(mine) else "\n".join(trace)
         if mine != theirs:
             return "\n".join(trace)
         program.learn(step, mine)

@@ -10,7 +10,7 @@ FETCHING = (
     Bug(
         "the end of a lock doesn't take the record away",
         "share_partition.batch",
-        "        self.state = RecordState.ARCHIVED if used_up else RecordState.AVAILABLE\n",
+        "        self.state = limit.last_state if used_up else RecordState.AVAILABLE\n",
         "        self.state = RecordState.AVAILABLE\n",
         ("Limits",),
     ),
@@ -52,7 +52,7 @@ FETCHING = (
     Bug(
         "what a member had acquired stays with it when its session ends",
         "share_partition.partition",
-        "        for run in owned:\n            self._begin(run, None, max_delivery_count)\n",
+        "        for run in owned:\n            self._begin(run, None, limit)\n",
         "        owned = []\n",
         ("Sessions",),
     ),
@@ -73,7 +73,7 @@ FETCHING = (
     Bug(
         "released records are done",
         "share_partition.partition",
-        "            run.release(max_delivery_count)\n        else:\n",
+        "            run.release(limit)\n        else:\n",
         "            run.state = RecordState.ARCHIVED\n        else:\n",
         ("Loss",),
     ),

@@ -16,7 +16,7 @@ from tests.simulation.share.base import Events, MemoryShareState, Outcome, outco
 from tests.simulation.share.plan import FetchingPlan
 
 from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
-from groupkeeper.coordinator.share_partition.batch import AcknowledgeType
+from groupkeeper.coordinator.share_partition.batch import AcknowledgeType, DeliveryLimit
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
 from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
@@ -107,7 +107,7 @@ class Leader:
         transition = self.states.acknowledge(
             consumer.member_id,
             _joined(said),
-            max_delivery_count=plan.max_deliveries,
+            limit=DeliveryLimit(plan.max_deliveries),
             renewed_until_ms=self.world.events.now_ms + plan.lock_ms,
         )
         self._store_soon(transition, consumer, said)
@@ -124,11 +124,11 @@ class Leader:
             for offset, one in self.world.truth.held.items()
             if one.member_id == member_id and offset not in waiting
         ]
-        transition = self.states.release_member(member_id, max_delivery_count=self.world.plan.max_deliveries)
+        transition = self.states.release_member(member_id, limit=DeliveryLimit(self.world.plan.max_deliveries))
         self._store_soon(transition, None, [(offset, RELEASE) for offset in held])
 
     def expire(self) -> None:
-        self._ended(self.states.expire(self.world.events.now_ms, max_delivery_count=self.world.plan.max_deliveries))
+        self._ended(self.states.expire(self.world.events.now_ms, limit=DeliveryLimit(self.world.plan.max_deliveries)))
 
     def _ended(self, ended: Transition) -> None:
         """It counts even if it can't be stored, which is tried again later."""
@@ -162,7 +162,7 @@ class Leader:
         except KafkaError as failure:
             error = failure
             now_ms = self.world.events.now_ms
-            self._ended(self.states.roll_back(transition, now_ms, max_delivery_count=self.world.plan.max_deliveries))
+            self._ended(self.states.roll_back(transition, now_ms, limit=DeliveryLimit(self.world.plan.max_deliveries)))
         if consumer is not None:
             self.world.answered(self, consumer, said, error)
         elif error is None and self is self.world.leader:

@@ -593,8 +593,8 @@ class Failing(SharePartition):
 
     calls = 0
 
-    def expire(self, now_ms: int, *, max_delivery_count: int) -> Transition:
+    def expire(self, now_ms: int, limit: Any) -> Transition:
         self.calls += 1
         if self.calls <= 2:
             raise RuntimeError
-        return super().expire(now_ms, max_delivery_count=max_delivery_count)
+        return super().expire(now_ms, limit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
+from groupkeeper.coordinator.share_partition.batch import DeliveryLimit, RecordState
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition
 from groupkeeper.coordinator.share_state.state import StateBatch
 from groupkeeper.protocol.errors import InvalidRecordState, InvalidRequest
@@ -32,7 +33,7 @@ def acknowledge(
 ) -> tuple[StateBatch, ...]:
     """Acknowledges and stores; what was stored."""
     acknowledgements = [Acknowledgement(first, last, [kind])]
-    transition = partition.acknowledge("m", acknowledgements, max_delivery_count=limit, renewed_until_ms=9000)
+    transition = partition.acknowledge("m", acknowledgements, limit=DeliveryLimit(limit), renewed_until_ms=9000)
     partition.complete(transition)
     return transition.batches
 
@@ -103,7 +104,7 @@ def test_only_changes_are_stored_and_neighbours_as_one() -> None:
     take(partition, Span(0, 9))
     assert acknowledge(partition, 0, 9, RENEW) == ()
     acknowledgements = [Acknowledgement(0, 1, [ACCEPT, ACCEPT]), Acknowledgement(2, 5, [ACCEPT, GAP, REJECT, RELEASE])]
-    transition = partition.acknowledge("m", acknowledgements, max_delivery_count=5)
+    transition = partition.acknowledge("m", acknowledgements, limit=DeliveryLimit(5))
     assert transition.batches == (StateBatch(0, 2, 2, 1), StateBatch(3, 4, 4, 1), StateBatch(5, 5, 0, 1))
     # What is stored with it: where the partition begins before the change, and how many of its records are done after.
     assert (partition.start_offset, partition.delivery_complete_count) == (0, 5)
@@ -114,13 +115,13 @@ def test_only_changes_are_stored_and_neighbours_as_one() -> None:
 def test_a_change_that_cannot_be_stored_has_not_happened() -> None:
     partition = SharePartition(0)
     take(partition, Span(0, 9))
-    transition = partition.acknowledge("m", [Acknowledgement(0, 4, [RELEASE])], max_delivery_count=5)
+    transition = partition.acknowledge("m", [Acknowledgement(0, 4, [RELEASE])], limit=DeliveryLimit(5))
     assert partition.next_fetch_offset() == 10  # nobody gets them yet
     with pytest.raises(InvalidRecordState):
         acknowledge(partition, 0, 4, ACCEPT)
-    partition.roll_back(transition, 500, max_delivery_count=5)
-    transition = partition.acknowledge("m", [Acknowledgement(0, 9, [ACCEPT])], max_delivery_count=5)
-    partition.roll_back(transition, 1000, max_delivery_count=5)  # the lock ended meanwhile
+    partition.roll_back(transition, 500, limit=DeliveryLimit(5))
+    transition = partition.acknowledge("m", [Acknowledgement(0, 9, [ACCEPT])], limit=DeliveryLimit(5))
+    partition.roll_back(transition, 1000, limit=DeliveryLimit(5))  # the lock ended meanwhile
     assert [(run.state.name, run.member_id) for run in partition.runs()] == [("AVAILABLE", ""), ("AVAILABLE", "")]
 
 
@@ -140,7 +141,7 @@ def test_what_cannot_be_acknowledged(first: int, last: int, types: list[int], er
     take(partition, Span(0, 9))
     acknowledge(partition, 2, 3, ACCEPT)
     with pytest.raises(error):
-        partition.acknowledge("m", [Acknowledgement(first, last, types)], max_delivery_count=5)
+        partition.acknowledge("m", [Acknowledgement(first, last, types)], limit=DeliveryLimit(5))
     assert partition.start_offset == 0
     assert partition.delivery_complete_count == 2
 
@@ -158,7 +159,7 @@ def test_what_only_an_earlier_leader_acquired_cannot_be_acknowledged(first: int,
     partition = SharePartition(0, [StateBatch(0, 2, 0, 1), StateBatch(6, 8, 0, 1)])
     acquire(partition, "m", [Span(0, 2)], 0, Limits(3, True, 10, 100, 5, 1000))
     with pytest.raises(InvalidRecordState):
-        partition.acknowledge("m", [Acknowledgement(first, last, [ACCEPT])], max_delivery_count=5)
+        partition.acknowledge("m", [Acknowledgement(first, last, [ACCEPT])], limit=DeliveryLimit(5))
     assert [run.before for run in partition.runs()] == [None, None]
 
 
@@ -177,10 +178,10 @@ def test_an_acknowledgement_that_fails_after_the_last_lock_is_still_to_be_stored
     partition = SharePartition(0)
     take(partition, Span(0, 3), max_delivery_count=1, deadline_ms=1000)
     acknowledgements = [Acknowledgement(0, 3, [ACCEPT])]
-    failing = partition.acknowledge("m", acknowledgements, max_delivery_count=1)
-    ended = partition.roll_back(failing, 1000, max_delivery_count=1)
+    failing = partition.acknowledge("m", acknowledgements, limit=DeliveryLimit(1))
+    ended = partition.roll_back(failing, 1000, limit=DeliveryLimit(1))
     assert (ended.runs, ended.batches, partition.start_offset) == ((), (StateBatch(0, 3, 4, 1),), 4)
-    assert partition.acknowledge("m", acknowledgements, max_delivery_count=1).needs_storing
+    assert partition.acknowledge("m", acknowledgements, limit=DeliveryLimit(1)).needs_storing
 
 
 def test_so_is_one_that_the_start_offset_passes_later() -> None:
@@ -188,19 +189,19 @@ def test_so_is_one_that_the_start_offset_passes_later() -> None:
     partition = SharePartition(0)
     take(partition, Span(0, 1), max_delivery_count=1, deadline_ms=2000)
     take(partition, Span(2, 3), max_delivery_count=1, deadline_ms=1000)
-    partition.expire(1000, max_delivery_count=1)
-    done = partition.acknowledge("m", [Acknowledgement(0, 1, [ACCEPT])], max_delivery_count=1)
+    partition.expire(1000, limit=DeliveryLimit(1))
+    done = partition.acknowledge("m", [Acknowledgement(0, 1, [ACCEPT])], limit=DeliveryLimit(1))
     partition.stored(partition.start_offset)
     partition.complete(done)
     assert partition.start_offset == 4
-    assert partition.acknowledge("m", [Acknowledgement(2, 3, [ACCEPT])], max_delivery_count=1).needs_storing
+    assert partition.acknowledge("m", [Acknowledgement(2, 3, [ACCEPT])], limit=DeliveryLimit(1)).needs_storing
 
 
 def test_what_is_at_rest() -> None:
     partition = SharePartition(0)
     take(partition, Span(0, 1), Span(2, 3), Span(4, 5), deadline_ms=1000)
     acknowledge(partition, 2, 3, RELEASE)
-    partition.acknowledge("m", [Acknowledgement(4, 5, [ACCEPT])], max_delivery_count=5)
+    partition.acknowledge("m", [Acknowledgement(4, 5, [ACCEPT])], limit=DeliveryLimit(5))
     assert partition.at_rest() == ((), (StateBatch(2, 3, 0, 1),), False)
 
 
@@ -209,10 +210,38 @@ def test_an_acknowledgement_behind_a_start_offset_that_is_not_stored_waits_for_i
     partition = SharePartition(0)
     for _ in range(2):
         take(partition, Span(0, 3), max_delivery_count=2, deadline_ms=1000)
-        expired = partition.expire(1000, max_delivery_count=2)
+        expired = partition.expire(1000, limit=DeliveryLimit(2))
     assert (expired.batches, partition.start_offset) == ((StateBatch(0, 3, 4, 2),), 4)
     acknowledgements = [Acknowledgement(0, 3, [ACCEPT])]
-    late = partition.acknowledge("m", acknowledgements, max_delivery_count=2)
+    late = partition.acknowledge("m", acknowledgements, limit=DeliveryLimit(2))
     assert (late.runs, late.batches, late.needs_storing) == ((), (), True)
     partition.stored(partition.start_offset)
-    assert not partition.acknowledge("m", acknowledgements, max_delivery_count=2).needs_storing
+    assert not partition.acknowledge("m", acknowledgements, limit=DeliveryLimit(2)).needs_storing
+
+
+def test_what_goes_to_a_dead_letter_queue_is_done_when_it_is_there() -> None:
+    limit = DeliveryLimit(1, RecordState.ARCHIVING)
+    partition = SharePartition(0)
+    take(partition, Span(0, 9), max_delivery_count=1)
+    said = partition.acknowledge("m", [Acknowledgement(0, 2, [REJECT]), Acknowledgement(3, 5, [ACCEPT])], limit=limit)
+    assert partition.dead() == []  # it is not stored yet
+    partition.complete(said)
+    partition.complete(partition.release_member("m", limit))
+    dead = partition.dead()
+    assert dead == [(0, 2, 1, True), (6, 9, 1, False)]
+    assert [batch.delivery_state for batch in partition.at_rest().batches] == [3, 2, 3]
+    assert (partition.start_offset, partition.delivery_complete_count) == (0, 3)
+    assert take(partition, Span(0, 9)) == []
+    partition.move_start(1)
+    assert partition.archive(dead).batches == (StateBatch(1, 2, 4, 1), StateBatch(6, 9, 4, 1))
+    assert (partition.start_offset, partition.dead()) == (10, [])
+
+
+def test_rejected_records_that_could_not_be_stored_are_given_back() -> None:
+    limit = DeliveryLimit(2, RecordState.ARCHIVING)
+    partition = SharePartition(0)
+    take(partition, Span(0, 9))
+    said = partition.acknowledge("m", [Acknowledgement(0, 9, [REJECT])], limit=limit)
+    partition.roll_back(said, 500, limit)
+    assert partition.dead() == []
+    assert acknowledge(partition, 0, 9, ACCEPT) == (StateBatch(0, 9, 2, 1),)

@@ -11,8 +11,10 @@ from logging import getLogger
 
 from groupkeeper.broker.coordination.shard_host import pause_s
 from groupkeeper.broker.log.partition_log import LEADER_EPOCH
+from groupkeeper.broker.shares.dead_letters import bury, has_dead_letter_queues
 from groupkeeper.broker.shares.persister import SharePersister
 from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
+from groupkeeper.coordinator.share_partition.batch import DeliveryLimit, RecordState
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
 from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
 from groupkeeper.coordinator.share_state.state import UNKNOWN_OFFSET, SharePartitionKey
@@ -71,6 +73,7 @@ class LedPartition:
         self._timer: asyncio.TimerHandle | None = None
         self._is_unstored = self._is_storing = False
         """Whether locks have ended without being stored, and whether a task stores it."""
+        self._is_burying = False
 
     @property
     def config(self) -> GroupConfig:
@@ -114,7 +117,7 @@ class LedPartition:
         transition = self.states.acknowledge(
             member_id,
             acknowledgements,
-            max_delivery_count=config.effective.group_share_delivery_count_limit,
+            limit=self._delivery_limit,
             renewed_until_ms=renewed_until_ms if config.share_renew_acknowledge_enable else None,
         )
         await self._store(transition)
@@ -124,8 +127,7 @@ class LedPartition:
         expire.
         """
         if not self.is_fenced:
-            max_delivery_count = self.config.effective.group_share_delivery_count_limit
-            await self._store(self.states.release_member(member_id, max_delivery_count=max_delivery_count))
+            await self._store(self.states.release_member(member_id, self._delivery_limit))
 
     async def _store(self, transition: Transition) -> None:
         is_stored = False
@@ -136,10 +138,10 @@ class LedPartition:
         finally:  # also when the connection ends while the share coordinator loads
             if is_stored:
                 self.states.complete(transition)
+                self.bury_dead()
             else:
-                max_delivery_count = self.config.effective.group_share_delivery_count_limit
                 now_ms = self._owner.lock_time_ms()
-                self._locks_ended(self.states.roll_back(transition, now_ms, max_delivery_count=max_delivery_count))
+                self._changed_alone(self.states.roll_back(transition, now_ms, self._delivery_limit))
                 self._arm()  # records that waited to be stored needed no timer
             self.wake()
 
@@ -173,20 +175,20 @@ class LedPartition:
 
     def _ring(self) -> None:
         self._timer = None
-        max_delivery_count = self.config.effective.group_share_delivery_count_limit
         try:
-            expired = self.states.expire(self._owner.lock_time_ms(), max_delivery_count=max_delivery_count)
+            expired = self.states.expire(self._owner.lock_time_ms(), self._delivery_limit)
         except Exception:
             self._timer = asyncio.get_running_loop().call_later(_RETRY_S, self._ring)
             raise
-        self._locks_ended(expired)
+        self._changed_alone(expired)
         self._arm()
 
-    def _locks_ended(self, ended: Transition) -> None:
-        """Records were released because their locks expired: this is stored as soon as possible."""
+    def _changed_alone(self, ended: Transition) -> None:
+        """Records have another state, although no member waits for that: it is stored as soon as possible."""
         if not ended.batches or self._owner.is_stopped:
             return
         self.wake()
+        self.bury_dead()
         self._is_unstored = True
         if not self._is_storing:
             self._is_storing = True
@@ -215,6 +217,30 @@ class LedPartition:
                 ended = self.states.at_rest()
         finally:
             self._is_storing = False
+
+    # ------------------------------------------------------------------ dead letters
+
+    @property
+    def _delivery_limit(self) -> DeliveryLimit:
+        broker, config = self._owner.broker, self.config
+        goes_to_queue = config.errors_deadletterqueue_topic_name and has_dead_letter_queues(broker.config)
+        last_state = RecordState.ARCHIVING if goes_to_queue else RecordState.ARCHIVED
+        return DeliveryLimit(config.effective.group_share_delivery_count_limit, last_state)
+
+    def bury_dead(self) -> None:
+        """Writes the records that were given up to the group's dead-letter queue, in the background."""
+        if not (self._is_burying or self.is_fenced or self._owner.is_stopped) and self.states.dead():
+            self._is_burying = True
+            self._owner.spawn(self._bury())
+
+    async def _bury(self) -> None:
+        try:
+            while not self.is_fenced and (dead := self.states.dead()):
+                await bury(self._owner.broker, self._key.group_id, self.log, dead)
+                if not self.is_fenced:
+                    self._changed_alone(self.states.archive(dead))
+        finally:
+            self._is_burying = False
 
     # ------------------------------------------------------------------ life
 
@@ -287,9 +313,11 @@ class SharePartitions:
             start_offset = await self._reset_offset(group_id, log)
         led = self._led.get(key)  # another request may have loaded it meanwhile
         if led is None:
-            states = SharePartition(start_offset, state.batches)
+            limit = self.broker.group_configs.of(group_id).effective.group_share_delivery_count_limit
+            states = SharePartition(start_offset, state.batches, max_delivery_count=limit)
             led = self._led[key] = LedPartition(self, key, log, states, state.state_epoch)
             led.move_start()
+            led.bury_dead()
         return led
 
     async def _reset_offset(self, group_id: str, log: PartitionLog) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -16,6 +16,8 @@ class RecordState(IntEnum):
     AVAILABLE = 0
     ACQUIRED = 1
     ACKNOWLEDGED = 2
+    ARCHIVING = 3
+    """Given up, but not in the group's dead-letter queue yet."""
     ARCHIVED = 4
 
     @property
@@ -34,6 +36,15 @@ class AcknowledgeType(IntEnum):
     RENEW = 4
 
 
+class DeliveryLimit(NamedTuple):
+    """How often a group's records are delivered, and their state when they are given up: ARCHIVED, or ARCHIVING if they
+    go to a dead-letter queue.
+    """
+
+    max_count: int
+    last_state: RecordState = RecordState.ARCHIVED
+
+
 class Before(NamedTuple):
     """The fields to which a run returns when a change of its state cannot be stored."""
 
@@ -50,6 +61,7 @@ class Run:
         member_id: the member that acquired them; empty for none.
         deadline_ms: when the lock of acquired records ends.
         before: not None while a change of state waits to be stored; until then no other change of the run is allowed.
+        is_rejected: of records on their way to the dead-letter queue: whether a member rejected them.
     """
 
     first: int
@@ -59,6 +71,7 @@ class Run:
     member_id: str = NO_MEMBER
     deadline_ms: int = 0
     before: Before | None = None
+    is_rejected: bool = False
 
     @property
     def size(self) -> int:
@@ -79,11 +92,12 @@ class Run:
         self.member_id = member_id
         self.deadline_ms = deadline_ms
 
-    def release(self, max_delivery_count: int) -> None:
-        """Releases the records, or archives them after the maximum number of deliveries."""
-        used_up = self.delivery_count >= max_delivery_count
-        self.state = RecordState.ARCHIVED if used_up else RecordState.AVAILABLE
+    def release(self, limit: DeliveryLimit) -> None:
+        """Releases the records, or gives them up after the maximum number of deliveries."""
+        used_up = self.delivery_count >= limit.max_count
+        self.state = limit.last_state if used_up else RecordState.AVAILABLE
         self.member_id = NO_MEMBER
+        self.is_rejected = False
 
 
 @dataclass(slots=True)
@@ -130,9 +144,7 @@ class Batch:
     def _cut(self, offset: int) -> None:
         for index, run in enumerate(self.runs):
             if run.first < offset <= run.last:
-                left = Run(
-                    run.first, offset - 1, run.state, run.delivery_count, run.member_id, run.deadline_ms, run.before
-                )
+                left = replace(run, last=offset - 1)
                 assert run.before is None, "a run with a change that is not stored yet is never cut"
                 run.first = offset
                 self.runs.insert(index, left)

@@ -4,14 +4,15 @@ done (KIP-932).
     start offset                                                end offset
     |  acknowledged, acquired, available, archived: in flight   |  never acquired yet
 
-A record is available, acquired by one member until a deadline, acknowledged, or archived. Every record before the start
+A record is available, acquired by one member until a deadline, acknowledged, or archived. A record that is given up is
+archiving until it is in the dead-letter queue, if the group has one. Every record before the start
 offset is done. Offsets in between that are in no batch were acquired by an earlier leader, which ended before it could
 store their state: they are available, and count as never delivered.
 
 A change that must survive the leader is a `Transition`: its records have their new state at once, but no other member
 gets them before the state is stored. The caller writes its batches together with the start offset and the count of
 completed deliveries of that moment (changes may overtake each other). Then it calls `stored` and `complete`, or
-`roll_back` if the write failed. Time is a parameter; locks expire when the caller calls `expire`. [Kafka 4.3.1
+`roll_back` if the write failed. Time is a parameter; locks expire when the caller calls `expire`. [Kafka 4.4.0
 SharePartition]
 """
 
@@ -26,6 +27,7 @@ from groupkeeper.coordinator.share_partition.batch import (
     AcknowledgeType,
     Batch,
     Before,
+    DeliveryLimit,
     RecordState,
     Run,
 )
@@ -42,6 +44,17 @@ class Acknowledgement(NamedTuple):
     first_offset: int
     last_offset: int
     types: Sequence[int]
+
+
+class DeadRecords(NamedTuple):
+    """Records that are delivered no more, last offset inclusive: a member rejected them, or they were delivered too
+    often.
+    """
+
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+    is_rejected: bool
 
 
 class Transition(NamedTuple):
@@ -66,7 +79,6 @@ class Transition(NamedTuple):
 _STATE_AFTER = {
     AcknowledgeType.GAP: RecordState.ARCHIVED,
     AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,
-    AcknowledgeType.REJECT: RecordState.ARCHIVED,
 }
 _NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
 
@@ -81,8 +93,10 @@ class SharePartition:
         may_have_available: whether there may be records to acquire before the end offset.
     """
 
-    def __init__(self, start_offset: int, stored: Iterable[StateBatch] = ()) -> None:
-        """`stored`: the batches of an earlier leader, sorted and disjoint."""
+    def __init__(self, start_offset: int, stored: Iterable[StateBatch] = (), *, max_delivery_count: int = 0) -> None:
+        """`stored`: the batches of an earlier leader, sorted and disjoint. It is not stored why records were given up:
+        members have rejected those that were delivered less than `max_delivery_count` times.
+        """
         self.start_offset = start_offset
         self.end_offset = start_offset
         self._stored_start = start_offset
@@ -91,7 +105,9 @@ class SharePartition:
             first = max(batch.first_offset, start_offset)
             if first <= batch.last_offset:
                 state = RecordState(batch.delivery_state)
-                self.batches.append(Batch([Run(first, batch.last_offset, state, batch.delivery_count)]))
+                run = Run(first, batch.last_offset, state, batch.delivery_count)
+                run.is_rejected = batch.delivery_count < max_delivery_count
+                self.batches.append(Batch([run]))
                 self.end_offset = batch.last_offset + 1
         self.may_have_available = bool(self.batches)
         self.advance_start()
@@ -151,7 +167,7 @@ class SharePartition:
         member_id: str,
         acknowledgements: Sequence[Acknowledgement],
         *,
-        max_delivery_count: int,
+        limit: DeliveryLimit,
         renewed_until_ms: int | None = None,
     ) -> Transition:
         """Acknowledges acquired records of a member, all or none. Records before the start offset are ignored.
@@ -168,7 +184,9 @@ class SharePartition:
                     assert renewed_until_ms is not None
                     run.deadline_ms = renewed_until_ms
                 else:
-                    self._begin(run, _STATE_AFTER.get(kind), max_delivery_count)
+                    is_rejected = kind is AcknowledgeType.REJECT
+                    self._begin(run, limit.last_state if is_rejected else _STATE_AFTER.get(kind), limit)
+                    run.is_rejected = is_rejected
                     changed.append(run)
         is_late = any(acknowledgement.first_offset < self.start_offset for acknowledgement in acknowledgements)
         return self._transition(changed)._replace(is_owed=is_late and self._stored_start < self.start_offset)
@@ -209,7 +227,7 @@ class SharePartition:
         if acknowledgement.last_offset > last:
             raise InvalidRequest("Batch record not found. The last offset in request is past acquired records.")
 
-    def release_member(self, member_id: str, *, max_delivery_count: int) -> Transition:
+    def release_member(self, member_id: str, limit: DeliveryLimit) -> Transition:
         """Releases all records that a member has acquired, for example when its session ends. Deliveries stay
         counted.
         """
@@ -219,10 +237,10 @@ class SharePartition:
             if run.member_id == member_id and run.state is RecordState.ACQUIRED and run.before is None
         ]
         for run in owned:
-            self._begin(run, None, max_delivery_count)
+            self._begin(run, None, limit)
         return self._transition(owned)
 
-    def expire(self, now_ms: int, *, max_delivery_count: int) -> Transition:
+    def expire(self, now_ms: int, limit: DeliveryLimit) -> Transition:
         """Ends the expired acquisition locks, with immediate effect. The caller stores the returned change; if that
         fails, it stores `at_rest` later.
         """
@@ -231,12 +249,12 @@ class SharePartition:
             for run in self.runs()
             if run.state is RecordState.ACQUIRED and run.before is None and run.deadline_ms <= now_ms
         ]
-        return self._end_locks(expired, max_delivery_count)
+        return self._end_locks(expired, limit)
 
-    def _end_locks(self, expired: Sequence[Run], max_delivery_count: int) -> Transition:
+    def _end_locks(self, expired: Sequence[Run], limit: DeliveryLimit) -> Transition:
         """Releases these runs, and returns a change that no caller waits for."""
         for run in expired:
-            run.release(max_delivery_count)
+            run.release(limit)
             self.may_have_available |= run.state is RecordState.AVAILABLE
         ended = Transition((), merged(expired))
         self.advance_start()
@@ -247,11 +265,35 @@ class SharePartition:
         resting = (run for run in self.runs() if run.state is not RecordState.ACQUIRED and run.before is None)
         return Transition((), merged(resting))
 
-    def _begin(self, run: Run, state: RecordState | None, max_delivery_count: int) -> None:
+    def dead(self) -> list[DeadRecords]:
+        """The given up records that are to be written to the dead-letter queue, in order. Those whose state is not
+        stored yet are left out.
+        """
+        dying = (run for run in self.runs() if run.state is RecordState.ARCHIVING and run.before is None)
+        return [DeadRecords(run.first, run.last, run.delivery_count, run.is_rejected) for run in dying]
+
+    def archive(self, dead: Iterable[DeadRecords]) -> Transition:
+        """These records have been written to the dead-letter queue, or could not be. Like `expire`, with immediate
+        effect.
+        """
+        buried = [
+            run
+            for one in dead
+            for batch in self.overlapping(one.first_offset, one.last_offset)
+            for run in batch.overlapping(one.first_offset, one.last_offset)
+            if run.state is RecordState.ARCHIVING and run.before is None
+        ]
+        for run in buried:
+            run.state = RecordState.ARCHIVED
+        transition = Transition((), merged(buried))
+        self.advance_start()
+        return transition
+
+    def _begin(self, run: Run, state: RecordState | None, limit: DeliveryLimit) -> None:
         """Gives a run its new state (None: the state after a release) until it is stored or the write fails."""
         run.before = Before(run.state, run.member_id)
         if state is None:
-            run.release(max_delivery_count)
+            run.release(limit)
         else:
             run.state = state
             run.member_id = NO_MEMBER
@@ -273,7 +315,7 @@ class SharePartition:
             self.may_have_available |= run.state is RecordState.AVAILABLE
         self.advance_start()
 
-    def roll_back(self, transition: Transition, now_ms: int, *, max_delivery_count: int) -> Transition:
+    def roll_back(self, transition: Transition, now_ms: int, limit: DeliveryLimit) -> Transition:
         """The change could not be stored: records return to their earlier state. Records whose lock expired meanwhile
         are released; this change is returned, as by `expire`.
         """
@@ -281,7 +323,7 @@ class SharePartition:
             assert run.before is not None
             run.state, run.member_id = run.before
             run.before = None
-        return self._end_locks([run for run in transition.runs if run.deadline_ms <= now_ms], max_delivery_count)
+        return self._end_locks([run for run in transition.runs if run.deadline_ms <= now_ms], limit)
 
     def advance_start(self) -> None:
         """Removes records at the start that are done and stored as done."""

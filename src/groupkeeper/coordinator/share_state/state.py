@@ -27,7 +27,7 @@ class SharePartitionKey(NamedTuple):
 class StateBatch(NamedTuple):
     """Records with the same delivery state, first to last offset inclusive.
 
-    `delivery_state` is 0 available, 2 acknowledged or 4 archived; acquired records are not stored.
+    `delivery_state` is 0 available, 2 acknowledged, 3 archiving or 4 archived; acquired records are not stored.
     """
 
     first_offset: int
