@@ -10,9 +10,10 @@ _SIZE_OF_ALL = 512
 _DECLARED = """
     max.request.partition.size.limit fetch.purgatory.purge.interval.requests controlled.shutdown.enable
     leader.imbalance.check.interval.seconds alter. create.topic.policy.class.name log.remote group.max
-    group.share.delivery listener offset group.consumer.max.size group. kafka. num.recovery group.share. log. metric controller.quota
-    group.share.min.record transaction principal.builder.class share.coordinator group.share.min.partition
-    controller.quorum ssl. sasl. security group.share.max.record sasl.oauthbearer.scope sasl.oauthbearer delegation
+    group.share.delivery listener offset group.consumer.max.size group. kafka. num.recovery group.share. log. metric
+    controller.quota group.share.min.record transaction principal.builder.class share.coordinator
+    group.share.min.partition controller.quorum ssl. sasl. security group.share.max.record sasl.oauthbearer.scope
+    sasl.oauthbearer delegation
 """.split()
 """Prefixes of names in the order in which Kafka's classes declare the settings. They decide between names in one bucket
 of the hash map. The longest prefix counts; names without one come first.
