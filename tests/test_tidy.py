@@ -1,12 +1,14 @@
 """The mechanical limits of the code base, checked in one place (complexity and layers: `make check`)."""
 
 import ast
+import gc
 import re
 import subprocess
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Set
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from tools.conformance import FULL_TESTS
@@ -45,6 +47,56 @@ REQUIREMENT = re.compile(r"\b(K\d{2,4}|G[A-Z])-\d{2}\b")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
+class Code(NamedTuple):
+    """What the tests look at in a module; whole trees of all modules would need too much memory.
+
+    `names` and `functions` have line, name and length of classes and functions; `imports` the line, module (empty
+    for `import x`) and names; `broad` the lines of `except Exception` that do not raise it again.
+    """
+
+    name: str
+    text: str
+    names: list[tuple[int, str]]
+    functions: list[tuple[int, str, int]]
+    imports: list[tuple[int, str, list[str]]]
+    broad: list[int]
+    words: list[tuple[int, str]]
+    """Texts in the code that are a word of VERDICTS."""
+
+
+VERDICTS = {*(set(Status) - {Status.OK, Status.UNKNOWN}), *Trend, "overdue"}
+
+
+def code_of(name: str) -> Code:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    code = Code(name, text, [], [], [], [], [])
+    for node in ast.walk(ast.parse(text, name)):
+        if isinstance(node, Definition):
+            code.names.append((node.lineno, node.name))
+            if not isinstance(node, ast.ClassDef):
+                code.functions.append((node.lineno, node.name, (node.end_lineno or 0) - node.lineno + 1))
+        elif isinstance(node, ast.ImportFrom):
+            code.imports.append((node.lineno, node.module or "", [one.name for one in node.names]))
+        elif isinstance(node, ast.Import):
+            code.imports.append((node.lineno, "", [one.name for one in node.names]))
+        elif isinstance(node, ast.ExceptHandler):
+            if is_broad(node) and not passes_on(node):
+                code.broad.append(node.lineno)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in VERDICTS:
+            code.words.append((node.lineno, node.value))
+    return code
+
+
+@pytest.fixture(scope="module")
+def modules() -> list[Code]:
+    """All modules that people write."""
+    gc.disable()  # trees have no circles: looking for them takes half of the time
+    try:
+        return [code_of(name) for name in tracked_files() if name.endswith(".py") and not name.startswith(GENERATED)]
+    finally:
+        gc.enable()
+
+
 def tracked_files() -> list[str]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     listing = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
@@ -53,26 +105,13 @@ def tracked_files() -> list[str]:
     return [name for name in listing.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
 
 
-def own_modules() -> Iterator[tuple[str, str]]:
-    for name in tracked_files():
-        if name.endswith(".py") and not name.startswith(GENERATED):
-            yield name, (ROOT / name).read_text(encoding="utf-8")
-
-
-def definitions() -> Iterator[tuple[str, Definition]]:
-    for name, text in own_modules():
-        for node in ast.walk(ast.parse(text, name)):
-            if isinstance(node, Definition):
-                yield name, node
-
-
 def words(identifier: str) -> set[str]:
     """The lower-case words of a snake_case or CamelCase name."""
     return {word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", identifier)}
 
 
-def test_modules_are_short() -> None:
-    long = {name: len(text.splitlines()) for name, text in own_modules()}
+def test_modules_are_short(modules: list[Code]) -> None:
+    long = {module.name: len(module.text.splitlines()) for module in modules}
     assert {name: lines for name, lines in long.items() if lines > MAX_MODULE_LINES} == {}
 
 
@@ -95,45 +134,43 @@ def sentences_of(path: Path) -> int:
     return len(re.findall(r"\w[\w`)\"…]*[.!?](?=\s|$)", text))
 
 
-def test_tests_import_what_is_there() -> None:
+def test_tests_import_what_is_there(modules: list[Code]) -> None:
     """`make check` runs no other tests: an import of a module that was moved would be seen only later."""
     names = {Path(name).with_suffix("").as_posix().replace("/", ".") for name in tracked_files() if name[-3:] == ".py"}
     lost = []
-    for name, text in own_modules():
-        for node in ast.walk(ast.parse(text, name)):
-            module = node.module if isinstance(node, ast.ImportFrom) else None
-            if module is None or not module.startswith("tests."):
-                continue
-            wanted = [f"{module}.{one.name}" for one in node.names] if f"{module}.__init__" in names else [module]
-            lost += [f"{name}:{node.lineno} {one}" for one in wanted if one not in names]
+    for module in modules:
+        for line, source, imported in module.imports:
+            if source.startswith("tests."):
+                wanted = [f"{source}.{one}" for one in imported] if f"{source}.__init__" in names else [source]
+                lost += [f"{module.name}:{line} {one}" for one in wanted if one not in names]
     assert lost == []
 
 
-def test_what_make_test_leaves_out_is_run_by_another_target() -> None:
+def test_what_make_test_leaves_out_is_run_by_another_target(modules: list[Code]) -> None:
     folders = tuple(f"{one}/" for one in (*FULL_TESTS, "tests/browser"))
-    marked = [name for name, text in own_modules() if name.startswith("tests/") and "mark.conformance" in text]
+    marked = [one.name for one in modules if one.name.startswith("tests/") and "mark.conformance" in one.text]
     assert len(marked) > 20
     assert [name for name in marked if not name.startswith(folders) and name != "tests/test_tidy.py"] == []
 
 
-def test_parts_of_the_pipeline_that_commands_load_are_there() -> None:
+def test_parts_of_the_pipeline_that_commands_load_are_there(modules: list[Code]) -> None:
     """They are named in strings (`cli/pipeline/parts.py`), which no type checker follows."""
     names = {module_name(name) for name in tracked_files() if re.match(r"src/.*\.py$", name)}
     folders = {"job": "groupkeeper.pipeline.jobs", "part": "groupkeeper.pipeline"}
     loaded = [
-        (name, f"{folders[kind]}.{part}")
-        for name, text in own_modules()
-        if name.startswith("src/")
-        for kind, part in re.findall(r'import_(job|part)\("([\w.]+)"\)', text)
+        (module.name, f"{folders[kind]}.{part}")
+        for module in modules
+        if module.name.startswith("src/")
+        for kind, part in re.findall(r'import_(job|part)\("([\w.]+)"\)', module.text)
     ]
     assert len(loaded) > 10
     assert [one for one in loaded if one[1] not in names] == []
 
 
-def test_no_imports_go_in_circles() -> None:
+def test_no_imports_go_in_circles(modules: list[Code]) -> None:
     """Those for types included: modules that need each other are one module, or lack a third."""
-    names = {module_name(name): name for name in tracked_files() if re.match(r"src/.*\.py$", name)}
-    imports = {module: set(imported(name, names)) - {module} for module, name in names.items()}
+    own = {module_name(module.name): module for module in modules if module.name.startswith("src/")}
+    imports = {name: imported(module, own.keys()) - {name} for name, module in own.items()}
     left = dict(imports)
     while ends := [module for module, needed in left.items() if not needed & left.keys()]:
         for module in ends:
@@ -146,40 +183,35 @@ def module_name(name: str) -> str:
     return ".".join(Path(name).relative_to("src").with_suffix("").parts).removesuffix(".__init__")
 
 
-def imported(name: str, known: Mapping[str, str]) -> Iterator[str]:
-    for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8"), name)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            inner = [f"{node.module}.{one.name}" for one in node.names]
-            yield from (one if one in known else node.module for one in inner)
-        elif isinstance(node, ast.Import):
-            yield from (one.name for one in node.names)
+def imported(module: Code, known: Set[str]) -> set[str]:
+    """What the module imports: modules, where an imported name is one."""
+    found = set()
+    for _, source, names in module.imports:
+        inner = [f"{source}.{name}" if source else name for name in names]
+        found |= {one if one in known or not source else source for one in inner}
+    return found
 
 
-def test_functions_are_short() -> None:
-    long = {
-        f"{name}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
-        for name, node in definitions()
-        if not isinstance(node, ast.ClassDef) and node.end_lineno is not None
-    }
-    assert {where: lines for where, lines in long.items() if lines > MAX_FUNCTION_LINES} == {}
+def test_functions_are_short(modules: list[Code]) -> None:
+    every = [(f"{one.name}:{line} {name}", lines) for one in modules for line, name, lines in one.functions]
+    assert [(where, lines) for where, lines in every if lines > MAX_FUNCTION_LINES] == []
 
 
-def test_names_say_something() -> None:
+def test_names_say_something(modules: list[Code]) -> None:
     # The name of a test is a sentence, and sentences may have any word.
-    defined = [(name, node) for name, node in definitions() if not node.name.startswith("test_")]
-    named = [(f"{name}:{node.lineno} {node.name}", words(node.name)) for name, node in defined]
-    named += [(name, words(Path(name).stem)) for name, _ in own_modules()]
+    named = [
+        (f"{module.name}:{line} {name}", words(name))
+        for module in modules
+        for line, name in module.names
+        if not name.startswith("test_")
+    ]
+    named += [(module.name, words(Path(module.name).stem)) for module in modules]
     assert [where for where, parts in named if parts & BANNED_WORDS] == []
 
 
-def test_broad_except_only_in_the_outermost_loops() -> None:
-    found: dict[str, list[int]] = {}
-    for name, text in own_modules():
-        if name.startswith("tests/"):  # a test's thread may carry any failure to the test that waits for it
-            continue
-        for node in ast.walk(ast.parse(text, name)):
-            if isinstance(node, ast.ExceptHandler) and is_broad(node) and not passes_on(node):
-                found.setdefault(name, []).append(node.lineno)
+def test_broad_except_only_in_the_outermost_loops(modules: list[Code]) -> None:
+    # A test's thread may carry any failure to the test that waits for it.
+    found = {one.name: one.broad for one in modules if not one.name.startswith("tests/")}
     assert {name: lines for name, lines in found.items() if len(lines) > BROAD_EXCEPT_ALLOWED.get(name, 0)} == {}
 
 
@@ -196,16 +228,14 @@ def is_broad(handler: ast.ExceptHandler) -> bool:
     return any(isinstance(one, ast.Name) and one.id in {"Exception", "BaseException"} for one in caught)
 
 
-def test_verdicts_are_words_of_the_rules_only() -> None:
+def test_verdicts_are_words_of_the_rules_only(modules: list[Code]) -> None:
     """The pipeline's SQL, and the report on it, have them until the tables are made by the rules."""
-    verdicts = {*(set(Status) - {Status.OK, Status.UNKNOWN}), *Trend, "overdue"}
+    package = "src/groupkeeper/"
     elsewhere = [
-        f"{path.relative_to(ROOT)}:{node.lineno}: {node.value!r}"
-        for path in sorted((ROOT / "src/groupkeeper").rglob("*.py"))
-        if not path.is_relative_to(ROOT / "src/groupkeeper/rules")
-        and not path.is_relative_to(ROOT / "src/groupkeeper/pipeline")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in verdicts
+        f"{module.name}:{line}: {word!r}"
+        for module in modules
+        if module.name.startswith(package) and not module.name.startswith((f"{package}rules/", f"{package}pipeline/"))
+        for line, word in module.words
     ]
     assert elsewhere == []
 
