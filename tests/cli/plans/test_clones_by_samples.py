@@ -23,7 +23,7 @@ from groupkeeper.operations.plans.world import look_at_logs
 from groupkeeper.testing.background import BackgroundBroker
 
 RECORDS, OTHERS = 8_000, 5_000
-PLACES = 25
+PLACES = 15
 SEARCHED = 2_000
 """Far less than copies are from the offsets that they have in the source."""
 EXACT = ("identity", "content")
@@ -161,7 +161,7 @@ def test_copiers_that_began_again_on_the_way(clusters: tuple[str, str], keeps_ti
     for stop in stops:
         logs.copy(records[max(0, start - 60) : stop], keeps_times=keeps_times)
         start = stop
-    offsets = sorted({at for stop in stops for at in range(stop - 200, min(stop + 20, RECORDS), 7)})
+    offsets = sorted({at for stop in stops for at in range(stop - 200, min(stop + 20, RECORDS), 13)})
     found = logs.found(offsets, searched=10_000)
     logs.judge(found)
     for at in (747, 2_999, 6_470):  # nothing is known of their neighbours
