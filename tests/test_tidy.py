@@ -253,7 +253,7 @@ def test_no_machine_paths() -> None:
 
 
 def test_only_tests_name_points_of_the_specification() -> None:
-    """A reader of sources and documentation has no list of them: say the thing instead."""
+    """Readers of sources and documentation would have to look them up: say the thing instead."""
     found = [
         f"{name}:{number}: {line.strip()}"
         for name in tracked_files()
