@@ -77,7 +77,9 @@ class Writer:
         self._servers, self._topic = servers, topic
         self._is_transactional = in_transactions
         more = {"transactional.id": f"{topic}-{time.time_ns()}"} if in_transactions else {}
-        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "batch.num.messages": 400, **more, **properties})
+        self._producer = Producer(
+            {"bootstrap.servers": servers, "linger.ms": 5, "batch.num.messages": 400, **more, **properties}
+        )
         if in_transactions:
             self._producer.init_transactions(PATIENCE_S)
 
