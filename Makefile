@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 CONFORMANCE_KIT ?= ../shared/conformance
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := -m pytest -n auto --dist loadgroup --no-loadscope-reorder
+QUICK_TESTS := tests/unit tests/scenarios tests/rules
 # PYPY_TESTS run on PyPy: their imports are there. PYPY_CLIENTS run on CPython, with a broker on PyPy.
 PYPY_TESTS := $(addprefix tests/, unit/broker unit/coordinator unit/protocol unit/security $(addprefix broker/, log network settings \
   test_cluster_apis.py test_memory.py test_share_fetch.py test_topics.py test_transactions.py))
@@ -15,7 +16,7 @@ export PIP_REQUIRE_VIRTUALENV := 1
 unexport PYTHONDONTWRITEBYTECODE # compiled once, not once for each process that the tests start
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test browser pypy check conformance lake bench measures docs pictures site dist fmt lock clean
+.PHONY: help setup demo quick test browser pypy check conformance lake bench measures docs pictures site dist fmt lock clean
 
 help: ## This list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | awk -F'|' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -29,6 +30,9 @@ demo: $(VENV)/.demo ## A tour on real input: broker, producers, consumers, and t
 test: $(VENV)/.dev ## The tests that need neither Java nor network; the long ones: -m long
 	@echo "test: running pytest"
 	@$(BIN)/python $(PYTEST) $(PYTEST_ARGS)
+
+quick: $(VENV)/.dev ## Unit tests and scenarios, but for the slow ones: about a minute on two processors
+	@$(BIN)/python $(PYTEST) $(QUICK_TESTS) -m "not slow and not long and not conformance" -q
 
 browser: $(VENV)/.dev ## A headless Chromium, Playwright and axe-core for tests/browser, where they can be had (says so otherwise)
 	@tools/browser.sh $(PIP)
