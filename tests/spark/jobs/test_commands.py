@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -20,6 +21,7 @@ from groupkeeper.cli.main import main
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.governance.quality import check_directory
 from groupkeeper.pipeline.jobs.snapshot import snapshot
+from groupkeeper.pipeline.jobs.steps import Job
 from groupkeeper.testing.background import BackgroundBroker
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1200)]
@@ -148,6 +150,10 @@ def test_settings_are_handed_to_spark(servers: str, tmp_path: Path) -> None:
     assert environment["System Properties"]["mine"] == "1"
     assert "log4j2.configurationFile" in environment["System Properties"]
     assert environment["Spark Properties"]["spark.driver.memory"] == "900m"
+    started = [each for each in events if each["Event"] == "SparkListenerJobStart"]
+    named = {number: each["Properties"]["spark.job.description"] for each in started for number in each["Stage IDs"]}
+    done = Counter(named[each["Stage ID"]] for each in events if each["Event"] == "SparkListenerTaskEnd")
+    assert {"reading the offsets topics", *(job.value for job in Job if job is not Job.ASKED)} <= set(done)
 
 
 def test_why_spark_does_not_start_is_told_in_one_line(servers: str, tmp_path: Path) -> None:

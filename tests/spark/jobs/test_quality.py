@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,13 +21,15 @@ from tests.spark.kafka.test_source import new_topic
 from groupkeeper.cli.main import main
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.governance.quality import check_directory
-from groupkeeper.pipeline.jobs import history
+from groupkeeper.pipeline.jobs import history, refresh, shares
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS, Given, Sources
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.present.quality import Check, Offsets, checks_of_offsets, checks_of_tables
 from groupkeeper.pipeline.storage.ledger import SCHEMA
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LAG, STATUS
+
+T = TypeVar("T")
 
 PATIENCE_S = 60
 BAD_KEY, BAD_VALUE = b"\x7f\xff\x00", b"of a later version"
@@ -233,6 +235,11 @@ def test_tables_that_do_not_go_together_fail() -> None:
     assert {key: check.found for key, check in found.items()} == {("lag", "keys"): 1, ("lag", "counts"): 1}
 
 
+def run_here(spark: SparkSession, description: str, count: int, work: Callable[[int], list[T]]) -> list[T]:
+    """The tasks in this process, where a test has put a defect."""
+    return [one for number in range(count) for one in work(number)]
+
+
 @pytest.mark.long
 def test_nothing_is_appended_when_a_row_is_missing(
     spark: SparkSession, options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -240,6 +247,7 @@ def test_nothing_is_appended_when_a_row_is_missing(
     whole = history.GROUP_RECORDS_OF
     part = whole._replace(text=lambda words: f"SELECT * FROM ({whole.text(words)}) AS rows WHERE problem IS NULL")
     monkeypatch.setattr(history, "GROUP_RECORDS_OF", part)
+    monkeypatch.setattr(history, "run_tasks", run_here)
     summary = snapshot(spark, options, str(tmp_path))
     (said,) = {each.message for each in summary.problems if each.cluster == "c"}
     assert re.fullmatch(r"of (\d+) records \d+ rows would be written: nothing is appended: run again, .*", said)
@@ -258,6 +266,7 @@ def test_a_run_tells_of_a_table_with_a_key_twice(
         return pa.concat_tables([whole, whole.slice(0, 1)]).to_reader()
 
     steps = [step._replace(make=twice) if step.table is STATUS else step for step in STEPS]
-    monkeypatch.setattr("groupkeeper.pipeline.jobs.refresh.STEPS", steps)
+    monkeypatch.setattr(shares, "STEPS", steps)
+    monkeypatch.setattr(refresh, "run_tasks", run_here)
     summary = snapshot(spark, options, str(copied))
     assert any("quality: table status: 1 row with the key" in each.message for each in summary.problems)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -17,8 +19,9 @@ from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs import history, refresh
+from groupkeeper.pipeline.jobs.shares import Built, Work, build
 from groupkeeper.pipeline.jobs.snapshot import snapshot
-from groupkeeper.pipeline.jobs.steps import STEPS
+from groupkeeper.pipeline.jobs.steps import STEPS, Job
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS
 from groupkeeper.testing.background import BackgroundBroker
@@ -37,17 +40,25 @@ def carried_names() -> list[str]:
     return sorted(table.name.rpartition("/")[2] for table in CARRIED)
 
 
-@pytest.mark.long
+REFRESH = tuple(job.value for job in Job if job is not Job.ASKED)
+
+
+def jobs(spark: SparkSession) -> Counter[str]:
+    """The descriptions of all jobs of Spark so far."""
+    found = spark._jsc.sc().statusStore().jobsList(None)
+    texts = [found.apply(number).description() for number in range(found.size())]
+    return Counter(text.get() for text in texts if text.isDefined())
+
+
 def test_tables_are_written_and_replaced(spark: SparkSession, servers: str, tmp_path: Path) -> None:
     topic = new_topic(servers)
     tables = tmp_path / "tables"
     options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
     for number in (1, 2):
         commit(servers, "snapshot", {(topic, 0): number})
-        jobs = spark.sparkContext.statusTracker().getJobIdsForGroup()
+        before = jobs(spark)
         summary = snapshot(spark, options, str(tables))
-        is_by_spark = spark.sparkContext.statusTracker().getJobIdsForGroup() != jobs
-        assert number == 1 or not is_by_spark  # a few commits are worth no job
+        assert jobs(spark) - before >= Counter({"reading the offsets topics": 1, **dict.fromkeys(REFRESH, 1)})
         assert not summary.problems
         rows = pq.read_table(tables / "current_offsets").to_pylist()
         (row,) = [each for each in rows if each["group_id"] == "snapshot"]
@@ -65,7 +76,42 @@ def test_tables_are_written_and_replaced(spark: SparkSession, servers: str, tmp_
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("most", [0, refresh.LITTLE], ids=["by Spark", "in this process"])
+def test_many_tasks_build_what_one_builds(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each job of a refresh is run by one task and by five, from the same files, and the rows are the same."""
+    compared: list[str] = []
+
+    def rows(work: Work, found: list[Built]) -> dict[str, list[str]]:
+        texts: dict[str, list[str]] = {name: [] for name in work.steps}
+        for each in found:
+            assert each.files is not None, each.error
+            for file in (*each.files.files, *each.files.open_files):
+                texts[each.table] += map(repr, pq.read_table(work.folders[each.table] / file).to_pylist())
+        return {name: sorted(own) for name, own in texts.items()}
+
+    def both(spark: SparkSession, description: str, count: int, task: partial[list[Built]]) -> list[Built]:
+        (work,) = task.args
+        found = build(work, 0)
+        if description != Job.CLUSTERS.value:
+            aside = {name: tmp_path / description / name for name in work.steps}
+            many = work._replace(shares=5, folders=aside)
+            assert rows(many, [one for share in range(5) for one in build(many, share)]) == rows(work, found)
+            compared.extend(work.steps)
+        return found
+
+    monkeypatch.setattr(refresh, "run_tasks", both)
+    with BackgroundBroker(properties={"offsets.topic.num.partitions": "2"}) as broker:
+        servers = broker.bootstrap_servers
+        options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
+        topic = new_topic(servers)
+        for offset in (5, 2, 9):
+            for number in range(12):
+                commit(servers, f"g{number}", {(topic, 0): offset + number % 3})
+            assert not snapshot(spark, options, str(tmp_path / "tables")).problems
+    assert {"lag", "status", "rewinds", "current_offsets", "members", "edges"} <= set(compared)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("most", [0, refresh.LITTLE], ids=["SQL of Spark", "tasks"])
 def test_what_is_carried_is_made_again_of_the_history(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:

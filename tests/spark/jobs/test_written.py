@@ -66,7 +66,7 @@ def batches(seed: int, count: int) -> list[pa.RecordBatch]:
 def test_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     decoded = batches(1, 2_000)
     parts = [write(decoded[:5], tmp_path / "new"), write(decoded[5:], tmp_path / "new"), write([], tmp_path / "new")]
-    written = Written.together([each.text for each in parts])
+    written = Written.together(parts)
     frame = spark.createDataFrame(pa.Table.from_batches(decoded), DECODED.ddl)
     expected = commits(frame).where("NOT is_tombstone").toArrow().cast(COMMITS.arrow)
     found = pa.concat_tables([pq.read_table(tmp_path / "new" / name) for name in written.commits])

@@ -41,7 +41,7 @@ class Screen(Watch):
         self._began = time.monotonic()
         self._phase_began = self._began
         self._doing = ""
-        self._records = self._at_once = self._appended = self._read_here = 0
+        self._records = self._at_once = self._appended = 0
         self._reads: int | None = None  # the stage that reads; what comes after it writes
         self._terminal: TextIO | None = None
         self._lock = threading.Lock()
@@ -74,7 +74,7 @@ class Screen(Watch):
         """Sets the current step, its number of records, and how many of them one job handles."""
         with self._lock:
             self._doing, self._records, self._phase_began = text, records, time.monotonic()
-            self._at_once, self._appended, self._read_here, self._reads = at_once or records, 0, 0, None
+            self._at_once, self._appended, self._reads = at_once or records, 0, None
             self._paint()
         if not self._has_line and text:
             self.say(text)
@@ -88,10 +88,6 @@ class Screen(Watch):
     def reading(self, records: int, at_once: int | None = None, cluster: str | None = None) -> None:
         doing = f"reading {amount(records)} record{'s' * (records != 1)}" if records else "nothing new to read"
         self.doing(f"cluster {cluster}: {doing}" if cluster else doing, records, at_once)
-
-    def has_read(self, records: int) -> None:
-        with self._lock:
-            self._read_here += records
 
     def making(self, tables: int) -> None:
         if self._has_line:
@@ -145,8 +141,6 @@ class Screen(Watch):
 
     def _share_read(self) -> float:
         """How much of what is to be read has been: what is in the tables, and of the job under way its tasks."""
-        if self._read_here:
-            return min(1.0, self._read_here / self._records)
         stage = self.stage()
         if self._reads is None:
             self._reads = None if stage is None else stage.number

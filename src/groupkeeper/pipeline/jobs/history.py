@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import Identity
-from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK
+from groupkeeper.pipeline.kafka.options import Options
+from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, RECORDS_WORTH_A_TASK, Range, pack
 from groupkeeper.pipeline.kafka.retention import Retentions
+from groupkeeper.pipeline.kafka.source import write_ranges
 from groupkeeper.pipeline.kafka.written import Counts, Written
-from groupkeeper.pipeline.present.sql import Rows, of_rows, together
+from groupkeeper.pipeline.present.sql import of_rows, together
 from groupkeeper.pipeline.runtime.executors import described
+from groupkeeper.pipeline.runtime.tasks import run_tasks
 from groupkeeper.pipeline.storage.ledger import NextOffsets
-from groupkeeper.pipeline.storage.output import Output, Staged
+from groupkeeper.pipeline.storage.output import Output, Staged, rows_in
+from groupkeeper.pipeline.storage.part_files import PartFiles, write
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, Table
 from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
 from groupkeeper.pipeline.transforms.history import (
@@ -33,10 +39,12 @@ from groupkeeper.pipeline.transforms.query import of_frames
 from groupkeeper.pipeline.transforms.tombstones import CAUSES_OF, kept_for
 from groupkeeper.rules.words import counted
 
-__all__ = ["LITTLE", "Appended", "Aside", "append", "written_by"]
+__all__ = ["LITTLE", "Appended", "Aside", "append", "read_aside", "read_by_tasks"]
+
+_HISTORY = {table.name: table for table in (COMMITS, GROUP_RECORDS)}
 
 LITTLE = 1_000_000
-"""The most rows of history that this process takes; more are left to Spark."""
+"""The most new rows of history that a task takes; more are left to Spark's SQL."""
 
 
 class Appended(NamedTuple):
@@ -62,15 +70,21 @@ class Aside(NamedTuple):
         return Staged(table, self.directory, [f"{self.directory}/{name}" for name in names])
 
 
-def written_by(tasks: DataFrame, directory: str) -> Aside:
-    """Let tasks of a source with `historyFolder` write their rows, once."""
-    with described(tasks.sparkSession, "reading the offsets topics"):
-        return Aside(directory, Written.together(row.written for row in tasks.collect()))
+def read_aside(output: Output, ranges: Iterable[Range], options: Options) -> Aside:
+    """Tasks read the ranges of the log, and write their rows to a staging directory of this machine."""
+    directory, folder = output.folder_aside(DECODED)
+    return Aside(directory, Written.together(read_by_tasks(output.spark, ranges, options, folder)))
+
+
+def read_by_tasks(spark: SparkSession, ranges: Iterable[Range], options: Options, folder: Path) -> list[Written]:
+    """The same, to a folder that is there."""
+    tasks = pack(list(ranges), options._replace(max_records_per_task=options.max_records_per_task or RECORDS_PER_TASK))
+    return run_tasks(spark, "reading the offsets topics", len(tasks), partial(write_ranges, tasks, options, folder))
 
 
 class _New(NamedTuple):
     """Rows that the tables don't have yet. `commits` has no tombstones; these are in `rest`. `near` is `rest` if it is
-    small and in this process.
+    small: its file, for a task.
     """
 
     commits: Staged
@@ -78,7 +92,7 @@ class _New(NamedTuple):
     counts: Counts
     ends: NextOffsets
     used: list[Staged]
-    near: Rows | None = None
+    near: Staged | None = None
 
 
 def append(
@@ -95,22 +109,16 @@ def append(
     with output.lock, described(output.spark, f"{COMMITS.name}, {GROUP_RECORDS.name}: new records"):
         known = output.ledger.next_offsets
         new = _of_tasks(output, decoded, known) if isinstance(decoded, Aside) else _of_frame(output, decoded, known)
-        others = _group_records(new)
-        staged: list[Staged] = []
-        if new.counts.commits or not output.ledger.files(COMMITS.name):
-            staged += [new.commits] if new.commits.files else []
-            if new.counts.tombstones:
-                staged.append(output.stage(_tombstones(output, new, others, retentions), COMMITS))
-            staged += [] if staged else [_empty(output, COMMITS)]
-        if new.counts.others:
-            staged.append(output.stage(others.to_reader() if isinstance(others, pa.Table) else others, GROUP_RECORDS))
-        elif not output.ledger.files(GROUP_RECORDS.name):
-            staged.append(_empty(output, GROUP_RECORDS))
+        staged = [new.commits] if new.commits.files else []
+        staged += _rest(output, new, retentions)
+        for table in _HISTORY.values():
+            if not output.ledger.files(table.name) and all(each.table is not table for each in staged):
+                staged.append(_empty(output, table))
         _check_count(output, staged, new.counts)
         reached = new.ends if read_to is None else read_to
         if staged or _is_further(reached, known):
             files = {table.name: [file for each in staged if each.table is table for file in each.files]
-                     for table in (COMMITS, GROUP_RECORDS)}  # fmt: skip
+                     for table in _HISTORY.values()}  # fmt: skip
             output.ledger.append({name: own for name, own in files.items() if own}, reached, identities)
         output.discard([new.commits, *new.used, *staged])  # `follow` may run for months
     return Appended({COMMITS.name: new.counts.commits, GROUP_RECORDS.name: new.counts.others}, new.counts.problems)
@@ -137,9 +145,8 @@ def _of_tasks(output: Output, aside: Aside, known: NextOffsets) -> _New:
     staged, others = aside.staged(COMMITS, written.commits), aside.staged(DECODED, written.rest)
     rest = output.frame(others)
     if not written.repeats(known):
-        is_near = output.takes_little and written.counts.others < RECORDS_WORTH_A_TASK
-        near = output.rows(others) if is_near else None
-        return _New(staged, rest, written.counts, written.ends, [others], near)
+        is_near = written.counts.others < RECORDS_WORTH_A_TASK
+        return _New(staged, rest, written.counts, written.ends, [others], others if is_near else None)
     commits = output.stage(output.frame(staged).where(is_from(known)), COMMITS)
     rest = rest.where(is_from(known))
     counts = _counted(rest)[0].plus(Counts(commits=output.count_staged(commits)))
@@ -155,42 +162,69 @@ def _of_frame(output: Output, decoded: DataFrame, known: NextOffsets) -> _New:
     return _New(kept, whole.where(f"is_tombstone OR NOT ({IS_COMMIT})"), counts, ends, [staged])
 
 
-def _group_records(new: _New) -> DataFrame | pa.Table:
-    """The new rows of tables.GROUP_RECORDS, computed in this process if they are near."""
-    if new.near is None:
-        return group_records(new.rest)
-    if not new.counts.others:
-        return GROUP_RECORDS.arrow.empty_table()
-    return of_rows(GROUP_RECORDS_OF, {"decoded": new.near}).read_all()
-
-
-def _tombstones(
-    output: Output, new: _New, others: DataFrame | pa.Table, retentions: Retentions
-) -> DataFrame | pa.RecordBatchReader:
-    """The new tombstones. Why offsets were removed follows from earlier rows, and from the `others` that came with the
-    tombstones. Computed in this process if there are few rows.
+def _rest(output: Output, new: _New, retentions: Retentions) -> list[Staged]:
+    """The new tombstones, and the new rows of GROUP_RECORDS. Why offsets were removed follows from earlier rows, and
+    from group records that came with the tombstones.
     """
-    kept = kept_for(retentions)
-    if new.near is not None and new.counts.commits <= LITTLE:
-        past = {
-            "last_commits": output.few_with_carried(COMMITS, LAST_COMMITS, LITTLE),
-            "last_records": output.few_with_carried(GROUP_RECORDS, LAST_RECORDS, LITTLE),
-        }
-        known = {name: rows for name, rows in past.items() if rows is not None}
-        if len(known) == len(past):
-            gone = of_rows(COMMITS_OF, {"decoded": new.near}).read_all()
-            return of_rows(CAUSES_OF, {
-                "commits": together(output.rows(new.commits), gone), "group_records": others, "kept_for": kept, **known
-            })  # fmt: skip
-    frames = {
-        "commits": output.frame(new.commits).unionByName(commits(new.rest)),
-        "group_records": group_records(new.rest),
-        "last_commits": output.with_carried(COMMITS, LAST_COMMITS),
-        "last_records": output.with_carried(GROUP_RECORDS, LAST_RECORDS),
+    counts, kept = new.counts, kept_for(retentions)
+    if not counts.tombstones and not counts.others:
+        return []
+    past = {
+        LAST_COMMITS: output.few_with_carried(COMMITS, LAST_COMMITS, LITTLE),
+        LAST_RECORDS: output.few_with_carried(GROUP_RECORDS, LAST_RECORDS, LITTLE),
     }
-    if len(kept):
-        frames["kept_for"] = output.spark.createDataFrame(kept)
-    return of_frames(CAUSES_OF, output.spark, frames).select(*COMMITS.names)
+    known = {table: files for table, files in past.items() if files is not None}
+    if new.near is not None and counts.commits <= LITTLE and len(known) == len(past):
+        paths = {table: output.folder_aside(table) for table in _HISTORY.values()}
+        folders = {table: folder for table, (_, folder) in paths.items()}
+        rest = Rest(output.folder, new.near.files, new.commits.files, known, kept, folders, bool(counts.tombstones))
+        found = run_tasks(output.spark, "records of groups, and tombstones", 1, partial(write_rest, rest))
+        return [output.of_tasks(_HISTORY[name], paths[_HISTORY[name]][0], [files]) for name, files in found]
+    staged = []
+    if counts.tombstones:
+        frames = {
+            "commits": output.frame(new.commits).unionByName(commits(new.rest)),
+            "group_records": group_records(new.rest),
+            "last_commits": output.with_carried(COMMITS, LAST_COMMITS),
+            "last_records": output.with_carried(GROUP_RECORDS, LAST_RECORDS),
+        }
+        if len(kept):
+            frames["kept_for"] = output.spark.createDataFrame(kept)
+        causes = of_frames(CAUSES_OF, output.spark, frames).select(*COMMITS.names)
+        staged.append(output.stage(causes, COMMITS))
+    if counts.others:
+        staged.append(output.stage(group_records(new.rest), GROUP_RECORDS))
+    return staged
+
+
+class Rest(NamedTuple):
+    """What a task makes of new records that aren't plain commits. Files are below `folder`."""
+
+    folder: Path
+    records: Sequence[str]
+    commits: Sequence[str]
+    past: Mapping[Table, Sequence[str]]
+    kept_for: pa.Table
+    folders: Mapping[Table, Path]
+    has_tombstones: bool
+
+
+def write_rest(rest: Rest, _: int) -> list[tuple[str, PartFiles]]:
+    """The task: the files of tables, by their names."""
+    decoded = rows_in(rest.folder, DECODED, rest.records)
+    others = of_rows(GROUP_RECORDS_OF, {"decoded": decoded}).read_all()
+    found = []
+    if len(others):
+        found.append((GROUP_RECORDS.name, write(rest.folders[GROUP_RECORDS], others.to_reader())))
+    if rest.has_tombstones:
+        gone = of_rows(COMMITS_OF, {"decoded": decoded}).read_all()
+        given = {
+            "commits": together(rows_in(rest.folder, COMMITS, rest.commits), gone), "group_records": others,
+            "kept_for": rest.kept_for, "last_commits": rows_in(rest.folder, COMMITS, rest.past[LAST_COMMITS]),
+            "last_records": rows_in(rest.folder, GROUP_RECORDS, rest.past[LAST_RECORDS]),
+        }  # fmt: skip
+        found.append((COMMITS.name, write(rest.folders[COMMITS], of_rows(CAUSES_OF, given))))
+    return found
 
 
 def _counted(decoded: DataFrame) -> tuple[Counts, NextOffsets]:

@@ -5,30 +5,28 @@ built from it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError, cause_of
 from groupkeeper.pipeline.governance.privacy import with_privacy
-from groupkeeper.pipeline.jobs.history import Aside, append, written_by
+from groupkeeper.pipeline.jobs.history import Aside, append, read_aside
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.jobs.queries import Checkpoint, find_queries
 from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, source_options, why_unread
 from groupkeeper.pipeline.jobs.refresh import make_tables
 from groupkeeper.pipeline.jobs.steps import Given
 from groupkeeper.pipeline.jobs.watch import Problem, Run, Summary, Watch
-from groupkeeper.pipeline.kafka.options import Options, parse_options
-from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_JOB, RECORDS_WORTH_A_TASK, Plan, named, plan
+from groupkeeper.pipeline.kafka.options import parse_options
+from groupkeeper.pipeline.kafka.planning import Plan, named, plan
 from groupkeeper.pipeline.kafka.retention import ask_retentions
-from groupkeeper.pipeline.kafka.source import GroupkeeperSource, read_ranges
-from groupkeeper.pipeline.kafka.written import write
+from groupkeeper.pipeline.kafka.source import GroupkeeperSource
 from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
-from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 
 __all__ = ["snapshot", "update_history"]
 
@@ -126,34 +124,15 @@ def _append(output: Output, given: Given, left: list[Reading], run: Run) -> None
     if not any(each.size for each in left) and output.ledger.files(COMMITS.name):
         return
     decoded: DataFrame | Aside
-    if output.takes_little and sum(each.size for each in left) < _worth_a_job(given.clusters.options):
-        directory, path = output.folder_aside(DECODED)
-        decoded = Aside(directory, write(_read_here(given.clusters.options, left, run), path))
+    if output.is_here:
+        decoded = read_aside(output, (one for each in left for one in each.ranges), given.clusters.options)
     else:
         output.spark.dataSource.register(GroupkeeperSource)
-        reader = output.spark.read.format("groupkeeper").options(**source_options(given.clusters.options, left))
-        if output.is_here:
-            directory, path = output.folder_aside(DECODED)
-            decoded = written_by(reader.option("historyFolder", str(path)).load(), directory)
-        else:
-            decoded = reader.load()
+        wanted = source_options(given.clusters.options, left)
+        decoded = output.spark.read.format("groupkeeper").options(**wanted).load()
     read_to = {name: offsets for each in left for name, offsets in each.read_to.items()}
     identities = {each.name: given.clusters.instants[each.name].identity for each in left}
     appended = append(output, decoded, given.retentions, read_to, identities)
     run.append(appended.rows)
     if appended.note:
         run.note(appended.note)
-
-
-def _worth_a_job(options: Options) -> int:
-    """The number of records from which local tasks write the history (below it, this process does): as many as are
-    worth a job; if the number or size of tasks was given, as many as are worth a task.
-    """
-    is_asked = options.tasks is not None or options.max_records_per_task is not None
-    return RECORDS_WORTH_A_TASK if is_asked else RECORDS_WORTH_A_JOB
-
-
-def _read_here(options: Options, left: list[Reading], run: Run) -> Iterator[pa.RecordBatch]:
-    for batch in read_ranges([one for each in left for one in each.ranges if one.size], options):
-        run.watch.has_read(len(batch))
-        yield batch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -24,7 +25,7 @@ from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.present.changes import read_changes
 from groupkeeper.pipeline.present.edges import edges
 from groupkeeper.pipeline.present.groups import groups
-from groupkeeper.pipeline.present.lag import lag, to_estimate
+from groupkeeper.pipeline.present.lag import lacks_times, lag, to_estimate
 from groupkeeper.pipeline.present.members import members
 from groupkeeper.pipeline.present.moved import jumps_ahead, last_moves, recent_rewinds, rewinds
 from groupkeeper.pipeline.present.offsets import standing_offsets
@@ -62,6 +63,7 @@ from groupkeeper.pipeline.tables import (
     Table,
 )
 from groupkeeper.pipeline.tables.state import (
+    ESTIMATES,
     GROUP_FACTS,
     LAST_COMMITS,
     LAST_RECORDS,
@@ -82,12 +84,16 @@ from groupkeeper.pipeline.transforms.rates import rates_of
 from groupkeeper.pipeline.transforms.rejects import rejects_of
 from groupkeeper.pipeline.transforms.spans import SPANS_OF
 
-__all__ = ["STEPS", "Given", "Sources", "Step"]
+__all__ = ["STEPS", "Given", "Job", "Sources", "Step"]
 
 _NOTHING: Mapping[str, Table] = MappingProxyType({})
 
 _CLOCKS_MS = 3_600_000
 """The largest expected difference between a coordinator's clock and this one."""
+
+
+def _silent(text: str) -> None:
+    """Drops a remark."""
 
 
 class Given(NamedTuple):
@@ -103,7 +109,9 @@ class Given(NamedTuple):
     owners: Sequence[Rule] = ()
     journals: Sequence[str] = ()
     """Files of groupkeeper's journal, and folders of such."""
-    note: Callable[[str], None] = lambda text: None
+    changes: pa.Table | None = None
+    """What the journals say, as rows of present.moved.CHANGES; None: there are no journals."""
+    note: Callable[[str], None] = _silent
     """Called with remarks about failed requests, and about topics that are other ones than before."""
 
     @property
@@ -112,25 +120,34 @@ class Given(NamedTuple):
         measured = [each.measured_ms for each in self.clusters.instants.values()]
         return max(measured, default=time.time_ns() // 1_000_000)
 
-    def changes(self) -> pa.Table:
-        """The changes in the journals now, as rows of present.moved.CHANGES."""
+    def with_changes(self) -> Given:
+        """With the changes that are in the journals now."""
+        if not self.journals:
+            return self
         clusters = self.clusters
         ids = {name: each.identity.cluster_id for name, each in clusters.instants.items()}
         found, notes = read_changes(self.journals, ids, clusters.options.privacy)
         for each in notes:
             self.note(each)
-        return found
+        return self._replace(changes=found)
+
+    def for_tasks(self) -> Given:
+        """What steps need that don't ask clusters: no addresses, no secrets, no ends of logs."""
+        options = self.clusters.options._replace(clusters=())
+        instants = {name: each._replace(logs={}, stable={}) for name, each in self.clusters.instants.items()}
+        clusters = self.clusters._replace(options=options, instants=instants)
+        return self._replace(clusters=clusters, journals=(), note=_silent)
 
 
 class Sources(Protocol):
-    """The inputs of a step: Spark DataFrames, or, for tables of the current state, Arrow tables in this process."""
+    """The inputs of a step: DataFrames in the driver, or rows in the process that builds the table."""
 
     @property
     def spark(self) -> SparkSession: ...
 
     @property
     def is_little(self) -> bool:
-        """Whether the new rows are few enough, and near enough, to be processed in this process."""
+        """Whether the new rows are few enough for a task."""
 
     def new(self, table: Table) -> DataFrame:
         """The rows of COMMITS or GROUP_RECORDS that no refresh has seen."""
@@ -166,14 +183,29 @@ class Sources(Protocol):
         """The same for many tables; tables that could not be built are left out."""
 
 
+class Job(enum.Enum):
+    """A job of Spark that builds some of the tables; its value describes it in Spark's UI."""
+
+    ASKED = "what the clusters answer"
+    """By the driver, which asks the clusters; the tasks of CLUSTERS write the rows."""
+    OFFSETS = "refresh: offsets, groups"
+    LAG = "refresh: lag, status, rewinds"
+    CLUSTERS = "refresh: clusters, rates, quality"
+    """Tables with rows that are not of a group, so one task builds them. Tasks of other jobs build a share of the
+    groups.
+    """
+
+
 class Step(NamedTuple):
-    """A table and how it is built: by SQL in this process if its inputs are tables of the current state or few new rows
-    of history, otherwise by Spark. `adds`: its rows are appended; the column OPEN marks provisional rows.
-    `is_published`: False for a table that is only an input of later steps.
+    """A table and how it is built. `is_of_history`: its rows come from new rows of history; Spark's SQL builds them if
+    these are many. `adds`: its rows are appended; the column OPEN marks provisional rows. `is_published`: False for a
+    table that is only an input of later steps.
     """
 
     table: Table
+    job: Job
     make: Callable[[Sources, Given], DataFrame | pa.RecordBatchReader]
+    is_of_history: bool = False
     adds: bool = False
     is_published: bool = True
 
@@ -185,8 +217,8 @@ def _asked(
     tables: Sources, query: Query, *, new: Sequence[Table] = (COMMITS,), before: Mapping[str, Table] = _NOTHING,
     then: Mapping[str, Table] = _NOTHING, now: Mapping[str, Table] = _NOTHING,
 ) -> _Made:  # fmt: skip
-    """The result of a query of `new` rows and of earlier and current tables: computed in this process if there are few
-    new rows, otherwise by Spark.
+    """The result of a query of `new` rows and of earlier and current tables: by a task if there are few new rows,
+    otherwise by Spark's SQL.
     """
     new = [table for table in new if tables.has_new(table)]
     if tables.is_little:
@@ -244,8 +276,8 @@ def _rates(tables: Sources, _: Given) -> _Made:
 
 def _rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
     of = tables.rows_now
-    changes = given.changes() if given.journals else None
-    return rewinds(of(NEW_MOVES), of(MOVES), of(CURRENT_OFFSETS), of(LOG_OFFSETS), column=OPEN, changes=changes)
+    known = of(NEW_MOVES), of(MOVES), of(CURRENT_OFFSETS), of(LOG_OFFSETS)
+    return rewinds(*known, column=OPEN, changes=given.changes)
 
 
 def _recent_rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
@@ -254,17 +286,22 @@ def _recent_rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
     return recent_rewinds(tables.rows_then(RECENT_REWINDS), of(REWINDS), of(LOG_OFFSETS), given.made_to, since_ms)
 
 
+def _estimates(tables: Sources, _: Given) -> _Made:
+    logs = tables.rows_now(LOG_OFFSETS)
+    if not lacks_times(logs):
+        return empty(ESTIMATES).to_reader()
+    unmeasured = to_estimate(tables.rows_now(CURRENT_OFFSETS), logs, tables.rows_now(FRESHNESS))
+    if not len(unmeasured):
+        return empty(ESTIMATES).to_reader()
+    commits = tables.past(COMMITS).where(F.col("topic").isin(unmeasured["topic"].unique().to_pylist()))
+    return estimated(tables.spark.createDataFrame(unmeasured), commits)
+
+
 def _lag(tables: Sources, given: Given) -> pa.RecordBatchReader:
-    known = tables.rows_now(CURRENT_OFFSETS), tables.rows_now(LOG_OFFSETS)
-    freshness = tables.rows_now(FRESHNESS)
-    unmeasured = to_estimate(*known, freshness)
-    estimates = None
-    if len(unmeasured):
-        commits = tables.past(COMMITS).where(F.col("topic").isin(unmeasured["topic"].unique().to_pylist()))
-        estimates = estimated(tables.spark.createDataFrame(unmeasured), commits).toArrow()
+    known = tables.rows_now(CURRENT_OFFSETS), tables.rows_now(LOG_OFFSETS), tables.rows_now(ESTIMATES)
     ahead = jumps_ahead(tables.rows_now(REWINDS), given.made_to).read_all()
     then = tables.rows_then(LAG), tables.rows_then(TOPICS)
-    return lag(*known, estimates, freshness, then=then[0], topics_then=then[1], jumps=ahead)
+    return lag(*known, tables.rows_now(FRESHNESS), then=then[0], topics_then=then[1], jumps=ahead)
 
 
 def _log_ends(tables: Sources, given: Given) -> pa.RecordBatchReader:
@@ -324,40 +361,43 @@ def _rows(made: _Made) -> pa.Table:
 
 
 STEPS = (
-    Step(LAST_COMMITS, _last_commits),
-    Step(CURRENT_OFFSETS, _current_offsets),
-    Step(GROUP_EVENTS, _group_events, adds=True),
+    Step(FRESHNESS, Job.ASKED, lambda _, given: freshness(given.read_to, given.clusters)),
+    Step(SHARE_OFFSETS, Job.ASKED, lambda _, given: share_offsets(given.clusters, given.note)),
+    Step(LAST_COMMITS, Job.OFFSETS, _last_commits, is_of_history=True),
+    Step(GROUP_EVENTS, Job.OFFSETS, _group_events, is_of_history=True, adds=True),
+    Step(LAST_RECORDS, Job.OFFSETS, _last_records, is_of_history=True),
+    Step(GROUP_FACTS, Job.OFFSETS, _group_facts, is_of_history=True),
+    Step(NEW_MOVES, Job.OFFSETS, _new_moves, is_of_history=True, is_published=False),
+    Step(PACES, Job.OFFSETS, _paces, is_of_history=True),
+    Step(CURRENT_OFFSETS, Job.OFFSETS, _current_offsets),
+    Step(MEMBERS, Job.OFFSETS, lambda tables, _: members(tables.rows_now(LAST_RECORDS))),
+    Step(GROUPS, Job.OFFSETS, _groups),
+    Step(MOVES, Job.OFFSETS, lambda tables, _: last_moves(tables.rows_then(MOVES), tables.rows_now(NEW_MOVES))),
     Step(
         LOG_OFFSETS,
+        Job.ASKED,
         lambda tables, given: log_offsets(tables.spark, tables.rows_now(CURRENT_OFFSETS), given.clusters),
     ),
-    Step(LAST_RECORDS, _last_records),
-    Step(FRESHNESS, lambda _, given: freshness(given.read_to, given.clusters)),
-    Step(GROUP_FACTS, _group_facts),
-    Step(MEMBERS, lambda tables, _: members(tables.rows_now(LAST_RECORDS))),
-    Step(GROUPS, _groups),
-    Step(NEW_MOVES, _new_moves, is_published=False),
-    Step(MOVES, lambda tables, _: last_moves(tables.rows_then(MOVES), tables.rows_now(NEW_MOVES))),
-    Step(PACES, _paces),
-    Step(RATES, _rates, adds=True),
-    Step(REWINDS, _rewinds, adds=True),
-    Step(LAG, _lag),
-    Step(LAG_HISTORY, lambda tables, _: lag_history(tables.rows_now(LAG), column=OPEN), adds=True),
-    Step(LOG_ENDS, _log_ends, adds=True),
-    Step(RECENT_REWINDS, _recent_rewinds),
     Step(
         TOPICS,
+        Job.ASKED,
         lambda tables, given: topics(
             tables.rows_now(CURRENT_OFFSETS), given.clusters, tables.rows_then(TOPICS), given.note
         ),
     ),
-    Step(EDGES, _edges),
-    Step(OWNERS, _owners),
-    Step(SHARE_OFFSETS, lambda _, given: share_offsets(given.clusters, given.note)),
-    Step(TRANSACTIONS, lambda tables, given: transactions(tables.rows_now(LAG), given.clusters)),
-    Step(STALE, _stale),
-    Step(STATUS, _status),
-    Step(REJECTS, _rejects),
-    Step(QUALITY, _quality),
+    Step(ESTIMATES, Job.ASKED, _estimates, is_published=False),
+    Step(EDGES, Job.LAG, _edges, is_of_history=True),
+    Step(REWINDS, Job.LAG, _rewinds, adds=True),
+    Step(LAG, Job.LAG, _lag),
+    Step(LAG_HISTORY, Job.LAG, lambda tables, _: lag_history(tables.rows_now(LAG), column=OPEN), adds=True),
+    Step(RECENT_REWINDS, Job.LAG, _recent_rewinds),
+    Step(STALE, Job.LAG, _stale),
+    Step(STATUS, Job.LAG, _status),
+    Step(TRANSACTIONS, Job.ASKED, lambda tables, given: transactions(tables.rows_now(LAG), given.clusters)),
+    Step(REJECTS, Job.CLUSTERS, _rejects, is_of_history=True),
+    Step(RATES, Job.CLUSTERS, _rates, is_of_history=True, adds=True),
+    Step(LOG_ENDS, Job.CLUSTERS, _log_ends, adds=True),
+    Step(OWNERS, Job.CLUSTERS, _owners),
+    Step(QUALITY, Job.CLUSTERS, _quality, is_of_history=True),
 )
 """In an order in which each has what it needs; a new table is a line here."""

@@ -37,9 +37,6 @@ class Watch:
         clusters.
         """
 
-    def has_read(self, records: int) -> None:
-        """This process, not tasks of Spark, has read this many more records."""
-
     def making(self, tables: int) -> None:
         """Reading is complete; building this many tables starts."""
 

@@ -81,8 +81,6 @@ class Options(NamedTuple):
     max_offsets_per_trigger: int | None = None
     poll_timeout_ms: int = 120_000
     checks_crcs: bool = True
-    history_folder: str | None = None
-    """Where tasks write history; the rows of the source then describe the written files."""
     privacy: Privacy | None = None
     """How personal data in decoded rows is kept; None: no choice, everything is kept."""
 
@@ -102,7 +100,6 @@ _PER_CLUSTER = (
 _OWN = ("cluster", "clusters", "rows", "latestOnly")
 _COMMON = (
     "failOnDataLoss",
-    "historyFolder",
     "includeHeaders",
     "kafkaConsumer.pollTimeoutMs",
     "maxOffsetsPerTrigger",
@@ -149,7 +146,6 @@ def parse_options(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         max_offsets_per_trigger=_number(given, "maxOffsetsPerTrigger"),
         poll_timeout_ms=_number(given, "kafkaConsumer.pollTimeoutMs") or 120_000,
         checks_crcs=_boolean(given, "kafka.check.crcs", True),
-        history_folder=given.get("historyFolder"),
         privacy=parse_privacy(given),
     )
 

@@ -21,7 +21,6 @@ from groupkeeper.protocol.uuids import uuid_text
 
 __all__ = [
     "RECORDS_PER_TASK",
-    "RECORDS_WORTH_A_JOB",
     "RECORDS_WORTH_A_TASK",
     "Plan",
     "Range",
@@ -45,11 +44,6 @@ S = TypeVar("S", bound=Sized)
 
 RECORDS_WORTH_A_TASK = 100_000
 """A task costs as much as reading this many records."""
-
-RECORDS_WORTH_A_JOB = 4_000_000
-"""One process reads and writes this many records in two to three seconds. A Spark job with its tasks adds about a
-second of CPU, and one more if its workers have to start.
-"""
 
 RECORDS_PER_TASK = 1_000_000
 """The approximate maximum of a task: it bounds the cost of a failure, and lets a Spark cluster use more cores than this

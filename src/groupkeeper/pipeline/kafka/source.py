@@ -18,7 +18,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.fetching import Fetched, corrupt, fetch
 from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, Options, Start, parse_options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, pack, plan_or_raise
-from groupkeeper.pipeline.kafka.written import write
+from groupkeeper.pipeline.kafka.written import Written, write
 from groupkeeper.pipeline.tables import DECODED
 from groupkeeper.pipeline.tables.schema import ddl_of
 
@@ -32,10 +32,7 @@ except ImportError:  # Spark 4.1 only supports the latest offset
         SupportsTriggerAvailableNow,
     )
 
-__all__ = ["GroupkeeperSource", "StreamOffsets", "StreamReader", "read_ranges"]
-
-_WRITTEN = "written"
-"""The only column of rows when tasks write history."""
+__all__ = ["GroupkeeperSource", "StreamOffsets", "StreamReader", "read_ranges", "write_ranges"]
 
 StreamOffsets = dict[str, dict[str, dict[str, int]]]
 """Offsets by cluster, topic and partition: what a checkpoint holds."""
@@ -50,8 +47,6 @@ class GroupkeeperSource(DataSource):
 
     def schema(self) -> str:
         options = parse_options(self.options, is_streaming=None)
-        if options.history_folder is not None:
-            return f"{_WRITTEN} STRING"
         if options.rows == "decoded":
             return DECODED.ddl
         return ", ".join(f"`{field.name}` {ddl_of(field.type)}" for field in raw_schema(options.includes_headers))
@@ -80,7 +75,7 @@ class BatchReader(DataSourceReader):
         return [Task(ranges) for ranges in pack(asyncio.run(plan_or_raise(self._options)), self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(partition, self._options)
+        return read_ranges(partition.value or (), self._options)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -130,7 +125,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Task(each) for each in pack([each for each in ranges if each.size > 0], self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(partition, self._options)
+        return read_ranges(partition.value or (), self._options)
 
     def check_topics(self) -> None:
         """Raises SourceError if the topics are no longer those of the options."""
@@ -169,12 +164,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ranges
 
 
-def _read(partition: InputPartition, options: Options) -> Iterator[pa.RecordBatch]:
-    rows = read_ranges(partition.value or (), options)
-    if options.history_folder is None:
-        yield from rows
-    else:
-        yield pa.record_batch({_WRITTEN: [write(rows, Path(options.history_folder)).text]})
+def write_ranges(tasks: Sequence[Sequence[Range]], options: Options, folder: Path, number: int) -> list[Written]:
+    """The task with this number: its ranges as files of history in the folder, which it shares with the driver."""
+    return [write(read_ranges(tasks[number], options), folder)]
 
 
 def read_ranges(ranges: Sequence[Range], options: Options) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,6 @@ Otherwise rows would pass through Spark, be staged, read and written again.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -60,23 +59,17 @@ class Written(NamedTuple):
     spans: tuple[tuple[str, int, int, int], ...] = ()
     """Cluster, log partition, and the first and last offset there."""
 
-    @property
-    def text(self) -> str:
-        """JSON for `together`."""
-        return json.dumps(self._asdict())
-
     @staticmethod
-    def together(texts: Iterable[str]) -> Written:
-        """What all tasks with these `text`s have written."""
+    def together(parts: Iterable[Written]) -> Written:
+        """What all tasks have written."""
         commits: list[str] = []
         rest: list[str] = []
         counts, spans = Counts(), _Spans()
-        for text in texts:
-            own = json.loads(text)
-            commits += own["commits"]
-            rest += own["rest"]
-            counts = counts.plus(Counts(*own["counts"]))
-            spans.add(own["spans"])
+        for own in parts:
+            commits += own.commits
+            rest += own.rest
+            counts = counts.plus(own.counts)
+            spans.add(own.spans)
         return Written(tuple(commits), tuple(rest), counts, spans.all)
 
     @property

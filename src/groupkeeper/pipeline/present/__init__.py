@@ -1,4 +1,4 @@
-"""Tables of the current state, computed by SQL in this process: one module per table.
+"""Tables of the current state, computed by SQL of DuckDB in tasks of Spark: one module per table.
 
-Tables that Spark computes are in `transforms`.
+Queries of the history, which Spark's SQL computes as well, are in `transforms`.
 """

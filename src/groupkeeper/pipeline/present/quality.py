@@ -1,4 +1,4 @@
-"""tables.QUALITY: checks of the other tables, by SQL in this process."""
+"""tables.QUALITY: checks of the other tables."""
 
 from __future__ import annotations
 

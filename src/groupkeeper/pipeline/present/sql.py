@@ -1,9 +1,11 @@
-"""Tables of the current state are built by SQL (DuckDB) in this process: their size depends on the fleet, not on its
-history, and a single Spark job would cost more than all of them.
+"""SQL over rows in the process that calls it, by DuckDB: a task of Spark's that builds tables, or a reader of tables.
+
+A task builds many tables of the same rows; plans of Spark would be dozens of jobs, each with its exchanges.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,8 +61,7 @@ def made(
     """Rows of a table (or a schema), followed by the `extra` columns: the result of a query. `given` has its relations
     by name, `values` has its `$parameters`.
     """
-    connection = duckdb.connect(config={**_SETTINGS, "temp_directory": tempfile.gettempdir()})
-    connection.execute(_MACROS)
+    connection = _database().cursor()
     for name, rows in given.items():
         # DuckDB reads all rows of a scanner and filters them itself: otherwise Arrow may compare a filter's time, which
         # has no zone, with times in the files, and fail.
@@ -71,6 +72,16 @@ def made(
     found = connection.sql(query, params=dict(values or {})).to_arrow_reader(_BATCH)
     schema = pa.schema([*(wanted if isinstance(wanted, pa.Schema) else wanted.arrow), *extra])
     return pa.RecordBatchReader.from_batches(schema, _batches(connection, found, schema))
+
+
+@functools.cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One for the process: opening one costs as much as a query of many rows. What is given to a query is only its own
+    cursor's.
+    """
+    connection = duckdb.connect(config={**_SETTINGS, "temp_directory": tempfile.gettempdir()})
+    connection.execute(_MACROS)
+    return connection
 
 
 class _DuckDB:

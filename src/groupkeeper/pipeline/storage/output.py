@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
 import threading
 import uuid
@@ -19,18 +18,18 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.present.sql import Rows, copied, made, of_rows, plain, together
-from groupkeeper.pipeline.runtime.executors import are_elsewhere
+from groupkeeper.pipeline.present.sql import Rows, copied, made, of_rows, plain
 from groupkeeper.pipeline.storage.files import Files, LocalFiles, files_of, local_path
 from groupkeeper.pipeline.storage.formats import open_lake
 from groupkeeper.pipeline.storage.lake import Place
 from groupkeeper.pipeline.storage.ledger import ROOT, Ledger, NextOffsets, Tables, number_of
 from groupkeeper.pipeline.storage.mirror import Keeping, Mirror, cut_of
+from groupkeeper.pipeline.storage.part_files import PartFiles, write, write_parts
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
 from groupkeeper.pipeline.transforms.history import is_from
 from groupkeeper.pipeline.transforms.latest import what_stays
 
-__all__ = ["THIN_DAYS", "LakeChoice", "Output", "Staged", "open_output"]
+__all__ = ["THIN_DAYS", "LakeChoice", "Output", "Staged", "open_output", "rows_in"]
 
 THIN_DAYS = 7
 """How long measured tables keep all their rows."""
@@ -166,17 +165,11 @@ class Output:
         """Whether this process has access to the directory under the same path as Spark."""
         return self._local is not None
 
-    @functools.cached_property
-    def has_executors(self) -> bool:
-        """Whether Spark's tasks run outside this process: then they do all work on the history, however little."""
-        return are_elsewhere(self.spark)
-
     @property
-    def takes_little(self) -> bool:
-        """Whether this process does work on few rows of the history itself: it has the files, and there are no
-        executors.
-        """
-        return self.is_here and not self.has_executors
+    def folder(self) -> Path:
+        """The directory, where it `is_here`."""
+        assert self._local is not None
+        return self._local
 
     def url(self, path: str) -> str:
         """The URL of a path in the directory, for Spark."""
@@ -198,19 +191,15 @@ class Output:
         names = self.ledger.fresh_files(table.name)
         return self._of_files(table, names).where(is_from(self.ledger.made_to or {}))
 
-    def few_rows(self, table: Table, most: int, *, is_all: bool) -> Rows | None:
-        """The rows of a history table, in this process: of files with rows that no refresh has processed, or with
-        `is_all` of all files. None: there are more than `most` rows, they are not all on this machine, or executors
-        take them.
+    def few_files(self, table: Table, most: int, *, is_all: bool) -> list[str] | None:
+        """The files of a history table with rows that no refresh has processed, or with `is_all` all of them, for
+        tasks. None: they have more than `most` rows, or not all are below a path.
         """
-        if not self.takes_little or (is_all and self.mirror is not None):
+        if not self.is_here or (is_all and self.mirror is not None):
             return None
-        assert self._local is not None
         names = self.ledger.files(table.name) if is_all else self.ledger.fresh_files(table.name)
         files = [f"{table.name}/{name}" for name in names]
-        if sum(int(pq.read_metadata(self._local / file).num_rows) for file in files) > most:
-            return None
-        return self._rows(table, files)
+        return files if self.count_files(files) <= most else None
 
     def with_carried(self, table: Table, carried: Table) -> DataFrame:
         """The rows of a history table that later rows depend on: the carried ones, and rows that no refresh has
@@ -220,17 +209,17 @@ class Output:
             return self.read(table)
         return self.read(carried).unionByName(self.fresh(table))
 
-    def few_with_carried(self, table: Table, carried: Table, most: int) -> Rows | None:
-        """Like `with_carried`, in this process; it may include rows that the carried ones were made of. None: as in
-        `few_rows`.
+    def few_with_carried(self, table: Table, carried: Table, most: int) -> list[str] | None:
+        """Like `with_carried`, as files for tasks; they may include rows that the carried ones were made of. None: as
+        in `few_files`.
         """
         is_all = self.ledger.made_to is None
-        fresh = self.few_rows(table, most, is_all=is_all)
-        return fresh if fresh is None or is_all else together(self.rows_of(carried), fresh)
+        fresh = self.few_files(table, most, is_all=is_all)
+        return fresh if fresh is None or is_all else [*self.files_of(carried), *fresh]
 
     def open_rows(self, table: Table) -> DataFrame:
         """The open rows of a table, which the next refresh replaces."""
-        return self._of_files(table, self.ledger.open_files(table.name))
+        return self._frame(table, self.open_files_of(table))
 
     def _of_files(self, table: Table, names: Sequence[str]) -> DataFrame:
         return self._frame(table, [f"{table.name}/{name}" for name in names])
@@ -239,7 +228,7 @@ class Output:
         """Write rows to staging, where readers do not see them."""
         path = self._aside(table)
         if not isinstance(rows, DataFrame) and self._local is not None:
-            self._write(path, rows)
+            write(self._local / path, rows)
         else:
             frame = rows if isinstance(rows, DataFrame) else self._sent(rows, table.ddl)
             if frame.columns != table.names:
@@ -255,11 +244,7 @@ class Output:
         """
         path = self._aside(table)
         if not isinstance(rows, DataFrame) and self._local is not None:
-            whole = rows.read_all()
-            for value in (False, True):
-                own = whole.filter(pa.compute.equal(whole[column], value)).select(table.names)
-                if own.num_rows:
-                    self._write(f"{path}/{_part(column, value)}", own.to_reader())
+            write_parts(self._local / path, rows, column)
         else:
             frame = rows if isinstance(rows, DataFrame) else self._sent(rows, f"{table.ddl}, `{column}` BOOLEAN")
             chosen = frame.select(*table.names, column)
@@ -267,6 +252,16 @@ class Output:
         files, open_files = (self._parquet(f"{path}/{_part(column, value)}") for value in (False, True))
         if not files and not open_files and is_needed:
             return self.stage(table.arrow.empty_table().to_reader(), table)
+        return Staged(table, path, files, open_files)
+
+    def of_tasks(self, table: Table, path: str, parts: Iterable[PartFiles]) -> Staged:
+        """What tasks have written to a directory of `folder_aside`. Files of attempts that failed are removed."""
+        files, open_files = (
+            [f"{path}/{name}" for names in some for name in names] for some in zip(*parts, strict=True)
+        )
+        for name in self._parquet(path):
+            if name not in files:
+                self.files.remove(name)
         return Staged(table, path, files, open_files)
 
     def folder_aside(self, table: Table) -> tuple[str, Path]:
@@ -285,12 +280,20 @@ class Output:
 
     def rows_of(self, table: Table) -> Rows:
         """A table as it is now, in this process."""
+        return self._rows(table, self.files_of(table))
+
+    def files_of(self, table: Table) -> list[str]:
+        """The files of a table as it is now, below the directory."""
         there = set(self.files.names(table.name))
-        return self._rows(table, [f"{table.name}/{name}" for name in self.ledger.files(table.name) if name in there])
+        return [f"{table.name}/{name}" for name in self.ledger.files(table.name) if name in there]
+
+    def open_files_of(self, table: Table) -> list[str]:
+        """The files of the open rows of a table, below the directory."""
+        return [f"{table.name}/{name}" for name in self.ledger.open_files(table.name)]
 
     def open_rows_of(self, table: Table) -> Rows:
         """The open rows of a table, in this process."""
-        return self._rows(table, [f"{table.name}/{name}" for name in self.ledger.open_files(table.name)])
+        return self._rows(table, self.open_files_of(table))
 
     def _frame(self, table: Table, files: Sequence[str]) -> DataFrame:
         if not files:
@@ -307,19 +310,11 @@ class Output:
             return table.arrow.empty_table()
         if self._local is None:
             return self._frame(table, files).toArrow()
-        return pads.dataset([str(self._local / file) for file in files], schema=plain(table.arrow), format="parquet")
+        return rows_in(self._local, table, files)
 
     def _sent(self, rows: pa.RecordBatchReader, ddl: str) -> DataFrame:
         whole = rows.read_all()
         return self.spark.createDataFrame(whole if len(whole) else [], ddl)
-
-    def _write(self, path: str, rows: pa.RecordBatchReader) -> None:
-        """A file with a new unique name, by which the ledger distinguishes it from older ones."""
-        assert self._local is not None
-        (self._local / path).mkdir(parents=True)
-        with pq.ParquetWriter(self._local / path / f"{uuid.uuid4().hex}.parquet", rows.schema) as writer:
-            for batch in rows:
-                writer.write_batch(batch)
 
     def _parquet(self, path: str) -> list[str]:
         return [f"{path}/{name}" for name in self.files.names(path) if name.endswith(".parquet")]
@@ -461,19 +456,27 @@ class Output:
 
     def count_staged(self, staged: Staged) -> int:
         """Number of staged rows; on this machine from the files' footers, without open files."""
-        if self._local is None:
-            return self.frame(staged).count()
-        return sum(int(pq.read_metadata(self._local / name).num_rows) for name in staged.files)
+        return self.frame(staged).count() if self._local is None else self.count_files(staged.files)
+
+    def count_files(self, files: Iterable[str]) -> int:
+        """Number of rows of files below the directory, which `is_here`."""
+        return sum(int(pq.read_metadata(self.folder / name).num_rows) for name in files)
 
     def count(self, table: Table) -> int:
         """Number of rows of a table."""
         if self._local is None:
             return self.read(table).count()
-        names = self.ledger.files(table.name)
-        return sum(int(pq.read_metadata(self._local / table.name / name).num_rows) for name in names)
+        return self.count_files(f"{table.name}/{name}" for name in self.ledger.files(table.name))
 
     def _aside(self, table: Table) -> str:
         return f"{self.staging}/{uuid.uuid4().hex}-{table.name.replace('/', '-')}"
+
+
+def rows_in(folder: Path, table: Table, files: Sequence[str]) -> Rows:
+    """The rows of files below a folder of this machine."""
+    if not files:
+        return table.arrow.empty_table()
+    return pads.dataset([str(folder / file) for file in files], schema=plain(table.arrow), format="parquet")
 
 
 def _first_ms(path: Path, column: str) -> int | None:

@@ -11,7 +11,17 @@ from groupkeeper.pipeline.tables.derived import REWINDS
 from groupkeeper.pipeline.tables.log import COMMITS, GROUP_RECORDS
 from groupkeeper.pipeline.tables.schema import TIME, Column, Table
 
-__all__ = ["CARRIED", "GROUP_FACTS", "LAST_COMMITS", "LAST_RECORDS", "MOVES", "NEW_MOVES", "PACES", "RECENT_REWINDS"]
+__all__ = [
+    "CARRIED",
+    "ESTIMATES",
+    "GROUP_FACTS",
+    "LAST_COMMITS",
+    "LAST_RECORDS",
+    "MOVES",
+    "NEW_MOVES",
+    "PACES",
+    "RECENT_REWINDS",
+]
 
 _GROUP = (Column("cluster", pa.string(), "name of the cluster"), Column("group_id", pa.string(), "the group"))
 _PARTITION = (Column("topic", pa.string(), "the topic"), Column("partition", pa.int32(), "its partition"))
@@ -82,6 +92,14 @@ NEW_MOVES = Table(
     "new move that is reported, or the last one of its offset",
     REWINDS.key,
     MOVES.columns,
+)
+"""Only for the steps of one refresh."""
+
+ESTIMATES = Table(
+    "_groupkeeper/estimates",
+    "committed offset whose time no record shows",
+    _BY_COMMITTED,
+    (*_GROUP, *_PARTITION, Column("estimated_time", TIME, "by the commits around it; null: there are none")),
 )
 """Only for the steps of one refresh."""
 

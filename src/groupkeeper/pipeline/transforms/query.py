@@ -1,5 +1,5 @@
-"""Queries of the history for two engines: Spark processes the whole history, DuckDB in this process processes the new
-rows if there are few (present.sql). A query is written once; `Words` has the SQL that differs between them.
+"""Queries of the history in two dialects: Spark's SQL processes the whole history, DuckDB in a task processes new rows
+if there are few (present.sql). A query is written once; `Words` has the SQL that differs between them.
 """
 
 from __future__ import annotations

@@ -103,16 +103,6 @@ def test_what_goes_on_is_shown_at_once_and_while_standard_error_is_away(tmp_path
     assert not (tmp_path / "log").read_text()
 
 
-def test_what_this_process_reads_counts() -> None:
-    with at_terminal() as terminal:
-        screen = Screen()
-        with screen.shown():
-            screen.reading(2_000_000)
-            screen.has_read(400_000)
-            screen.has_read(600_000)
-            assert "records, 50%, " in read(terminal, r"50%.*left")
-
-
 def test_how_far_many_batches_are() -> None:
     """Of a stream, what is in the tables and the stage that reads count; a stage that writes is no step back."""
     with at_terminal() as terminal:
@@ -143,16 +133,3 @@ def test_nothing_but_lines_where_there_is_no_terminal(
         screen.reading(2_000_000)
         screen.waiting()
     assert capfd.readouterr().err == "reading 2 M records\n"
-
-
-def test_what_this_process_has_read_is_shown_without_a_stage_of_spark() -> None:
-    with at_terminal() as terminal:
-        screen = Screen()
-        with screen.shown():
-            screen.reading(2_000_000)
-            for _ in range(2):
-                screen.has_read(250_000)
-            text = read(terminal, "left")
-            screen.has_read(2_000_000)  # clusters are read again one by one when one of them fails
-            text = read(terminal, "all read", text)
-    assert re.search(r"\r\x1b\[Kreading 2 M records, 25%, [\d.]+( [kM])?/s, .+ left \(.+\)\r", text)

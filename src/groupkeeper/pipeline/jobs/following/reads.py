@@ -18,7 +18,7 @@ from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.jobs.following.measuring import Measuring
 from groupkeeper.pipeline.jobs.following.outages import Outage, is_unanswered
 from groupkeeper.pipeline.jobs.following.polling import Polling
-from groupkeeper.pipeline.jobs.history import Aside, append, written_by
+from groupkeeper.pipeline.jobs.history import Aside, append, read_by_tasks
 from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, source_options, why_unread
 from groupkeeper.pipeline.jobs.watch import Problem, Run
 from groupkeeper.pipeline.kafka.instants import Identity, Instant, Instants
@@ -26,6 +26,8 @@ from groupkeeper.pipeline.kafka.options import Options, parse_options
 from groupkeeper.pipeline.kafka.planning import Plan, Range, named, plan
 from groupkeeper.pipeline.kafka.retention import Replies, Retention, ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource
+from groupkeeper.pipeline.kafka.written import Written
+from groupkeeper.pipeline.runtime.executors import are_elsewhere
 from groupkeeper.pipeline.storage.ledger import ROOT
 from groupkeeper.pipeline.storage.output import Output
 from groupkeeper.pipeline.tables import DECODED
@@ -290,10 +292,8 @@ class Reads:
         parsed = parse_options(options, is_streaming=True)
 
         def read(ranges: Sequence[Range]) -> Aside:
-            wanted = source_options(parsed, [Reading(name, 0, _whole(ranges), ())])
-            self._output.spark.dataSource.register(GroupkeeperSource)
-            reader = self._output.spark.read.format("groupkeeper").options(**wanted).option("failOnDataLoss", "false")
-            return written_by(reader.option("historyFolder", str(folder)).load(), directory)
+            own = parsed._replace(fails_on_data_loss=False)
+            return Aside(directory, Written.together(read_by_tasks(self._output.spark, ranges, own, folder)))
 
         return Polling(
             name,
@@ -303,7 +303,7 @@ class Reads:
             interval_s=self._interval_s,
             read_much=read,
             append=self._append,
-            has_executors=self._output.has_executors,
+            has_executors=are_elsewhere(self._output.spark),
         )
 
     def _streaming(self, name: str, options: Mapping[str, str]) -> StreamingQuery:
@@ -375,15 +375,6 @@ def _plan(options: Options, number: int) -> _Answer:
 
 def _answer_s(query: StreamingQuery | Polling) -> float:
     return query.answer_s if isinstance(query, Polling) else 0.0
-
-
-def _whole(ranges: Sequence[Range]) -> tuple[Range, ...]:
-    """One range per partition, joined where ranges were split for tasks."""
-    found: dict[int, Range] = {}
-    for each in ranges:
-        own = found.get(each.partition, each)
-        found[each.partition] = each._replace(start=min(own.start, each.start), end=max(own.end, each.end))
-    return tuple(found.values())
 
 
 def _has_read(query: StreamingQuery | Polling, reading: Reading, ends: Mapping[int, int]) -> bool:

@@ -1,0 +1,46 @@
+"""Files of a table's rows in a folder of this machine."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+
+__all__ = ["PartFiles", "write", "write_parts"]
+
+
+class PartFiles(NamedTuple):
+    """Their names, below the folder; `open_files` have open rows."""
+
+    files: list[str]
+    open_files: list[str] = []  # noqa: RUF012 - never changed
+
+
+def write(folder: Path, rows: pa.RecordBatchReader) -> PartFiles:
+    """Writes one file, also without rows."""
+    return PartFiles([_write(folder, "", rows)])
+
+
+def write_parts(folder: Path, rows: pa.RecordBatchReader, column: str) -> PartFiles:
+    """Rows for which `column`, of booleans, is true are open. The files lack it; no file is without rows."""
+    whole = rows.read_all()
+    names: list[list[str]] = []
+    for value in (False, True):
+        own = whole.filter(pyarrow.compute.equal(whole[column], value)).drop_columns([column])
+        part = f"{column}={str(value).lower()}"  # as Spark names it
+        names.append([_write(folder, f"{part}/", own.to_reader())] if own.num_rows else [])
+    return PartFiles(*names)
+
+
+def _write(folder: Path, part: str, rows: pa.RecordBatchReader) -> str:
+    """A file with a new unique name, by which the ledger distinguishes it from older ones."""
+    name = f"{part}{uuid.uuid4().hex}.parquet"
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    with pq.ParquetWriter(folder / name, rows.schema) as writer:
+        for batch in rows:
+            writer.write_batch(batch)
+    return name
