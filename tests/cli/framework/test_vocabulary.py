@@ -192,18 +192,19 @@ def described(options: argparse.Namespace) -> dict[str, str]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_unknown_option_is_answered_with_the_nearest(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = parser_of(command)
-    for name in (each for of, each, _ in options() if of == command and len(each) > len("--top")):
-        for typed in (name[:-1], f"{name[:4]}{name[5]}{name[4]}{name[6:]}", f"{name}s"):
-            if typed in found.option_names:
-                continue
-            with pytest.raises(SystemExit) as ended:
-                found.refuse_unknown(typed)
-            errors = capsys.readouterr().err
-            assert ended.value.code == USAGE
-            assert f"unrecognized arguments: {typed}; did you mean '--" in errors, errors
-            near = re.search(r"did you mean '(.*)'", errors)
-            assert near is not None
-            assert near[1] == name or near[1].startswith(typed[:-1]), errors
+    names = [each for of, each, _ in options() if of == command and len(each) > len("--top")]
+    for number, name in enumerate(names, len(command)):  # each in one of three forms, which differs between commands
+        typed = (name[:-1], f"{name[:4]}{name[5]}{name[4]}{name[6:]}", f"{name}s")[number % 3]
+        if typed in found.option_names:
+            continue
+        with pytest.raises(SystemExit) as ended:
+            found.refuse_unknown(typed)
+        errors = capsys.readouterr().err
+        assert ended.value.code == USAGE
+        assert f"unrecognized arguments: {typed}; did you mean '--" in errors, errors
+        near = re.search(r"did you mean '(.*)'", errors)
+        assert near is not None
+        assert near[1] == name or near[1].startswith(typed[:-1]), errors
     with pytest.raises(SystemExit):
         parse([*command.split(), "--zzzzzz", "1"])
     assert "unrecognized arguments: --zzzzzz; see --help" in capsys.readouterr().err

@@ -18,7 +18,7 @@ SEEDS = range(1, 41)
 def finder(bug: Bug) -> str | None:
     """Name of the checker that finds the bug first; None when no run does."""
     with mutated(bug.module, bug.old, bug.new) as runner:
-        for seed in SEEDS:
+        for seed in (bug.seed, *SEEDS):
             plan = replace(runner.Plan.of_seed(seed), **dict(bug.plan))
             violation = runner.run(plan, STEPS).violation
             if violation is not None:

@@ -74,6 +74,7 @@ CONSUMER_BUGS = (
         "        topics.topics[topic.topic].topic_id: set[int]()\n",
         ("Custody", "Commits"),
         (("classic", 0.5), ("swap", 0.05)),
+        seed=16,
     ),
     # --- everything ends owned
     Bug(
@@ -82,6 +83,7 @@ CONSUMER_BUGS = (
         "state=UNRELEASED_PARTITIONS if is_waiting else STABLE",
         "state=STABLE",
         ("Liveness",),
+        seed=9,
     ),
     Bug(
         "a full heartbeat is not told its assignment",
@@ -97,6 +99,7 @@ CONSUMER_BUGS = (
         " for regex in unused))\n        self.bump()\n",
         " for regex in unused))\n",
         ("Liveness",),
+        seed=9,
     ),
     Bug(
         "changes of topics are not noticed",
@@ -105,6 +108,7 @@ CONSUMER_BUGS = (
         "        if must_bump:\n",
         ("Liveness",),
         (("reshape", 0.3),),
+        seed=18,
     ),
     Bug(
         "more partitions are not noticed",
@@ -121,6 +125,7 @@ CONSUMER_BUGS = (
         "    if False:\n",
         ("Liveness",),
         (("regex", 0.6),),
+        seed=15,
     ),
     Bug(
         "regular expressions don't match later topics",
@@ -129,6 +134,7 @@ CONSUMER_BUGS = (
         "",
         ("Liveness",),
         (("regex", 0.6), ("reshape", 0.3)),
+        seed=12,
     ),
     Bug(
         "a lookup that failed is never tried again",
@@ -137,6 +143,7 @@ CONSUMER_BUGS = (
         "    soft = ConsumerSoft(group.soft.checked_version, is_resolving=True)\n",
         ("Liveness",),
         (("regex", 0.6), ("append_fails", 0.3)),
+        seed=12,
     ),
     Bug(
         "a new process of a static member gets nothing",
@@ -145,6 +152,7 @@ CONSUMER_BUGS = (
         "no_target",
         ("Liveness",),
         (("static", 1.0), ("leave", 0.05)),
+        seed=24,
     ),
     Bug(
         "a wall clock that was ahead stops assignments",
@@ -161,6 +169,7 @@ CONSUMER_BUGS = (
         "",
         ("Liveness",),
         (("classic", 0.6), ("swap", 0.05)),
+        seed=28,
     ),
     Bug(
         "classic members left among themselves don't follow the topics",
@@ -169,6 +178,7 @@ CONSUMER_BUGS = (
         "    if not group and all(",
         ("Liveness",),
         (("classic", 0.7), ("swap", 0.05), ("policy", "upgrade"), ("reshape", 0.2)),
+        seed=51,
     ),
     Bug(
         "a downgraded group does not rebalance",
@@ -177,6 +187,7 @@ CONSUMER_BUGS = (
         "return downgrade(step, settings, leaving, response, must_rebalance=False)",
         ("Liveness",),
         (("classic", 0.6), ("swap", 0.05), ("policy", "downgrade")),
+        seed=12,
     ),
     # --- epochs
     Bug(
@@ -338,5 +349,6 @@ CONSUMER_BUGS = (
         "max(votes, key=lambda name: votes[name])",
         ("ConsumerRestart",),
         (("restart", 0.05),),
+        seed=12,
     ),
 )

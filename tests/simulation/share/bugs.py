@@ -111,6 +111,7 @@ FETCHING = (
         "                if run.first > offset or run.can_be_acquired:\n",
         "                if run.can_be_acquired:\n",
         ("Liveness", "Loss"),
+        seed=22,
     ),
     Bug(
         "a strict limit is not kept",
@@ -248,6 +249,7 @@ GROUPS = (
         "            self.disarm_all(member_id)\n        self._bump()\n",
         "            self.disarm_all(member_id)\n",
         ("Liveness", "Balance"),
+        seed=95,
     ),
     Bug(
         "groups with members are altered",
@@ -269,6 +271,7 @@ GROUPS = (
         "remove_partitions(has.initializing, _settled(requested, initialized, work.group_id, errors))",
         "remove_partitions(has.initializing, requested)",
         ("Offsets", "Liveness"),
+        seed=379,
     ),
     Bug(
         "a group that is altered while it is deleted goes",
