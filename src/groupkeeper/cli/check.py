@@ -35,8 +35,8 @@ CHECKS = Shape(
         Column("group", "the group's id"),
         Column(
             "measure",
-            "`lag`, `time_lag`, `uncommitted`, `lost`, `retention_margin`, `idle`, `rebalances`, `members`, `state` or "
-            "`status`",
+            "`lag`, `time_lag`, `uncommitted`, `lost`, `retention_margin`, `idle`, `rebalances`, `dead_letters`, "
+            "`members`, `state` or `status`",
         ),
         Column(
             "verdict", "`broken`; `unknown`: a value that the result depends on is not known; `ok`, with `--show-ok`"
@@ -77,6 +77,9 @@ def _add_arguments(command: ArgumentParser) -> None:
         "--max-lost", type=values.number, metavar="N", help="offsets that were removed before they were read"
     )
     limits.add_argument(
+        "--max-dead-letters", type=values.number, metavar="N", help="records in the dead-letter queue of a share group"
+    )
+    limits.add_argument(
         "--min-retention-margin",
         type=values.span_ms,
         metavar="DURATION",
@@ -110,6 +113,7 @@ def _limits(options: Namespace) -> Limits:
         max_time_lag_ms=options.max_time_lag,
         max_uncommitted=options.max_uncommitted,
         max_lost=options.max_lost,
+        max_dead_letters=options.max_dead_letters,
         min_margin_ms=options.min_retention_margin,
         max_rebalances=options.max_rebalances,
         min_members=options.min_members,

@@ -292,6 +292,7 @@ _WORDS: Mapping[Measure, str] = {
     Measure.TIME_LAG: "{value} behind, limit {limit}",
     Measure.UNCOMMITTED: "{value} offsets in partitions without a commit, limit {limit}",
     Measure.LOST: "{value} offsets were removed before they were read, limit {limit}",
+    Measure.DEAD_LETTERS: "{value} records in the dead-letter queue, limit {limit}",
     Measure.MARGIN: "unread records may be removed in {value}, limit {limit}",
     Measure.IDLE: "nothing committed for {value} while records wait, limit {limit}",
     Measure.REBALANCES: "{value} rebalances, limit {limit}",

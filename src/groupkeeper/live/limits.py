@@ -29,6 +29,7 @@ class Limits(NamedTuple):
     min_margin_ms: int | None = None
     max_idle_ms: int | None = None
     max_rebalances: int | None = None
+    max_dead_letters: int | None = None
     min_members: int | None = None
     states: frozenset[GroupState] = frozenset()
     statuses: frozenset[str] = frozenset()
@@ -106,6 +107,10 @@ def _measured(group: GroupView, limits: Limits, now_ms: int) -> Iterator[tuple[M
     is_margin_known = is_lag_known and all(each.is_margin_known for each in group.waits)
     yield Measure.MARGIN, wait.margin_ms, limits.min_margin_ms, is_margin_known
     yield Measure.IDLE, _idle_ms(group, now_ms), limits.max_idle_ms, is_wait_known
+    queue = group.dead_letters
+    is_queue_known = is_seen and (queue is None or queue.records is not None)
+    dead = 0 if queue is None else queue.records
+    yield Measure.DEAD_LETTERS, dead, limits.max_dead_letters, is_queue_known
     yield Measure.REBALANCES, group.rebalances, limits.max_rebalances, group.description is not None
     yield Measure.MEMBERS, group.members, limits.min_members, group.members is not None
 

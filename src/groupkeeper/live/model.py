@@ -9,6 +9,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import GroupState, GroupType, Node, StreamsGroupDescription, TopicPartition
 from groupkeeper.operations.lag import AnyGroup, LagSum, PartitionLag
 from groupkeeper.operations.problems import Problem
+from groupkeeper.operations.share_groups import DeadLetterQueue
 
 
 class Wait(NamedTuple):
@@ -85,7 +86,7 @@ class GroupView(NamedTuple):
     of members that the history has, of a group that is from there. ``stood``: of partitions with
     records to read. ``unread``: topics that no member reads, as far as that is known. ``usual_gap_ms``: the group's
     usual time between commits, if it is long; None: not known, or short. ``rebalances_lately``: those of ``rebalances``
-    within the last 10 minutes.
+    within the last 10 minutes. ``dead_letters``: of a share group; None: it has none, or that is not known.
     """
 
     group_id: str
@@ -108,6 +109,7 @@ class GroupView(NamedTuple):
     unread: frozenset[str] = frozenset()
     usual_gap_ms: int | None = None
     rebalances_lately: int = 0
+    dead_letters: DeadLetterQueue | None = None
 
     @property
     def members(self) -> int | None:

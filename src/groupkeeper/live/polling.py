@@ -32,6 +32,7 @@ from groupkeeper.operations.lag import (
 )
 from groupkeeper.operations.problems import Problem, problem_of
 from groupkeeper.operations.selection import ALL, Choice, Names, list_selected
+from groupkeeper.operations.share_groups import dead_letter_queues
 from groupkeeper.operations.topics import HIDDEN, hides_topics
 from groupkeeper.operations.watch import Change
 from groupkeeper.protocol.errors import GroupIdNotFound
@@ -119,8 +120,7 @@ async def poll(
         raise next(iter(selection.failed.values()))
     wanted = wanted._replace(groups=wanted.groups.among({group.group_id for group in listed}))
     listings = {group.group_id: group for group in listed if wanted.groups.matches(group.group_id)}
-    known = following.group_ids().difference(listings)
-    others = sorted(group_id for group_id in known if wanted.groups.matches(group_id))
+    others = sorted(filter(wanted.groups.matches, following.group_ids().difference(listings)))
     (measured_ms, lag), late = await asyncio.gather(
         lag_at_an_instant(admin, sorted(listings), topics=wanted.topics, to_last_stable=wanted.to_last_stable),
         unlisted.look(admin, others, wanted, within_s=within_s),
@@ -130,15 +130,17 @@ async def poll(
     lag.failed.update(late.failed)
     lag = lag._replace(streams={**late.streams, **lag.streams}, topic_ids={**late.topic_ids, **lag.topic_ids})
     there = [group_id for group_id in sorted([*listings, *others]) if not _is_gone(lag, group_id)]
-    _, may_hide = await asyncio.gather(
+    _, may_hide, queues = await asyncio.gather(
         waits.look(admin, lag.rows, measured_ms, lag.topic_ids, within_s=within_s),
         hides_topics(admin) if there and not wanted.topics else asyncio.sleep(0, False),
+        dead_letter_queues(admin, lag.descriptions.values()),
     )
     changes = following.follow(lag, there, measured_ms)
     groups: dict[str, GroupView] = {}
     for number, group_id in enumerate(there):
         listing = listings.get(group_id)
-        groups[group_id] = _view(group_id, listing, lag, following, waits, measured_ms, may_hide=may_hide)
+        view = _view(group_id, listing, lag, following, waits, measured_ms, may_hide=may_hide)
+        groups[group_id] = view._replace(dead_letters=queues.get(group_id))
         if number % _GROUPS_AT_A_TIME == 0:
             await asyncio.sleep(0)  # others in this loop answer requests
     snapshot = ClusterSnapshot(

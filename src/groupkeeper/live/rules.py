@@ -82,7 +82,7 @@ class Rules(NamedTuple):
         return self._replace(webhooks=webhooks)
 
 
-_MAX_COUNTS = ("max_lag", "max_uncommitted", "max_lost", "max_rebalances", "min_members")
+_MAX_COUNTS = ("max_lag", "max_uncommitted", "max_lost", "max_rebalances", "max_dead_letters", "min_members")
 _TIMES = {"max_time_lag": "max_time_lag_ms", "min_retention_margin": "min_margin_ms", "max_idle": "max_idle_ms"}
 _REPEAT_MS = {Template.JSON: 4 * 3600_000, Template.SLACK: 4 * 3600_000, Template.ALERTMANAGER: 60_000}
 

@@ -1,18 +1,31 @@
-"""Share groups (KIP-932) among other groups."""
+"""Share groups (KIP-932) among other groups, and their dead-letter queues (KIP-1191)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.resources.types import ConfigResource
 from groupkeeper.client.admin.types import (
     Batch,
+    ConsumerGroupDescription,
     Failure,
     GroupState,
+    GroupType,
+    OffsetSpec,
     ShareGroupDescription,
+    TopicDescription,
+    TopicPartition,
 )
 from groupkeeper.client.errors import ClientError
-from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
+from groupkeeper.operations.problems import problem_of
+from groupkeeper.operations.topics import describe_topics
+from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
+from groupkeeper.rules.words import counted
+
+_NAME = "errors.deadletterqueue.topic.name"
+_ENABLED = "errors.deadletterqueue.group.enable"
 
 
 async def share_groups_among(
@@ -36,3 +49,71 @@ async def share_groups_among(
     }
     found = {key: group for key, group in described.done.items() if group.group_state is not GroupState.DEAD}
     return Batch(found, refused)
+
+
+class DeadLetterQueue(NamedTuple):
+    """The topic of a group's dead letters.
+
+    ``records``: offsets from the start to the end of its logs, also those that other groups gave up; None: not known.
+    ``trouble``: why brokers do not write to it, as far as that is known; of an empty ``topic``: why the settings of the
+    group cannot be read.
+    """
+
+    topic: str
+    records: int | None
+    trouble: str = ""
+
+    def __str__(self) -> str:
+        is_said = self.records is not None and (self.records or not self.trouble)
+        known = f" ({counted(self.records or 0, 'record')})" if is_said else ""
+        return f"topic {self.topic}{known}{self.trouble and ', ' + self.trouble}" if self.topic else self.trouble
+
+
+async def dead_letter_queues(
+    admin: Admin, groups: Iterable[ConsumerGroupDescription | ShareGroupDescription], *, timeout_ms: int | None = None
+) -> dict[str, DeadLetterQueue]:
+    """The queues of the share groups that have one, or may have one, by group id."""
+    shares = [ConfigResource.group(each.group_id) for each in groups if each.group_type is GroupType.SHARE]
+    if not shares:
+        return {}
+    queues: dict[str, DeadLetterQueue] = {}
+    found: dict[str, DeadLetterQueue] = {}
+    try:
+        settings = await admin.describe_configs(shares, names=[_NAME], timeout_ms=timeout_ms)
+    except (KafkaError, ClientError) as failure:
+        return {each.name: _unknown(failure) for each in shares}
+    for resource, configs in settings.done.items():
+        name = configs[_NAME].value if _NAME in configs else None  # brokers before Kafka 4.4 have no queues
+        if name:
+            if name not in queues:
+                queues[name] = await _queue(admin, name, timeout_ms)
+            found[resource.name] = queues[name]
+    return found | {resource.name: _unknown(failure) for resource, failure in settings.failed.items()}
+
+
+def _unknown(failure: Failure) -> DeadLetterQueue:
+    return DeadLetterQueue("", None, f"not known: {problem_of(failure).message}")
+
+
+async def _queue(admin: Admin, name: str, timeout_ms: int | None) -> DeadLetterQueue:
+    described = await describe_topics(admin, [name], timeout_ms=timeout_ms)
+    if name in described.failed:
+        is_absent = isinstance(described.failed[name], UnknownTopicOrPartition)
+        return DeadLetterQueue(name, 0 if is_absent else None, "which does not exist yet" if is_absent else "")
+    try:
+        return await _counted(admin, described.done[name], timeout_ms)
+    except (KafkaError, ClientError):
+        return DeadLetterQueue(name, None)
+
+
+async def _counted(admin: Admin, topic: TopicDescription, timeout_ms: int | None) -> DeadLetterQueue:
+    name = topic.name
+    places = [TopicPartition(name, each.partition) for each in topic.partitions]
+    ends = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()), timeout_ms=timeout_ms)
+    starts = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.earliest()), timeout_ms=timeout_ms)
+    records = None
+    if not ends.failed and not starts.failed:
+        records = sum(ends.done[place].offset - starts.done[place].offset for place in places)
+    own = (await admin.topic_settings([name], [_ENABLED], timeout_ms=timeout_ms)).done.get(name, {})
+    is_off = own.get(_ENABLED) == "false"
+    return DeadLetterQueue(name, records, f"which does not allow it: {_ENABLED} is false" if is_off else "")

@@ -9,7 +9,8 @@ class Measure(StrEnum):
     """What of a group is limited. Times are in ms.
 
     ``idle``: for how long a group has committed nothing in a partition where a record waits. ``rebalances``: within a
-    span that the rule names. ``state``: as Kafka has it; ``status``: as groupkeeper.rules.status has it.
+    span that the rule names. ``dead_letters``: records in the dead-letter queue of a share group. ``state``: as Kafka
+    has it; ``status``: as groupkeeper.rules.status has it.
     """
 
     LAG = "lag"
@@ -19,6 +20,7 @@ class Measure(StrEnum):
     MARGIN = "retention_margin"
     IDLE = "idle"
     REBALANCES = "rebalances"
+    DEAD_LETTERS = "dead_letters"
     MEMBERS = "members"
     STATE = "state"
     STATUS = "status"

@@ -108,6 +108,11 @@ GROUP_METRICS = (
         "1; why some values of the group are not known; acl: the missing permission, if that is the reason.",
         (*_GROUP, "error", "acl"),
     ),
+    Metric(
+        "groupkeeper_share_group_dead_letters",
+        "Records in the dead-letter queue of a share group; absent: it has none, or that is not known.",
+        (*_GROUP, "queue"),
+    ),
     Metric("groupkeeper_streams_group_tasks", "Tasks of the members of a streams group.", (*_GROUP, "role")),
     Metric("groupkeeper_streams_group_topology_epoch", "The epoch of the topology of a streams group.", _GROUP),
     Metric("groupkeeper_streams_group_subtopologies", "Parts of the topology of a streams group.", _GROUP),
@@ -255,6 +260,9 @@ def group_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
         yield _sample("groupkeeper_group_progress_timestamp_seconds", own, seconds(progress_ms))
     for error, acl in dict.fromkeys((each.error, str(each.acl or "")) for each in group.problems):
         yield _sample("groupkeeper_group_problem", f'{own},error="{error}",acl="{label(acl)}"', 1)
+    queue = group.dead_letters
+    if queue is not None and queue.records is not None:
+        yield _sample("groupkeeper_share_group_dead_letters", f'{own},queue="{label(queue.topic)}"', queue.records)
     if group.streams is not None:
         members = group.streams.members
         for role in ("active", "standby", "warmup"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
@@ -20,7 +20,7 @@ from groupkeeper.cli.framework.group_arguments import (
     selected,
     with_suggestions,
 )
-from groupkeeper.cli.framework.reports import Page, Problem, Row, Shape, problem_of
+from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.cli.groups import statuses
 from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES, TOPIC_SUMS, TOPOLOGY
@@ -45,7 +45,7 @@ from groupkeeper.operations.lag import (
     sum_by_group,
     sum_by_topic,
 )
-from groupkeeper.operations.share_groups import share_groups_among
+from groupkeeper.operations.share_groups import DeadLetterQueue, dead_letter_queues, share_groups_among
 from groupkeeper.operations.streams_groups import streams_groups_among
 from groupkeeper.operations.topics import HIDDEN, describe_topics, hides_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
@@ -207,7 +207,9 @@ async def _offset_pages(session: ClusterSession) -> AsyncIterator[Page]:
         shown += len(rows)
         session.progress.say(f"describing groups: {done} of {total}")
         about = {str(row["group"]) for row in rows} if filters else part.rows.keys()
-        yield Page(judged.beside(rows), await with_suggestions(session, part.failed) + notes.of(part, about))
+        queues = await dead_letter_queues(session.admin, part.descriptions.values())
+        failures = await with_suggestions(session, part.failed)
+        yield Page(judged.beside(rows), failures + notes.of(part, about), _of_queues(queues))
     problems = await _topic_problems(session, topics.exact, notes)
     hidden = [HIDDEN] if notes.has_empty and await hides_topics(session.admin) else []
     remarks = [*overall.remarks, *notes.remarks(bool(topics), may_hide=bool(hidden)), *hidden]
@@ -408,7 +410,9 @@ async def _descriptions(session: ClusterSession) -> AsyncIterator[tuple[list[Any
 async def _state_pages(session: ClusterSession) -> AsyncIterator[Page]:
     judged = await statuses.statuses_of(session)
     async for groups, page in _descriptions(session):
-        yield page._replace(rows=judged.beside(map(_state_row, groups)))
+        queues = await dead_letter_queues(session.admin, groups)
+        rows = judged.beside(_state_row(group, queues.get(group.group_id)) for group in groups)
+        yield page._replace(rows=rows, remarks=[*page.remarks, *_of_queues(queues)])
 
 
 async def _member_pages(session: ClusterSession) -> AsyncIterator[Page]:
@@ -439,7 +443,11 @@ def _in_order(members: Iterable[AnyMember]) -> list[AnyMember]:
     return sorted(members, key=lambda member: (member.client_id, member.member_id))
 
 
-def _state_row(group: AnyGroup) -> Row:
+def _of_queues(queues: Mapping[str, DeadLetterQueue]) -> list[str]:
+    return [f"the dead-letter queue of share group {group_id} is {queue}" for group_id, queue in sorted(queues.items())]
+
+
+def _state_row(group: AnyGroup, queue: DeadLetterQueue | None) -> Row:
     return {
         "group": group.group_id,
         "type": str(group.group_type),
@@ -450,6 +458,9 @@ def _state_row(group: AnyGroup) -> Row:
         "group_epoch": group.group_epoch,
         "target_epoch": group.target_assignment_epoch,
         **statuses.NO_STATUS,
+        CLUSTER.name: None,
+        "dead_letter_queue": queue and (queue.topic or None),
+        "dead_letters": queue and queue.records,
     }
 
 

@@ -140,6 +140,8 @@ STATES = Shape(
         Column("target_epoch", "null in a classic group", goes=4),
         *_STATUS,
         CLUSTER,
+        Column("dead_letter_queue", "a share group's topic for records that it gives up; null: none", in_table=False),
+        Column("dead_letters", "how many records are in that topic; null: not known", in_table=False),
     ],
 )
 

@@ -111,6 +111,8 @@ def _facts(group: GroupView, now_ms: int) -> str:
             pairs.append(("target epoch", words.number(described.target_assignment_epoch)))
         pairs.append(("assignor", parts.text(described.partition_assignor or None)))
         pairs.append(("coordinator", f"broker {described.coordinator.id}"))
+    if group.dead_letters is not None:
+        pairs.append(("dead-letter queue", parts.text(str(group.dead_letters))))
     if group.streams is not None:
         tasks = [sum(len(getattr(each.assignment, role)) for each in group.streams.members)
                  for role in ("active", "standby", "warmup")]  # fmt: skip
