@@ -34,7 +34,7 @@ def test_each_status_has_a_case_and_a_reason() -> None:
 def test_the_rungs_that_could_not_be_judged_say_what_is_missing() -> None:
     assert not_judged(Facts(10, 5)) == {
         Status.ABANDONED: "whether a member reads the topic is not known",
-        Status.STALLED: "commits of the same offset is not known",
+        Status.STALLED: "whether the group commits the same offset is not known",
         Status.STOPPED: "since when the committed offset stands is not known",
         Status.LAGGING: "since when the next record waits is not known",
         Status.LOSING: "where the log begins is not known",

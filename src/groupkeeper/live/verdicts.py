@@ -11,7 +11,7 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
 from groupkeeper.live.model import GroupView
 from groupkeeper.operations.lag import AnyGroup, LagStatus, PartitionLag
-from groupkeeper.rules.status import RANKS, Facts, Status, are_well, group_status, partition_status, reason
+from groupkeeper.rules.status import RANKS, Facts, Status, are_well, group_status, not_judged, partition_status, reason
 
 
 class Judged(NamedTuple):
@@ -59,6 +59,16 @@ def worst_partition(group: GroupView, now_ms: int) -> tuple[TopicPartition, str]
     waits = {TopicPartition(row.topic, row.partition): wait for row, wait in zip(group.rows, group.waits, strict=True)}
     found.sort(key=lambda each: waits[each[0]].lag_ms or 0)
     return (found[-1][0], found[-1][1][1]) if found else None
+
+
+def missing_facts(group: GroupView, now_ms: int, *, is_first_look: bool = False) -> str | None:
+    """Which statuses could not be judged, and why, of any partition where a record may wait; None: all could."""
+    still_ms = None if group.progress_ms is None else max(0, now_ms - group.progress_ms)
+    missing: dict[Status, str] = {}
+    for _, facts, _ in _of_partitions(group, still_ms, now_ms):
+        if facts.lag and facts.is_waiting is not False:
+            missing |= not_judged(facts._replace(still_ms=None) if is_first_look else facts)
+    return "; ".join(f"{status.value}: {missing[status]}" for status in sorted(missing, key=RANKS.__getitem__)) or None
 
 
 def standing(group: GroupView) -> Iterator[int]:

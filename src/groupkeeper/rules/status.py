@@ -199,7 +199,7 @@ def not_judged(facts: Facts) -> dict[Status, str]:
     """The rungs that could not be judged of a partition where records wait, with what is missing."""
     missing = {
         Status.ABANDONED: "whether a member reads the topic" if facts.is_read is None else "",
-        Status.STALLED: "commits of the same offset" if facts.quiet_ms is None else "",
+        Status.STALLED: "whether the group commits the same offset" if facts.quiet_ms is None else "",
         Status.STOPPED: "since when the committed offset stands" if facts.still_ms is None else "",
         Status.LAGGING: "since when the next record waits" if facts.waits_ms is None else "",
         Status.LOSING: "where the log begins" if facts.lost is None else "",

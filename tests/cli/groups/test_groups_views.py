@@ -99,17 +99,20 @@ def test_odd_groups_are_found_by_their_names(run: Run, group_id: str) -> None:
 def test_the_status_of_groups_and_why(run: Run, words: str) -> None:
     command, *more = words.split()
 
-    def told(*options: str) -> dict[str, tuple[str | None, str | None]]:
+    def told(*options: str) -> dict[str, tuple[str | None, str | None, str | None]]:
         status, report = run(command, "app", "behind", "zeta", "stale", *more, *options)
         key = {"list": "groups", "describe --view state": "groups", "describe": "offsets"}.get(words, "lag_by_group")
         assert status == 0
-        return {row["group"]: (row["group_status"], row["reason"]) for row in report[key]}
+        return {row["group"]: (row["group_status"], row["reason"], row["not_judged"]) for row in report[key]}
 
     found = told("--with-status")
-    assert found["behind"] == ("losing", "orders-1: 3 records removed before the group read them")
+    assert found["behind"][:2] == ("losing", "orders-1: 3 records removed before the group read them")
     assert (found["stale"][0], found["app"][0]) == ("unknown", "lagging")
     assert (found["app"][1] or "").startswith("orders-0: the next record has waited for ")
-    assert set(told().values()) == {(None, None)}
+    unseen = "since when the committed offset stands is not known"
+    stalled = "stalled: whether the group commits the same offset is not known"
+    assert found["app"][2] == f"{stalled}; stopped: {unseen}"
+    assert set(told().values()) == {(None, None, None)}
 
 
 def test_a_group_without_a_name_is_one_like_others(run: Run) -> None:

@@ -20,6 +20,8 @@ _STATUS = (
            "`--with-status`", in_table=False),
     Column("reason", "why the group has this status, of the partition that it has it from; null: none, or as above",
            in_table=False),
+    Column("not_judged", "which statuses could not be judged, each with what is not known; null: all could, or as "
+           "above", in_table=False),
 )  # fmt: skip
 
 GROUPS = Shape(

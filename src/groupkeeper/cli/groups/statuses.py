@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.live.model import ClusterSnapshot
 
-COLUMNS = ("group_status", "reason")
+COLUMNS = ("group_status", "reason", "not_judged")
 NO_STATUS: Row = dict.fromkeys(COLUMNS)
 
 
@@ -29,7 +29,7 @@ class Statuses(NamedTuple):
         """The rows, with the columns."""
         if self.rows is None:
             return list(rows)
-        unknown: Row = {"group_status": "unknown", "reason": None}
+        unknown: Row = {**NO_STATUS, "group_status": "unknown"}
         return [{**row, **self.rows.get(str(row["group"]), unknown)} for row in rows]
 
 
@@ -57,12 +57,14 @@ async def statuses_of(session: ClusterSession) -> Statuses:
 
 def judged(snapshot: ClusterSnapshot) -> Statuses:
     """The groups of a poll."""
-    from groupkeeper.live.verdicts import judge_status, worst_partition
+    from groupkeeper.live.verdicts import judge_status, missing_facts, worst_partition
 
     at_ms = snapshot.measured_ms or 0
     found: dict[str, Row] = {}
     for group in snapshot.groups.values():
         worst = worst_partition(group, at_ms)
         why = None if worst is None else f"{worst[0].topic}-{worst[0].partition}: {worst[1]}"
-        found[group.group_id] = {"group_status": judge_status(group, at_ms).status.value, "reason": why}
+        status = judge_status(group, at_ms).status.value
+        values = (status, why, missing_facts(group, at_ms, is_first_look=True))
+        found[group.group_id] = dict(zip(COLUMNS, values, strict=True))
     return Statuses(found)

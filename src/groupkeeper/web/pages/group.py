@@ -9,7 +9,7 @@ from itertools import pairwise
 from groupkeeper.client.admin.types import GroupType, TopicPartition
 from groupkeeper.live.history import Noted, Sample
 from groupkeeper.live.model import ClusterSnapshot, GroupView
-from groupkeeper.live.verdicts import judge_status, partition_statuses, worst_partition
+from groupkeeper.live.verdicts import judge_status, missing_facts, partition_statuses, worst_partition
 from groupkeeper.operations.lag import AnyMember, LagStatus, LagSum, PartitionLag
 from groupkeeper.operations.watch import What
 from groupkeeper.pipeline.report import plots, words
@@ -86,10 +86,11 @@ def _who(group: GroupView) -> str:
 
 
 def _facts(group: GroupView, now_ms: int) -> str:
-    judged, worst = judge_status(group, now_ms), worst_partition(group, now_ms)
+    judged, worst, missing = judge_status(group, now_ms), worst_partition(group, now_ms), missing_facts(group, now_ms)
     described, wait = group.description, group.wait
     pairs = [
         ("status", parts.status(judged.status)),
+        *([("not judged", parts.text(missing))] if missing else []),
         ("type", group.group_type or "—"),
         ("state", group.group_state or "—"),
         ("members", words.number(group.members)),
