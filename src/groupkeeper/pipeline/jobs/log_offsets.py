@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.pipeline.kafka.instants import Instants
+from groupkeeper.pipeline.kafka.instants import Instants, LogEnds
 from groupkeeper.pipeline.kafka.measuring import Measure, Row, cluster_of, measure
 from groupkeeper.pipeline.kafka.options import Options
 from groupkeeper.pipeline.present.sql import Rows, made
@@ -49,22 +49,35 @@ class Place(NamedTuple):
 
 
 _WANTED = """
-SELECT cluster, topic, partition, list(DISTINCT committed_offset) AS wanted FROM current_offsets GROUP BY ALL
+WITH assigned AS (SELECT cluster, unnest(assigned, recursive := true) FROM members)
+SELECT cluster, topic, partition, list(DISTINCT committed_offset) FILTER (committed_offset IS NOT NULL) AS wanted
+FROM (
+    SELECT cluster, topic, partition, committed_offset FROM current_offsets
+    UNION ALL BY NAME
+    SELECT cluster, coalesce(assigned.topic, names.topic) AS topic, unnest(partitions) AS partition
+    FROM assigned LEFT JOIN names USING (cluster, topic_id)
+)
+WHERE topic IS NOT NULL
+GROUP BY ALL
 """
+_NAMES = pa.schema([("cluster", pa.string()), ("topic_id", pa.string()), ("topic", pa.string())])
 _PLACES = pa.schema([*(LOG_OFFSETS.arrow.field(name) for name in LOG_OFFSETS.key), ("wanted", pa.list_(pa.int64()))])
 
 
-def log_offsets(spark: SparkSession, current_offsets: Rows, clusters: Clusters) -> pa.RecordBatchReader | DataFrame:
-    """Of the partitions of rows of tables.CURRENT_OFFSETS.
+def log_offsets(
+    spark: SparkSession, current_offsets: Rows, members: Rows, clusters: Clusters
+) -> pa.RecordBatchReader | DataFrame:
+    """Of the partitions of rows of tables.CURRENT_OFFSETS, and of those assigned in rows of tables.MEMBERS.
 
     Every use of the DataFrame may query the clusters again: write it, or cache it.
     """
-    wanted = made(_PLACES, _WANTED, {"current_offsets": current_offsets}).read_all()
+    given = {"current_offsets": current_offsets, "members": members, "names": _names(clusters.instants)}
+    wanted = made(_PLACES, _WANTED, given).read_all()
     if len(wanted) <= _FEW:  # done before a worker of Spark's would have started
         few = wanted.to_pylist()
         found = _ask(
             clusters,
-            [Place(row["cluster"], TopicPartition(row["topic"], row["partition"]), row["wanted"]) for row in few],
+            [Place(row["cluster"], TopicPartition(row["topic"], row["partition"]), row["wanted"] or []) for row in few],
         )
         rows = [{**row, **each} for row, each in zip(few, found, strict=True)]
         return pa.Table.from_pylist(rows, LOG_OFFSETS.arrow).to_reader()
@@ -79,10 +92,23 @@ def log_offsets(spark: SparkSession, current_offsets: Rows, clusters: Clusters) 
     )
 
 
+def _names(instants: Instants) -> pa.Table:
+    """The names of topics by their ids."""
+    found = {
+        (cluster, log.topic_id, place.topic)
+        for cluster, instant in instants.items()
+        for place, log in instant.logs.items()
+        if isinstance(log, LogEnds)
+    }
+    return pa.Table.from_pylist([dict(zip(_NAMES.names, each, strict=True)) for each in found], _NAMES)
+
+
 def _asking(clusters: Clusters) -> Callable[[pa.Array, pa.Array, pa.Array, pa.Array], pa.Array]:
     def ask(names: pa.Array, topics: pa.Array, partitions: pa.Array, wanted: pa.Array) -> pa.Array:
         columns = (column.to_pylist() for column in (names, topics, partitions, wanted))
-        places = [Place(name, TopicPartition(*key), offsets) for name, *key, offsets in zip(*columns, strict=True)]
+        places = [
+            Place(name, TopicPartition(*key), offsets or []) for name, *key, offsets in zip(*columns, strict=True)
+        ]
         return pa.array(_ask(clusters, places), _FOUND)
 
     for name in ("names", "topics", "partitions", "wanted", "return"):

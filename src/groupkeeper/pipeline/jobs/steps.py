@@ -319,7 +319,9 @@ def _stale(tables: Sources, given: Given) -> pa.RecordBatchReader:
 
 def _status(tables: Sources, given: Given) -> pa.RecordBatchReader:
     of = tables.rows_now
-    return status(together(of(PACES), given.queries.paces()), of(LAG), of(RECENT_REWINDS), of(GROUPS), of(GROUP_FACTS))
+    paces = together(of(PACES), given.queries.paces())
+    given_rows = paces, of(LAG), of(RECENT_REWINDS), of(GROUPS), of(GROUP_FACTS)
+    return status(*given_rows, members=of(MEMBERS), log_offsets=of(LOG_OFFSETS))
 
 
 def _groups(tables: Sources, given: Given) -> pa.RecordBatchReader:
@@ -376,7 +378,9 @@ STEPS = (
     Step(
         LOG_OFFSETS,
         Job.ASKED,
-        lambda tables, given: log_offsets(tables.spark, tables.rows_now(CURRENT_OFFSETS), given.clusters),
+        lambda tables, given: log_offsets(
+            tables.spark, tables.rows_now(CURRENT_OFFSETS), tables.rows_now(MEMBERS), given.clusters
+        ),
     ),
     Step(
         TOPICS,

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from groupkeeper.operations.lag import WHY_BEYOND
 from groupkeeper.pipeline.present.lag import BEYOND
-from groupkeeper.pipeline.present.sql import Rows, made
-from groupkeeper.pipeline.tables import STATUS
+from groupkeeper.pipeline.present.sql import Rows, empty, made
+from groupkeeper.pipeline.tables import LOG_OFFSETS, MEMBERS, STATUS
 
 __all__ = ["ORDER", "RULES", "StatusRules", "status"]
 
@@ -145,19 +145,43 @@ often AS (  -- groups that rebalance all the time
     FROM facts JOIN now USING (cluster)
     WHERE len(lately) >= $rebalances
 ),
+has AS (
+    SELECT DISTINCT cluster, group_id, topic, topic_id, unnest(partitions) AS partition
+    FROM (SELECT cluster, group_id, unnest(assigned, recursive := true) FROM members WHERE group_type != 'share')
+),
+names AS (
+    SELECT DISTINCT cluster, topic_id, topic FROM log_offsets WHERE topic_id IS NOT NULL
+),
+lacking AS (  -- groups whose members are assigned partitions with records, and have committed nothing there
+    SELECT cluster, group_id, count(*) AS number, min(topic || '-' || partition) AS example
+    FROM (
+        SELECT has.cluster, group_id, coalesce(has.topic, names.topic) AS topic, partition
+        FROM has LEFT JOIN names ON names.cluster = has.cluster AND names.topic_id = has.topic_id
+    )
+    ANTI JOIN lags USING (cluster, group_id, topic, partition)
+    JOIN log_offsets USING (cluster, topic, partition)
+    WHERE NOT is_deleted AND coalesce(log_end_offset > log_start_offset, true)
+    GROUP BY ALL
+),
 groups_judged AS (
     SELECT cluster, group_id, lately IS NOT NULL AND coalesce(of_all.rank, 0) < $unstable AS is_unstable,
+        number IS NOT NULL AND coalesce(of_all.rank, 0) < $unknown AS is_lacking,
         of_all.topic || '-' || of_all.partition || ': ' || of_all.rule AS of_partition,
-        CASE WHEN is_unstable THEN 'unstable' ELSE of_all.status END AS status,
-        CASE WHEN is_unstable THEN list_min(lately) ELSE since_time END AS since_time, lag, lag_ms,
-        CASE WHEN is_unstable THEN how_often ELSE concat_ws('; ', of_partition, how_often) END AS rule
-    FROM worst FULL JOIN often USING (cluster, group_id)
+        CASE WHEN is_unstable THEN 'unstable' WHEN is_lacking THEN 'unknown' ELSE of_all.status END AS status,
+        CASE WHEN is_unstable THEN list_min(lately) WHEN NOT is_lacking THEN since_time END AS since_time, lag, lag_ms,
+        CASE WHEN is_unstable THEN how_often
+            WHEN is_lacking THEN example || ': nothing is committed: auto.offset.reset decides where the group begins'
+                || CASE number WHEN 1 THEN '' WHEN 2 THEN '; 1 more partition is like it'
+                    ELSE '; ' || number - 1 || ' more partitions are like it' END
+            ELSE concat_ws('; ', of_partition, how_often) END AS rule
+    FROM worst FULL JOIN often USING (cluster, group_id) FULL JOIN lacking USING (cluster, group_id)
 )"""
 
 
 def status(
-    paces: Rows, lag: Rows, rewinds: Rows, groups: Rows, facts: Rows, rules: StatusRules = RULES
-) -> pa.RecordBatchReader:
+    paces: Rows, lag: Rows, rewinds: Rows, groups: Rows, facts: Rows, rules: StatusRules = RULES, *,
+    members: Rows | None = None, log_offsets: Rows | None = None,
+) -> pa.RecordBatchReader:  # fmt: skip
     """The status at the instant of each cluster's measurement, from rows of the tables with the arguments' names
     (tables.state has `paces` and, as GROUP_FACTS, `facts`).
 
@@ -166,7 +190,8 @@ def status(
         way back to it · lagging: the oldest record to read is old, and the group makes progress · unstable (only of
         whole groups): the group rebalances too often. Aborted records do not count as records to read: a consumer of
         committed records need not commit an offset after them. Records of an open transaction count, as it may be
-        committed.
+        committed. A group is unknown at best while a partition with records that a member is assigned has no committed
+        offset: rows of tables.MEMBERS and tables.LOG_OFFSETS tell.
 
     Commit times come from the coordinator's clock, a record's time from its producer or broker, the time of the
     measurement from this machine. They are compared without correction, so a clock that is off by a minute moves the
@@ -176,5 +201,11 @@ def status(
     query = f"""WITH {", ".join((_KNOWN, _VERDICT, _BY_GROUP))}
     SELECT {names} FROM judged UNION ALL BY NAME SELECT {names.replace("topic, partition, ", "")} FROM groups_judged"""
     given = {"paces": paces, "lags": lag, "rewinds": rewinds, "groups": groups, "facts": facts}
-    values = {**rules._asdict(), "order": list(ORDER), "unstable": ORDER.index("unstable") + 1}
+    given |= {"members": empty(MEMBERS) if members is None else members}
+    given |= {"log_offsets": empty(LOG_OFFSETS) if log_offsets is None else log_offsets}
+    values = {
+        **rules._asdict(),
+        "order": list(ORDER),
+        **{name: ORDER.index(name) + 1 for name in ("unstable", "unknown")},
+    }
     return made(STATUS, query, given, values)

@@ -200,7 +200,7 @@ RATES = Table(
 
 LOG_OFFSETS = Table(
     "log_offsets",
-    "partition for which a group has a committed offset, as its cluster reports it",
+    "partition for which a group has a committed offset, or which a member is assigned, as its cluster reports it",
     _BY_PARTITION,
     (
         _CLUSTER,
@@ -407,7 +407,10 @@ STATUS = Table(
         *_GROUP,
         *_PARTITION_OR_GROUP,
         Column(
-            "status", pa.string(), "ok, unstable, lagging, rewound, stalled, stopped, losing; unknown if lag is unknown"
+            "status",
+            pa.string(),
+            "ok, unstable, lagging, rewound, stalled, stopped, losing; unknown if lag is unknown; for a group also if "
+            "nothing is committed in a partition with records that a member is assigned",
         ),
         Column(
             "since_time",

@@ -1,14 +1,15 @@
-"""Statuses of groups whose commits have no timestamp."""
+"""Statuses of groups whose commits have no timestamp, or which lack commits."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+import pytest
 
 from groupkeeper.pipeline.present.sql import empty
 from groupkeeper.pipeline.present.status import status
-from groupkeeper.pipeline.tables import GROUPS, LAG, REWINDS
+from groupkeeper.pipeline.tables import GROUPS, LAG, LOG_OFFSETS, MEMBERS, REWINDS
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, PACES
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,3 +29,39 @@ def test_without_a_commit_time_nothing_is_said_of_when_it_committed() -> None:
     assert told["undated"] == (
         "lagging", "the oldest record to read has waited for 20 min; the time of its last commit is not known"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("is_named", [True, False])  # by the classic protocol; the other one has ids
+def test_a_partition_without_a_commit_makes_a_group_unknown(is_named: bool) -> None:
+    ends = {"cluster": "c", "topic": "t", "topic_id": "T", "log_start_offset": 2, "is_deleted": False}
+    logs = [{**ends, "partition": number, "log_end_offset": end} for number, end in enumerate((9, 9, 2, 9, 9))]
+    names = {"cluster": "c", "topic": "t", "measured_time": NOW, "log_start_offset": 2, "log_end_offset": 9}
+    well = {"committed_offset": 9, "lag": 0, "lag_ms": 0}
+    late = {"committed_offset": 5, "lag": 4, "lag_ms": 1_200_000, "committed_lag_ms": 1_200_000}
+    lags = [
+        {**names, **state, "partition": 0, "group_id": group_id, "commit_time": NOW}
+        for group_id, state in {"one": well, "three": well, "empty": well, "late": late, "unassigned": well}.items()
+    ]
+    assigned = {"one": [0, 1], "three": [0, 1, 3, 4], "empty": [0, 2], "late": [0, 1], "none": [1], "all empty": [2]}
+    topic = {"topic": "t", "topic_id": None} if is_named else {"topic": None, "topic_id": "T"}
+    held = [
+        {"cluster": "c", "group_id": group_id, "member_id": "m", "group_type": "consumer", "assigned": [
+            {**topic, "partitions": partitions}]}
+        for group_id, partitions in assigned.items()
+    ]  # fmt: skip
+    found = status(
+        empty(PACES), pa.Table.from_pylist(lags, schema=LAG.arrow), empty(REWINDS), empty(GROUPS), empty(GROUP_FACTS),
+        members=pa.Table.from_pylist(held, schema=MEMBERS.arrow),
+        log_offsets=pa.Table.from_pylist(logs, schema=LOG_OFFSETS.arrow),
+    ).read_all().to_pylist()  # fmt: skip
+    told = {row["group_id"]: (row["status"], row["rule"]) for row in found if row["topic"] is None}
+    why = "t-1: nothing is committed: auto.offset.reset decides where the group begins"
+    assert told.pop("late")[0] == "lagging"
+    assert told == {
+        "one": ("unknown", why),
+        "three": ("unknown", f"{why}; 2 more partitions are like it"),
+        "none": ("unknown", why),
+        "empty": ("ok", "t-0: nothing to read"),
+        "unassigned": ("ok", "t-0: nothing to read"),
+    }
+    assert sum(row["topic"] is not None for row in found) == len(lags)

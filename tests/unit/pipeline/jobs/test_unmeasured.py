@@ -9,16 +9,17 @@ from typing import Any
 import pyarrow as pa
 
 from groupkeeper.broker import Broker
+from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.governance.quality import _ages
 from groupkeeper.pipeline.jobs.freshness import freshness
-from groupkeeper.pipeline.jobs.log_offsets import Clusters
+from groupkeeper.pipeline.jobs.log_offsets import _PLACES, _WANTED, Clusters, _names
 from groupkeeper.pipeline.jobs.reading import same_clusters, why_unread
-from groupkeeper.pipeline.kafka.instants import Identity
+from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import plan
 from groupkeeper.pipeline.present.sql import empty, made
-from groupkeeper.pipeline.tables import FRESHNESS, TOPICS, Table
+from groupkeeper.pipeline.tables import CURRENT_OFFSETS, FRESHNESS, MEMBERS, TOPICS, Table
 
 
 def rows_of(table: Table, rows: list[dict[str, Any]]) -> pa.Table:
@@ -28,6 +29,29 @@ def rows_of(table: Table, rows: list[dict[str, Any]]) -> pa.Table:
 
 
 OPTIONS = parse_options({"kafka.bootstrap.servers": "127.0.0.1:1", "cluster": "c", "rows": "decoded"})
+
+
+def test_assigned_partitions_are_asked_for_too() -> None:
+    """By whichever of its name and its id members have of a topic; those of topics that are gone have no name."""
+    instant = Instant(
+        0, Identity(None, None), "__consumer_offsets", {}, {TopicPartition("u", 5): LogEnds(0, 9, 9, "U")}
+    )
+    assigned = [
+        {"topic": "t", "topic_id": None, "partitions": [0, 1]},
+        {"topic": None, "topic_id": "U", "partitions": [5]},
+        {"topic": None, "topic_id": "gone", "partitions": [7]},
+    ]
+    names = {"cluster": "c", "group_id": "g"}
+    given = {
+        "current_offsets": rows_of(
+            CURRENT_OFFSETS, [{**names, "topic": "t", "partition": 0, "committed_offset": at} for at in (3, 4)]
+        ),
+        "members": rows_of(MEMBERS, [{**names, "member_id": "m", "assigned": assigned}]),
+        "names": _names({"c": instant}),
+    }
+    found = [tuple(row.values()) for row in made(_PLACES, _WANTED, given).read_all().to_pylist()]
+    wanted = {(cluster, topic, partition): sorted(offsets or ()) for cluster, topic, partition, offsets in found}
+    assert wanted == {("c", "t", 0): [3, 4], ("c", "t", 1): [], ("c", "u", 5): []}
 
 
 def test_freshness_has_the_reason() -> None:
