@@ -165,5 +165,5 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
     yield starter
     for one in starter.running:
         one.process.kill()
-        one.process.wait(10)
+        one.process.wait(60)
         one.process.stdout.close()  # type: ignore[union-attr]

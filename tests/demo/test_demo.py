@@ -47,7 +47,7 @@ def test_an_interrupted_tour_stops_its_broker(tmp_path: Path) -> None:
         assert tour.stdout is not None
         address = next(line for line in tour.stdout if "ready at" in line).split()[4]
         tour.send_signal(signal.SIGINT)
-        _, errors = tour.communicate(timeout=20)
+        _, errors = tour.communicate(timeout=60)
     finally:
         tour.kill()
     assert tour.returncode == 130, errors

@@ -135,7 +135,7 @@ def test_broker_commands_start_a_broker_that_stops_cleanly(tmp_path: Path) -> No
         try:
             assert stage.wait_for_address(broker)
             broker.terminate()
-            _, errors = broker.communicate(timeout=10)
+            _, errors = broker.communicate(timeout=60)
         finally:
             broker.kill()
         assert (broker.returncode, "Traceback" in errors) == (0, False), errors

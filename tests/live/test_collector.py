@@ -184,12 +184,12 @@ async def test_a_group_that_nobody_lists_is_unknown_until_a_coordinator_tells(tm
     history = History(tmp_path / "history.sqlite", BOUNDS)
     with BackgroundBroker() as broker:
         await asyncio.to_thread(arrange, broker.bootstrap_servers)
-        watching = collector(broker.bootstrap_servers, history=history, timeout_ms=20_000)
+        watching = collector(broker.bootstrap_servers, history=history, timeout_ms=120_000)
         before = (await watching.poll()).groups["billing"]
         away = broker.faults.move_coordinator("billing", away_ms=None)
         began = time.monotonic()
         snapshot = await watching.poll()
-        assert time.monotonic() - began < 15  # others do not wait for it
+        assert time.monotonic() - began < 60  # others do not wait for it
         group = snapshot.groups["billing"]
         assert (group.lag.lag, group.committed) == (None, before.committed)
         assert [problem.error for problem in group.problems] == ["CALL_TIMED_OUT"]
@@ -337,10 +337,10 @@ async def test_brokers_that_hang_hold_up_a_poll_for_the_time_limit_and_no_longer
 ) -> None:
     watching = collector(servers, timeout_ms=300)
     assert (await watching.poll()).is_up
-    broker.faults.delay("ListGroups", 20_000)
+    broker.faults.delay("ListGroups", 120_000)
     began = time.monotonic()
     hung = await watching.poll()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
     assert (hung.is_up, hung.groups) == (False, {})
     assert [problem.error for problem in hung.problems] == ["CALL_TIMED_OUT"]
     broker.faults.clear()

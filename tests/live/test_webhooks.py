@@ -210,7 +210,7 @@ async def test_a_receiver_that_fails_for_one_alert_gets_all_others_at_once() -> 
                 courier.take(about(f"g{number}", Kind.RESOLVED))
             courier.take(about("ill", Kind.RESOLVED))
             await until(lambda: courier.outboxes["chat"].pending == 0)
-        assert time.monotonic() - began < 5  # one request of the ill one hardly takes longer than its first pause
+        assert time.monotonic() - began < 20  # one request of the ill one hardly takes longer than its first pause
         got = [(content["group"], content["status"]) for _, content in receiver.got]
         for number in range(40):
             assert [status for group, status in got if group == f"g{number}"] == ["firing", "resolved"]
@@ -314,7 +314,7 @@ def test_a_server_with_rules_tells_webhooks(tmp_path: Path) -> None:
             assert "Rule 'typo': no group matches '<b>' so far." in served.get("/readyz").text
             assert "Rule &#x27;typo&#x27;: no group matches &#x27;&lt;b&gt;&#x27; so far." in served.get("/").text
             served.process.terminate()
-            assert served.process.wait(10) == 0
+            assert served.process.wait(60) == 0
             assert served.process.stderr is not None
             assert served.process.stderr.read().count("rule 'typo': no group matches '<b>' so far") == 1
         with serving(*words, *history, "--rules", str(rules)) as served:
@@ -334,7 +334,7 @@ def test_a_server_with_rules_needs_no_webhook(tmp_path: Path) -> None:
         with serving(*where, "--rules", str(rules)) as served:
             served.until(lambda text: 'groupkeeper_alert_firing{rule="behind"' in text)
             served.process.send_signal(signal.SIGINT)
-            assert served.process.wait(10) == 0
+            assert served.process.wait(60) == 0
 
 
 def test_a_server_that_ends_keeps_what_waits_for_the_next_one(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_a_server_that_ends_keeps_what_waits_for_the_next_one(tmp_path: Path) ->
             text = served.until(lambda text: 'groupkeeper_webhook_pending{webhook="chat"} 1' in text)
             assert 'groupkeeper_webhook_oldest_pending_seconds{webhook="chat"} ' in text
             served.process.terminate()
-            assert served.process.wait(10) == 0
+            assert served.process.wait(60) == 0
         receiver.by_group = {}
         with serving(*words) as served:
             receiver.until(lambda got: len(got) == 2)

@@ -36,7 +36,7 @@ def served(broker: BackgroundBroker, tmp_path_factory: pytest.TempPathFactory) -
         local.until_ready()
         yield local
         served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(10) == 0
+        assert served.process.wait(60) == 0
         assert served.process.stderr is not None
         assert "Traceback" not in served.process.stderr.read()
 
@@ -125,7 +125,7 @@ def test_what_is_too_long_or_too_much_ends_at_once(served: Served) -> None:
         except ConnectionError:
             continue  # hung up before all of it was sent
         assert status(found) in (200, 400, 431), found[:200]
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert served.get("/healthz").status == 200
 
 

@@ -26,7 +26,7 @@ from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.model import Change, GroupPlan, Plan, TopicFacts
 
 TIMEOUT_MS = 300
-SLACK_S = 3.0
+SLACK_S = 25.0
 """What importing and a busy machine may add."""
 
 ARGUMENTS = {
@@ -173,7 +173,7 @@ def test_an_interrupt_ends_a_command(command: str, tmp_path: Path) -> None:
                 connection, _ = silent.accept()
                 with connection:
                     child.send_signal(signal.SIGINT)
-                    output, errors = child.communicate(timeout=20)
+                    output, errors = child.communicate(timeout=60)
             finally:
                 child.kill()
     has_other_end = command != "groups watch"

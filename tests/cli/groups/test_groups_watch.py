@@ -265,7 +265,7 @@ def test_signals_end_it_in_the_background_too(broker: BackgroundBroker, number: 
             child = int(shell.stdout.readline())
             assert shell.stderr.readline() == "note: waiting for group absent\n"
             os.kill(child, number)
-            _, errors = shell.communicate(timeout=20)
+            _, errors = shell.communicate(timeout=60)
             assert (shell.returncode, errors) == (0, "")
         finally:
             with suppress(ProcessLookupError):

@@ -20,7 +20,7 @@ def modules_after(program: str) -> set[str]:
     """The modules of the package that a program has imported."""
     names = "print(*[name for name in sys.modules if name.startswith('groupkeeper')])"
     command = [sys.executable, "-c", f"import sys\n{program}\n{names}"]
-    return set(subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.split())
+    return set(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split())
 
 
 def test_every_name_is_there() -> None:

@@ -39,14 +39,14 @@ def test_it_is_not_lost_while_an_object_is_forgotten(capsys: pytest.CaptureFixtu
 
     def forget_and_wait() -> None:
         things.clear()
-        time.sleep(30)
+        time.sleep(600)
 
     things = [Thing()]
     kept = weakref.ref(things[0], eval(OF_PY4J, {"during": during}))
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         forget_and_wait()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 300
     assert seen == ["all of it"]
     assert kept() is None
     assert capsys.readouterr().err == ""

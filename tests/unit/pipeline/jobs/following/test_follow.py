@@ -218,7 +218,7 @@ class Measured:
         end = self.end
         late = self._late.get(cluster.name)
         if late is not None:
-            late.wait(30)
+            late.wait(300)
         return measuring._Measured(Plan([], {}, instants(**{cluster.name: end})), 0.1 if late is None else 12.0)
 
     def let(self, name: str) -> None:
@@ -233,7 +233,7 @@ def test_a_cluster_that_is_silent_holds_up_no_measurement(monkeypatch: pytest.Mo
     for _ in range(2):
         began = time.monotonic()
         assert list(found.measure()) == ["a"]
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 60
         assert found.failed["b"] == "cluster b (127.0.0.1:1) has not answered for 5 s"
     assert found._queries[0].wakes == 2  # what is read is to be of that instant
     measured.let("b")
