@@ -168,6 +168,26 @@ BUGS = {
 }
 
 
+FOUND_IN = {
+    "a coordinator goes on after a failure between append and replay": 6,
+    "a torn write at the end of a log stays there": 5,
+    "everything behind a damaged batch is left out": 9,
+    "a damaged batch is delivered": 5,
+    "a coordinator is not loaded from a log with a damaged batch": 5,
+    "a change of the registry is answered before it is on the disk": 3,
+    "files that are replaced are not brought to the disk": 3,
+    "a folder that can't be moved hides the deletion of its topic": 5,
+    "offsets of a deleted topic stay when they can't be removed at once": 6,
+    "share state of a deleted topic stays when it can't be removed at once": 10,
+    "a transaction that does not end is only logged for developers": 4,
+    "a transaction that does not end is tried again without a longer pause": 4,
+    "a batch that was refused stays in the file": 5,
+    "locks end by the wall clock": 17,
+    "an acknowledgement that was not stored is acknowledged": 8,
+}
+"""The first seed whose run has found a bug, where that took some: it is tried before the others."""
+
+
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
     logging.disable(logging.CRITICAL)
@@ -192,5 +212,5 @@ def test_bugs_of_the_shells_are_found(bug: str) -> None:
         mutated(module, old, new, "shells.lives", "groupkeeper.broker") as mutant,
         pytest.raises(mutant.Violation) as found,
     ):
-        mutant.run_all(range(1, SEEDS + 1))
+        mutant.run_all((FOUND_IN.get(bug, 1), *range(1, SEEDS + 1)))
     assert "seed" in str(found.value)
