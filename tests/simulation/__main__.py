@@ -11,13 +11,14 @@ from tests.simulation.classic import run
 from tests.simulation.classic.plan import Plan
 from tests.simulation.consumer import run as consumer_run
 from tests.simulation.consumer.plan import ConsumerPlan
+from tests.simulation.minimal import plan_text
 
 STEPS = {"classic": 20_000, "consumer": 800}
 
 
 def report(outcome: run.Outcome | consumer_run.Outcome) -> str:
     """What went wrong, and the events before it."""
-    plan = run.plan_text(outcome.plan)
+    plan = plan_text(outcome.plan)
     return "\n".join([f"plan: {plan}", f"steps: {outcome.steps}", *outcome.trace, f"{outcome.violation}"])
 
 

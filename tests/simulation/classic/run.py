@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 
 from tests.simulation.classic.check_coordinator import Purity, Repetition, Restart
@@ -15,6 +14,7 @@ from tests.simulation.classic.consumer import Phase
 from tests.simulation.classic.plan import GROUPS, SIMPLE_GROUPS, TOPICS, Plan
 from tests.simulation.classic.society import Society
 from tests.simulation.classic.world import World
+from tests.simulation.minimal import smallest
 from tests.simulation.observation import Checker, Facts, Violation
 
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -172,31 +172,6 @@ def run(plan: Plan, steps: int, *, share: float = 0.02) -> Outcome:
 FAULTS = tuple("doubled lost append_fails restart move jump tinker slow resubscribe crash leave".split())
 
 
-def minimal(outcome: Outcome, *, attempts: int = 20) -> Outcome:
-    """A simpler plan that breaks the same rule: without most faults, with fewer clients, in fewer steps."""
-    assert outcome.violation is not None
-    best = outcome
-    simpler_plans: list[Callable[[Plan], Plan]] = [partial(_without, name) for name in FAULTS]
-    simpler_plans += [partial(replace, client_count=count) for count in (4, 3, 2)]
-    simpler_plans.append(partial(replace, group_count=1))
-    for simplify in simpler_plans:
-        for seed in range(best.plan.seed, best.plan.seed + attempts):
-            simpler = run(replace(simplify(best.plan), seed=seed), best.steps)
-            if simpler.violation is not None and simpler.violation.checker == outcome.violation.checker:
-                best = simpler
-                break
-    while best.steps > 50:
-        shorter = run(best.plan, best.steps // 2)
-        if shorter.violation is None or shorter.violation.checker != outcome.violation.checker:
-            break
-        best = shorter
-    return best
-
-
-def _without(fault: str, plan: Plan) -> Plan:
-    return replace(plan, **{fault: 0.0})  # type: ignore[arg-type]
-
-
-def plan_text(plan: Plan) -> str:
-    """What makes up a plan, in one line."""
-    return " ".join(f"{field.name}={getattr(plan, field.name)}" for field in fields(plan))
+def minimal(outcome: Outcome) -> Outcome:
+    """A simpler plan that breaks the same rule."""
+    return smallest(outcome, run, FAULTS)

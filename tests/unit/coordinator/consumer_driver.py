@@ -138,10 +138,6 @@ class Consumer:
         """A heartbeat with the partitions that the member owns."""
         return self.beat(owned=self.owned)
 
-    def retry(self) -> ConsumerGroupHeartbeatResponse:
-        """What a client sends that got no answer: everything."""
-        return self.beat(names=self.names, timeout_ms=30_000, owned=self.owned)
-
     def leave(self, epoch: int = -1) -> ConsumerGroupHeartbeatResponse:
         return self.beat(epoch=epoch)
 

@@ -30,8 +30,6 @@ from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
 from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
 
@@ -98,10 +96,6 @@ class Classic:
             assert self.join(*names) == NONE
             assert self.sync() == NONE
 
-    def leave(self) -> None:
-        request = LeaveGroupRequest(GROUP, "", [MemberIdentity(self.member_id)])
-        assert self.cluster.ask(request, LeaveGroupResponse, version=5).members[0].error_code == NONE
-
 
 def _upgraded() -> tuple[Cluster, Classic, Consumer]:
     cluster = Cluster({"t": 4}, _settings())
@@ -136,19 +130,6 @@ def test_custom_assignors_are_not_upgraded() -> None:
     assert answer.error_code == GroupIdNotFound.code
     assert answer.error_message is not None
     assert "unsupported custom assignor" in answer.error_message
-
-
-def _with_static_member() -> tuple[Cluster, Classic, Consumer]:
-    """A Stable consumer group of a classic member and a static one of the consumer protocol, two partitions each."""
-    cluster = Cluster({"t": 4, "u": 1}, _settings())
-    old, static = Classic(cluster), Consumer(cluster, "s", instance_id="i")
-    old.lead("t", partitions={"t": {0, 1, 2, 3}})
-    static.join("t")
-    for _ in range(4):
-        old.go_on("t")
-        static.report()
-    assert cluster.group.state is GroupState.STABLE
-    return cluster, old, static
 
 
 @pytest.mark.parametrize(("subscription", "assignment"), [(b"\x00", None), (b"", None), (None, b"\x00\x01\xff")])

@@ -149,6 +149,7 @@ def check(logs: Copied, found: Mapping[int, Found]) -> None:
         assert cannot_know or again <= one.replays, (committed, one, again)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SEEDS, 50))
 def test_nothing_is_skipped_and_bounds_hold(first: int) -> None:
     exact = asked = 0
