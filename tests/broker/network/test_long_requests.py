@@ -1,7 +1,7 @@
 """A long request does not make other clients wait, and none has far more objects than bytes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import nullcontext, suppress
 from copy import copy
 from functools import partial
@@ -14,6 +14,7 @@ from tools.protocol.generate import SCHEMAS as SCHEMA_FILE
 from tools.protocol.schema import Message, Struct, load
 
 from groupkeeper.broker.api_table import TABLE
+from groupkeeper.broker.apis import describe_log_dirs, list_groups
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.connection import CloseConnection
@@ -28,7 +29,9 @@ from groupkeeper.protocol.messages.delete_records_request import (
 )
 from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from groupkeeper.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -167,6 +170,27 @@ async def test_all_topics_are_described_in_turns(peer: Peer) -> None:
         turns += 1
     assert turns > 2
     assert len([one for one in long.result().topics if not one.is_internal]) == 1101
+
+
+@pytest.mark.parametrize(
+    ("asked", "handle"),
+    [(ListGroupsRequest(), list_groups.handle), (DescribeLogDirsRequest(None), describe_log_dirs.handle)],
+)
+async def test_what_lists_much_does_it_in_turns(
+    asked: RootMessage, handle: Callable[[Broker, Call], Coroutine[Any, Any, RootMessage]]
+) -> None:
+    async with Broker(properties={"offsets.topic.num.partitions": "3"}) as broker:
+        for name in ("many", "more", "most"):
+            broker.topics.create(name, 1100, {})
+        broker.groups.ensure_topic()
+        for number in range(400):
+            await Peer(broker).commit({("many", 0): 1}, group_id=f"g-{number}")
+        long = asyncio.create_task(handle(broker, Call(asked.API_KEY, 4, 1, "c", asked)))
+        turns = 0
+        while not long.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns > 2
 
 
 async def test_as_many_partitions_as_a_client_may_name(peer: Peer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from asyncio import sleep
 
 from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
@@ -23,16 +24,23 @@ if TYPE_CHECKING:
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.protocol.primitives import RootMessage
 
+_TURN = 1000
+"""Partitions that are looked up before other clients have their turn."""
+
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, DescribeLogDirsRequest)
     require_cluster(broker, call, Operation.DESCRIBE)
-    topics = []
+    topics, in_turn = [], 0
     for name, logs in _wanted(broker, request):
         if logs:
             parts = [DescribeLogDirsPartition(log.index, log.size, 0, False) for log in logs]
             topics.append(DescribeLogDirsTopic(name, parts))
+            in_turn += len(parts)
+            if in_turn > _TURN:
+                in_turn = 0
+                await sleep(0)
     path = os.path.abspath(broker.storage_path)
     disk = os.statvfs(path)
     result = DescribeLogDirsResult(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from asyncio import sleep
+
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
+
+_TURN = 100
+"""Where a coordinator has more groups, other clients have their turn before the next one is asked."""
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -26,6 +31,8 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             return response
         # Any other error means that the partition isn't led here, so its groups are listed elsewhere.
         groups.extend(response.groups)
+        if len(response.groups) > _TURN:
+            await sleep(0)
     if not broker.authorizer.allows(call, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         groups = [group for group in groups if may(broker, call, Operation.DESCRIBE, group.group_id)]
     return ListGroupsResponse(groups=groups)
