@@ -137,8 +137,9 @@ async def test_the_next_leader_goes_on_with_what_was_on_its_way(start: Start) ->
     partitions = broker.share_sessions.partitions
     key = SharePartitionKey("g", alice.topic_id, 0)
     batches = (StateBatch(0, 3, 3, 2), StateBatch(4, 9, 3, 1))  # archiving, one of them delivered as often as allowed
-    written = ShareStateWrite(-1, 0, 0, 0, batches)
     partitions.drop(key)
+    state = await partitions.persister.read_state(key, 0)
+    written = ShareStateWrite(state.state_epoch, 0, 0, 0, batches)
     await partitions.persister.write_state(key, lambda: written)
     led = await partitions.load("g", alice.topic_id, 0)
     found = await letters(broker, 10)

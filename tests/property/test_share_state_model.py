@@ -74,7 +74,7 @@ def test_the_log_gives_the_live_state(limit: int, partitions: list[int], operati
             assert isinstance(added, tuple)
             one.write(start_offset=start_offset, added=added)
         elif name == "read" and is_known and isinstance(details[0], int):
-            one.read(-1 if details[0] < one.state.leader_epoch else 100 + len(store.written))
+            one.read(max(details[0], one.state.leader_epoch))
         elif name == "delete":
             one.delete()
         elif name == "cold":

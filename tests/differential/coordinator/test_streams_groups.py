@@ -68,7 +68,7 @@ class Side:
         topology = asking.Topology(0, [asking.Subtopology("0", [f"{self.program}-{name}" for name in sorted(names)])])
         self.until(lambda: self._is_ready(self._beat("probe", "m", 0, topology)))
         self._beat("probe", "m", -1)
-        assert self.delete("probe") == {"results": [{"group_id": "P-probe", "error_code": 0}]}
+        assert self.delete("probe") == {"results": [{"group_id": "P-probe", "error_code": 0, "error_message": None}]}
 
     def _is_ready(self, answer: StreamsGroupHeartbeatResponse) -> bool:
         return answer.error_code == 0 and not answer.status

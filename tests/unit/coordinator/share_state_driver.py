@@ -55,12 +55,16 @@ class Store:
     def write(
         self,
         *,
-        state_epoch: int = -1,
-        leader_epoch: int = -1,
+        state_epoch: int | None = None,
+        leader_epoch: int | None = None,
         start_offset: int = 0,
         added: tuple[StateBatch, ...] = (),
         complete: int = 0,
     ) -> None:
+        """Epochs: None is the one that is known."""
+        known = self.coordinator.states.get(self.key, ShareState())
+        state_epoch = max(known.state_epoch, 0) if state_epoch is None else state_epoch
+        leader_epoch = max(known.leader_epoch, 0) if leader_epoch is None else leader_epoch
         written = ShareStateWrite(state_epoch, leader_epoch, start_offset, complete, added)
         self._settle(self.coordinator.write(self.key, written, self.partition_count, self.now_ms))
 

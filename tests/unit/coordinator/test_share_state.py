@@ -98,7 +98,6 @@ def test_a_leader_of_earlier_times_is_fenced() -> None:  # GS-11, GS-12
         store.read(leader_epoch=4)
     store.write(leader_epoch=6)
     assert store.state.leader_epoch == 5  # only reading makes a leader
-    store.read(leader_epoch=-1)
     assert store.summary().leader_epoch == 5
 
 
@@ -108,8 +107,29 @@ def test_a_leader_that_reads_again_writes_nothing() -> None:  # GS-12
     store.read(leader_epoch=5)
     count = len(store.written)
     store.read(leader_epoch=5)
-    store.read(leader_epoch=-1)
     assert len(store.written) == count
+
+
+def test_epochs_are_not_negative() -> None:  # GS-10, GS-11, GS-12
+    store = Store()
+    for ask in (
+        lambda: store.initialize(state_epoch=-1),
+        lambda: store.write(state_epoch=-1),
+        lambda: store.write(leader_epoch=-1),
+        lambda: store.read(leader_epoch=-1),
+    ):
+        with pytest.raises(InvalidRequest, match=r"The (leader|state) epoch cannot be a negative number\."):
+            ask()
+
+
+def test_a_write_that_was_overtaken_takes_nothing_back() -> None:  # GS-11
+    store = Store()
+    store.initialize()
+    store.write(start_offset=4, added=batches("4-9:4/1"), complete=6)
+    store.write(start_offset=2, added=batches("2-5:2/1"), complete=2)
+    assert (store.state.start_offset, store.state.delivery_complete_count) == (4, 6)
+    store.write(start_offset=4, complete=3)
+    assert store.state.delivery_complete_count == 6
 
 
 # --- GS-14

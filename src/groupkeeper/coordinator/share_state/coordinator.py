@@ -100,6 +100,7 @@ class ShareStateCoordinator:
         `UnknownTopicOrPartition`.
         """
         _require_partition(key)
+        _require_epochs(state_epoch=state_epoch)
         self._check_state_epoch(key, state_epoch)
         _require_existence(key, partition_count)
         known = self._states.get(key)
@@ -120,6 +121,7 @@ class ShareStateCoordinator:
         initialized, `FencedLeaderEpoch`, `FencedStateEpoch`, `UnknownTopicOrPartition`.
         """
         _require_partition(key)
+        _require_epochs(leader_epoch=written.leader_epoch, state_epoch=written.state_epoch)
         state = self._known(key, "Write")
         self._check_leader_epoch(key, written.leader_epoch)
         self._check_state_epoch(key, written.state_epoch)
@@ -131,10 +133,11 @@ class ShareStateCoordinator:
         state epoch.
         """
         _require_partition(key)
+        _require_epochs(leader_epoch=leader_epoch)
         state = self._known(key, "Read")
         self._check_leader_epoch(key, leader_epoch)
         _require_existence(key, partition_count)
-        if leader_epoch in (_NO_EPOCH, self._leader_epochs.get(key)):
+        if leader_epoch == self._leader_epochs.get(key):
             return ShareStateResult((), state)
         written = ShareStateWrite(
             state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ()
@@ -163,7 +166,7 @@ class ShareStateCoordinator:
 
     def snapshot_cold(self, now_ms: int) -> ShareStateResult:
         """Snapshots of share-partitions without a recent snapshot, so that the log before them can be removed; none if
-        the last snapshot of every share-partition is already such a snapshot. [Kafka 4.3.1 ShareCoordinatorShard]
+        the last snapshot of every share-partition is already such a snapshot. [Kafka 4.4.0 ShareCoordinatorShard]
         """
         if all(state.create_timestamp != state.write_timestamp for state in self._states.values()):
             return ShareStateResult()
@@ -184,11 +187,11 @@ class ShareStateCoordinator:
         return state
 
     def _check_leader_epoch(self, key: SharePartitionKey, leader_epoch: int) -> None:
-        if leader_epoch != _NO_EPOCH and leader_epoch < self._leader_epochs.get(key, leader_epoch):
+        if leader_epoch < self._leader_epochs.get(key, leader_epoch):
             raise FencedLeaderEpoch
 
     def _check_state_epoch(self, key: SharePartitionKey, state_epoch: int) -> None:
-        if state_epoch != _NO_EPOCH and state_epoch < self._state_epochs.get(key, state_epoch):
+        if state_epoch < self._state_epochs.get(key, state_epoch):
             raise FencedStateEpoch
 
     def _record(
@@ -196,10 +199,16 @@ class ShareStateCoordinator:
     ) -> ShareStateRecord:
         """An update record, or a snapshot after enough updates."""
         limit = self._settings.share_coordinator_snapshot_update_records_per_snapshot
+        complete = written.delivery_complete_count
+        if written.start_offset < state.start_offset:  # the leader wrote it before a write that has overtaken it
+            complete = state.delivery_complete_count
+        elif written.start_offset == state.start_offset:
+            complete = max(complete, state.delivery_complete_count)
+        start_offset = max(written.start_offset, state.start_offset)
         if self._update_counts.get(key, 0) < limit:
-            batches = combine_batches((), written.batches, written.start_offset)
-            return _update(key, state.snapshot_epoch, leader_epoch, written._replace(batches=batches))
-        start_offset = state.start_offset if written.start_offset == UNKNOWN_OFFSET else written.start_offset
+            batches = combine_batches((), written.batches, start_offset)
+            written = written._replace(start_offset=start_offset, delivery_complete_count=complete, batches=batches)
+            return _update(key, state.snapshot_epoch, leader_epoch, written)
         return _snapshot(
             key,
             ShareState(
@@ -207,7 +216,7 @@ class ShareStateCoordinator:
                 state_epoch=state.state_epoch,
                 leader_epoch=leader_epoch,
                 start_offset=start_offset,
-                delivery_complete_count=written.delivery_complete_count,
+                delivery_complete_count=complete,
                 batches=combine_batches(state.batches, written.batches, start_offset),
                 create_timestamp=now_ms,
                 write_timestamp=now_ms,
@@ -240,6 +249,12 @@ class ShareStateCoordinator:
     @staticmethod
     def _raise_epoch(epochs: dict[SharePartitionKey, int], key: SharePartitionKey, epoch: int) -> None:
         epochs[key] = max(epochs.get(key, epoch), epoch)
+
+
+def _require_epochs(*, leader_epoch: int = 0, state_epoch: int = 0) -> None:
+    for name, epoch in (("leader", leader_epoch), ("state", state_epoch)):
+        if epoch < 0:
+            raise InvalidRequest(f"The {name} epoch cannot be a negative number.")
 
 
 def _require_partition(key: SharePartitionKey) -> None:
