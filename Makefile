@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 CONFORMANCE_KIT ?= ../shared/conformance
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := -m pytest -n auto --dist loadgroup --no-loadscope-reorder
-QUICK_TESTS := tests/unit tests/scenarios tests/rules
+QUICK_TESTS := $(filter-out tests/unit/__%, $(filter-out tests/unit/pipeline, $(wildcard tests/unit/*))) tests/scenarios tests/rules
 # PYPY_TESTS run on PyPy: their imports are there. PYPY_CLIENTS run on CPython, with a broker on PyPy.
 PYPY_TESTS := $(addprefix tests/, unit/broker unit/coordinator unit/protocol unit/security $(addprefix broker/, log network settings \
   test_cluster_apis.py test_memory.py test_share_fetch.py test_topics.py test_transactions.py))
@@ -31,7 +31,7 @@ test: $(VENV)/.dev ## The tests that need neither Java nor network; the long one
 	@echo "test: running pytest"
 	@$(BIN)/python $(PYTEST) $(PYTEST_ARGS)
 
-quick: $(VENV)/.dev ## Unit tests and scenarios, but for the slow ones: about a minute on two processors
+quick: $(VENV)/.dev ## Unit tests but for slow ones and the pipeline's, and scenarios: about a minute on two processors
 	@$(BIN)/python $(PYTEST) $(QUICK_TESTS) -m "not slow and not long and not conformance" -q
 
 browser: $(VENV)/.dev ## A headless Chromium, Playwright and axe-core for tests/browser, where they can be had (says so otherwise)

@@ -101,6 +101,7 @@ def miss_the_next_generation(members: int) -> float:
     return thread_time() - began
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", [get_ids, join, join_with_instance_ids, sync, leave, miss_the_next_generation])
 def test_a_member_costs_as_much_in_a_large_group(act: Callable[[int], float]) -> None:
     act(10)

@@ -200,6 +200,7 @@ def _write(path: str, name: str, count: int) -> None:
         journal.end(head.id, 5, 50, Result.APPLIED)
 
 
+@pytest.mark.slow
 def test_several_writers_at_once(journal: Journal) -> None:
     spawn = multiprocessing.get_context("spawn")
     writers = [spawn.Process(target=_write, args=(str(journal.path), name, 20)) for name in "abc"]
@@ -224,6 +225,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_what_was_written_survives_a_kill(journal: Journal) -> None:
     root = Path(__file__).resolve().parents[3]
     child = subprocess.Popen([sys.executable, "-c", CRASH, str(journal.path)], stdout=subprocess.PIPE, cwd=root)

@@ -58,6 +58,7 @@ def test_lz4_of_several_frames() -> None:
         decompress(3, text + noise, limit=len(TEXT) + len(NOISE) - 1)
 
 
+@pytest.mark.slow
 def test_forms_of_other_writers() -> None:
     assert decompress(2, bytes(cramjam.snappy.compress_raw(TEXT))) == TEXT
     assert decompress(2, compress("snappy", TEXT) + compress("snappy", NOISE)) == TEXT + NOISE

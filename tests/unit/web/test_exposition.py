@@ -170,6 +170,7 @@ def test_too_many_series_are_left_out_and_counted() -> None:
     assert not [name for name, _ in values if name == "groupkeeper_group_partition_lag"]
 
 
+@pytest.mark.slow
 def test_many_series_take_little_memory() -> None:
     groups = [view(f"group-{number:04}", [row("t", each, 5) for each in range(8)]) for number in range(400)]
     found = snapshot(*groups)

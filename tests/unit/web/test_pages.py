@@ -342,6 +342,7 @@ def test_two_tables_of_one_name_are_no_landmarks_of_the_same_name() -> None:
     assert Page(parts.page("Two", table + table)).text.count("m-1") == 2
 
 
+@pytest.mark.slow
 def test_ten_thousand_groups_are_soon_there() -> None:
     many = snapshot(*(view(f"g{number}", [row("t", 0, number % 100)], [Wait(number)]) for number in range(10_000)))
     for write in (lambda: fleet_page([many], NOW_MS), lambda: cluster_page(many, Wish(sort="lag"), NOW_MS)):

@@ -24,11 +24,13 @@ print(has_huge, os.environ["MIMALLOC_ALLOW_THP"])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc/self/smaps")
 def test_memory_of_arrow_is_not_of_huge_pages() -> None:
     assert _asked({}) == ["False", "0"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc/self/smaps")
 def test_what_the_user_says_of_huge_pages_stays() -> None:
     assert _asked({"MIMALLOC_ALLOW_THP": "1"})[1] == "1"
