@@ -23,7 +23,7 @@ from groupkeeper.pipeline.jobs.shares import Built, Work, build
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS, Job
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
-from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS
+from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS, READERS
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 60
@@ -81,11 +81,12 @@ def test_many_tasks_build_what_one_builds(spark: SparkSession, tmp_path: Path, m
     compared: list[str] = []
 
     def rows(work: Work, found: list[Built]) -> dict[str, list[str]]:
-        texts: dict[str, list[str]] = {name: [] for name in work.steps}
+        texts: dict[str, list[str]] = {name: [] for name in (READERS.name, *work.steps)}
         for each in found:
             assert each.files is not None, each.error
             for file in (*each.files.files, *each.files.open_files):
                 texts[each.table] += map(repr, pq.read_table(work.folders[each.table] / file).to_pylist())
+        del texts[READERS.name]  # which has a row for each share
         return {name: sorted(own) for name, own in texts.items()}
 
     def both(spark: SparkSession, description: str, count: int, task: partial[list[Built]]) -> list[Built]:

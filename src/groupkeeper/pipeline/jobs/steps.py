@@ -25,10 +25,10 @@ from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.present.changes import read_changes
 from groupkeeper.pipeline.present.edges import edges
 from groupkeeper.pipeline.present.groups import groups
-from groupkeeper.pipeline.present.lag import lacks_times, lag, to_estimate
+from groupkeeper.pipeline.present.lag import lag, to_estimate
 from groupkeeper.pipeline.present.members import members
 from groupkeeper.pipeline.present.moved import jumps_ahead, last_moves, recent_rewinds, rewinds
-from groupkeeper.pipeline.present.offsets import standing_offsets
+from groupkeeper.pipeline.present.offsets import readers, standing_offsets
 from groupkeeper.pipeline.present.quality import Offsets, checks_of_offsets, checks_of_tables, quality_rows
 from groupkeeper.pipeline.present.sql import Rows, copied, empty, of_rows, together
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
@@ -70,6 +70,7 @@ from groupkeeper.pipeline.tables.state import (
     MOVES,
     NEW_MOVES,
     PACES,
+    READERS,
     RECENT_REWINDS,
 )
 from groupkeeper.pipeline.transforms.estimates import estimated
@@ -287,10 +288,8 @@ def _recent_rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
 
 
 def _estimates(tables: Sources, _: Given) -> _Made:
-    logs = tables.rows_now(LOG_OFFSETS)
-    if not lacks_times(logs):
-        return empty(ESTIMATES).to_reader()
-    unmeasured = to_estimate(tables.rows_now(CURRENT_OFFSETS), logs, tables.rows_now(FRESHNESS))
+    of = tables.rows_now
+    unmeasured = to_estimate(of(CURRENT_OFFSETS), of(LOG_OFFSETS), of(FRESHNESS))
     if not len(unmeasured):
         return empty(ESTIMATES).to_reader()
     commits = tables.past(COMMITS).where(F.col("topic").isin(unmeasured["topic"].unique().to_pylist()))
@@ -372,6 +371,7 @@ STEPS = (
     Step(NEW_MOVES, Job.OFFSETS, _new_moves, is_of_history=True, is_published=False),
     Step(PACES, Job.OFFSETS, _paces, is_of_history=True),
     Step(CURRENT_OFFSETS, Job.OFFSETS, _current_offsets),
+    Step(READERS, Job.OFFSETS, lambda tables, _: readers(tables.rows_now(CURRENT_OFFSETS)), is_published=False),
     Step(MEMBERS, Job.OFFSETS, lambda tables, _: members(tables.rows_now(LAST_RECORDS))),
     Step(GROUPS, Job.OFFSETS, _groups),
     Step(MOVES, Job.OFFSETS, lambda tables, _: last_moves(tables.rows_then(MOVES), tables.rows_now(NEW_MOVES))),
@@ -385,9 +385,7 @@ STEPS = (
     Step(
         TOPICS,
         Job.ASKED,
-        lambda tables, given: topics(
-            tables.rows_now(CURRENT_OFFSETS), given.clusters, tables.rows_then(TOPICS), given.note
-        ),
+        lambda tables, given: topics(tables.rows_now(READERS), given.clusters, tables.rows_then(TOPICS), given.note),
     ),
     Step(ESTIMATES, Job.ASKED, _estimates, is_published=False),
     Step(EDGES, Job.LAG, _edges, is_of_history=True),

@@ -15,13 +15,11 @@ from groupkeeper.pipeline.kafka.topics import TopicFacts, ask_topics
 from groupkeeper.pipeline.present.sql import Rows, made
 from groupkeeper.pipeline.present.trends import LEAST_S, MEASURES
 from groupkeeper.pipeline.tables import TOPICS
+from groupkeeper.pipeline.tables.state import READERS
 
 __all__ = ["topics"]
 
-_READERS = pa.schema([("cluster", pa.string()), ("topic", pa.string()), ("groups", pa.int64())])
-_GROUPS = """
-SELECT cluster, topic, count(DISTINCT group_id) AS groups FROM current_offsets GROUP BY cluster, topic
-"""
+_GROUPS = "SELECT cluster, topic, CAST(sum(groups) AS BIGINT) AS groups FROM readers GROUP BY cluster, topic"
 _NOT_NOW = "not measured: "
 _CARRIED = {"records_per_s": None, "growth_bytes_per_s": None}
 """Of a cluster that was not measured: no rate is of now."""
@@ -31,15 +29,15 @@ _Key = tuple[str, str]
 
 
 def topics(
-    current_offsets: Rows, clusters: Clusters, then: Rows, note: Callable[[str], None] = lambda text: None
+    readers: Rows, clusters: Clusters, then: Rows, note: Callable[[str], None] = lambda text: None
 ) -> pa.RecordBatchReader:
-    """`then`: the rows of the refresh before. A cluster's rows stay for a minute; those of one that is not measured
-    stay, with a problem, so that a topic which is created again meanwhile is seen by its id. `note` is called for each
-    topic that has another id since.
+    """`readers`: rows of tables.state.READERS; `then`: the rows of the refresh before. A cluster's rows stay for a
+    minute; those of one that is not measured stay, with a problem, so that a topic which is created again meanwhile is
+    seen by its id. `note` is called for each topic that has another id since.
     """
     earlier = made(TOPICS, "SELECT * FROM earlier", {"earlier": then}).read_all()
     before: dict[_Key, _Row] = {(row["cluster"], row["topic"]): row for row in earlier.to_pylist()}
-    read = made(_READERS, _GROUPS, {"current_offsets": current_offsets}).read_all()
+    read = made(READERS, _GROUPS, {"readers": readers}).read_all()
     groups: dict[_Key, int] = {(row["cluster"], row["topic"]): row["groups"] for row in read.to_pylist()}
     requests = {
         name: cluster

@@ -9,7 +9,7 @@ from groupkeeper.pipeline.present.trends import TREND
 from groupkeeper.pipeline.tables import FRESHNESS, LAG, TOPICS
 from groupkeeper.pipeline.transforms.estimates import ASKED, ESTIMATED
 
-__all__ = ["BEYOND", "lacks_times", "lag", "to_estimate"]
+__all__ = ["BEYOND", "lag", "to_estimate"]
 
 BEYOND = "the committed offset is past the end of the log"
 """A problem of tables.LAG: `lag` is 0 there, but what a consumer reads depends on its `auto.offset.reset`."""
@@ -47,14 +47,6 @@ WITH {_JUDGED}
 SELECT cluster, group_id, topic, partition, committed_offset AS at, log_end_offset, measured_time
 FROM judged
 WHERE NOT is_exact AND lag > 0
-"""
-
-_LACKS = pa.schema([("lacks", pa.bool_())])
-_LACKING = """
-SELECT count(*) > 0 AS lacks FROM log_offsets
-WHERE log_end_offset IS NOT NULL
-    AND (records IS NULL OR len(list_filter(records,
-        lambda each: each['time'] IS NULL AND coalesce(each['is_there'], true))) > 0)
 """
 
 _LAG = f"""
@@ -108,11 +100,6 @@ def lag(
         "topics_then": empty(TOPICS) if topics_then is None else topics_then,
     }  # fmt: skip
     return made(LAG, _LAG, given)
-
-
-def lacks_times(log_offsets: Rows) -> bool:
-    """Whether the time of some record at a committed offset is not known, so that `to_estimate` may have rows."""
-    return bool(made(_LACKS, _LACKING, {"log_offsets": log_offsets}).read_all()["lacks"][0].as_py())
 
 
 def to_estimate(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None = None) -> pa.Table:

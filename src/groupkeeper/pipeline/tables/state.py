@@ -20,6 +20,7 @@ __all__ = [
     "MOVES",
     "NEW_MOVES",
     "PACES",
+    "READERS",
     "RECENT_REWINDS",
 ]
 
@@ -94,6 +95,14 @@ NEW_MOVES = Table(
     MOVES.columns,
 )
 """Only for the steps of one refresh."""
+
+READERS = Table(
+    "_groupkeeper/readers",
+    "topic of which a share of the groups has offsets",
+    ("cluster", "topic"),
+    (*_GROUP[:1], *_PARTITION[:1], Column("groups", pa.int64(), "how many of the groups")),
+)
+"""Only for the steps of one refresh; each share of the groups has rows of its own."""
 
 ESTIMATES = Table(
     "_groupkeeper/estimates",

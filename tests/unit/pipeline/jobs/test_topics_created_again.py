@@ -17,6 +17,7 @@ from groupkeeper.pipeline.present.lag import lag
 from groupkeeper.pipeline.present.moved import recent_rewinds
 from groupkeeper.pipeline.present.sql import empty
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LAG, LOG_OFFSETS, REWINDS, TOPICS, Table
+from groupkeeper.pipeline.tables.state import READERS
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -77,7 +78,7 @@ def test_an_id_stays_known_while_the_cluster_is_away() -> None:
         (Clusters(options, {}, {"c": "cluster c: out of reach"}), "cluster c: out of reach"),
         (Clusters(options, {}, {}), "cluster c is not among the given ones"),
     ):
-        (row,) = topics(empty(CURRENT_OFFSETS), clusters, before).read_all().to_pylist()
+        (row,) = topics(empty(READERS), clusters, before).read_all().to_pylist()
         assert (row["topic_id"], row["measured_time"], row["problem"]) == ("one", BEGIN, f"not measured: {why}")
     after = {("c", "t"): row}
     assert not _is_measured("c", instant(LogEnds(0, 9, 9, "one")), after)  # although it is of the same minute
