@@ -36,6 +36,9 @@ from groupkeeper.protocol.messages import streams_group_heartbeat_response as re
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 
+_TASK_OFFSET_INTERVAL_MS = 60_000
+"""As Kafka's; clients send no offsets of tasks yet, and they would have no effect."""
+
 
 def heartbeat(
     state: StateView, settings: Settings, call: Call, request: StreamsGroupHeartbeatRequest, now_ms: int
@@ -168,6 +171,7 @@ def _go_on(
             member_id=reconciled.member_id,
             member_epoch=reconciled.member_epoch,
             heartbeat_interval_ms=settings.group_streams_heartbeat_interval_ms,
+            task_offset_interval_ms=_TASK_OFFSET_INTERVAL_MS,
             status=[response_message.Status(code, detail) for code, detail in step.statuses],
             active_tasks=active,
             standby_tasks=standby,
