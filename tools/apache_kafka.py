@@ -30,6 +30,9 @@ from typing import Self
 VERSION = "4.4.0"
 """The release that the broker is compared with."""
 
+MIRROR_MAKER = "4.3.1"
+"""The newest release whose MirrorMaker is in Maven's repositories."""
+
 NEWEST = "4.4.0"
 """The newest release: its messages are spoken, and its tools' output is printed."""
 
@@ -139,7 +142,7 @@ def fetch_streams(version: str = VERSION) -> Path:
     return _fetched(cache_folder(f"streams-{version}"), pom, f"Kafka Streams {version}")
 
 
-def fetch_mirror_maker(version: str = VERSION) -> Path:
+def fetch_mirror_maker(version: str = MIRROR_MAKER) -> Path:
     """The folder of the jars of MirrorMaker 2, and of what it needs. Raises ApacheKafkaUnavailable."""
     pom = _pom([("org.apache.kafka", "connect-mirror", version)])
     return _fetched(cache_folder(f"mirror-{version}"), pom, f"MirrorMaker {version}")

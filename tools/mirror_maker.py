@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tools.apache_kafka import JVM, cache_folder, fetch, fetch_mirror_maker
+from tools.apache_kafka import JVM, MIRROR_MAKER, cache_folder, fetch, fetch_mirror_maker
 
 MAIN_CLASS = "org.apache.kafka.connect.mirror.MirrorMaker"
 
@@ -55,7 +55,7 @@ class MirrorMaker:
 
     def start(self) -> None:
         """Start it. Raises ApacheKafkaUnavailable."""
-        classpath = f"{fetch_mirror_maker()}/*:{fetch()}/*"
+        classpath = f"{fetch_mirror_maker()}/*:{fetch(MIRROR_MAKER)}/*"
         settings = self._folder / "mirror-maker.properties"
         settings.write_text("".join(f"{name} = {value}\n" for name, value in self._properties.items()))
         logging = f"-Dlog4j2.configurationFile={cache_folder() / 'log4j2.properties'}"
