@@ -277,3 +277,23 @@ def test_why_it_takes_long_is_said_soon_and_the_name_once(tmp_path: Path, capsys
         "note: connection refused by 127.0.0.1:1; trying until 4 s have passed",
         "error: cluster 127.0.0.1:1: connection refused: no broker listens there",
     ]
+
+
+def test_a_job_that_fails_is_a_problem_and_the_next_refresh_goes_on(
+    spark: SparkSession, servers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic(servers)
+    tables, options = tmp_path / "tables", {"kafka.bootstrap.servers": servers, "cluster": "c"}
+
+    def broken(work: Work, share: int) -> list[Built]:
+        raise RuntimeError("a defect")
+
+    commit(servers, "breaks", {(topic, 0): 1})
+    with monkeypatch.context() as patch:
+        patch.setattr(refresh, "build", broken)
+        problems = [each.message for each in snapshot(spark, options, str(tables)).problems]
+    assert any(text.startswith("table lag: ") for text in problems), problems
+    assert not list((tables / "_groupkeeper").glob("staging/*/*"))
+    assert not snapshot(spark, options, str(tables)).problems
+    rows = pq.read_table(tables / "current_offsets").to_pylist()
+    assert [row["committed_offset"] for row in rows if row["group_id"] == "breaks"] == [1]

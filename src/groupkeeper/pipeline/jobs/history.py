@@ -110,11 +110,15 @@ def append(
         known = output.ledger.next_offsets
         new = _of_tasks(output, decoded, known) if isinstance(decoded, Aside) else _of_frame(output, decoded, known)
         staged = [new.commits] if new.commits.files else []
-        staged += _rest(output, new, retentions)
-        for table in _HISTORY.values():
-            if not output.ledger.files(table.name) and all(each.table is not table for each in staged):
-                staged.append(_empty(output, table))
-        _check_count(output, staged, new.counts)
+        try:
+            staged += _rest(output, new, retentions)
+            for table in _HISTORY.values():
+                if not output.ledger.files(table.name) and all(each.table is not table for each in staged):
+                    staged.append(_empty(output, table))
+            _check_count(output, staged, new.counts)
+        except BaseException:
+            output.discard([new.commits, *new.used, *staged])
+            raise
         reached = new.ends if read_to is None else read_to
         if staged or _is_further(reached, known):
             files = {table.name: [file for each in staged if each.table is table for file in each.files]
@@ -178,7 +182,11 @@ def _rest(output: Output, new: _New, retentions: Retentions) -> list[Staged]:
         paths = {table: output.folder_aside(table) for table in _HISTORY.values()}
         folders = {table: folder for table, (_, folder) in paths.items()}
         rest = Rest(output.folder, new.near.files, new.commits.files, known, kept, folders, bool(counts.tombstones))
-        found = run_tasks(output.spark, "records of groups, and tombstones", 1, partial(write_rest, rest))
+        try:
+            found = run_tasks(output.spark, "records of groups, and tombstones", 1, partial(write_rest, rest))
+        except BaseException:
+            output.discard(Staged(table, path, []) for table, (path, _) in paths.items())
+            raise
         return [output.of_tasks(_HISTORY[name], paths[_HISTORY[name]][0], [files]) for name, files in found]
     staged = []
     if counts.tombstones:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
@@ -23,9 +23,9 @@ from groupkeeper.pipeline.tables.state import PACES
 from groupkeeper.pipeline.transforms.paces import GAPS
 from groupkeeper.protocol.errors import KafkaError
 
-__all__ = ["Checkpoint", "Queries", "cluster_for", "find_queries"]
+__all__ = ["QUERIES", "Checkpoint", "Queries", "cluster_for", "find_queries"]
 
-_QUERIES = Table(
+QUERIES = Table(
     "queries", "query", ("cluster", "group_id"), tuple(each for each in GROUPS.columns if each.name in GROUPS.key)
 )
 
@@ -62,10 +62,16 @@ class Queries(NamedTuple):
         ]  # fmt: skip
         return pa.Table.from_pylist(rows, CURRENT_OFFSETS.arrow)
 
+    def only(self, names: Collection[str]) -> Queries:
+        """Those with these names."""
+        return Queries(
+            {cluster: [each for each in own if each.name in names] for cluster, own in self.by_cluster.items()}
+        )
+
     def names(self) -> pa.Table:
         """A row for each query, with the key of tables.GROUPS."""
         rows = [{"cluster": cluster, "group_id": query.name} for cluster, query in self._each()]
-        return pa.Table.from_pylist(rows, _QUERIES.arrow)
+        return pa.Table.from_pylist(rows, QUERIES.arrow)
 
     def paces(self) -> pa.Table:
         """Rows of tables.state.PACES; Spark runs a batch whenever there is something to read."""

@@ -69,8 +69,11 @@ class Frames:
             self.from_start = made_to is None
             self.made_to = made_to or {}
             known = output.ledger.next_offsets
-            new = {table.name: output.read(table) if self.from_start else output.fresh(table) for table in _HISTORY}
             near = {table.name: output.few_files(table, LITTLE, is_all=self.from_start) for table in _HISTORY}
+            self.are_few = all(files is not None for files in near.values())
+            """Whether tasks build all tables; otherwise Spark's SQL builds those of history."""
+            tables = () if self.are_few else _HISTORY  # a plan of Spark that nobody runs costs as well
+            new = {table.name: output.read(table) if self.from_start else output.fresh(table) for table in tables}
             self._has_new = {
                 table.name: self.from_start or bool(output.ledger.fresh_files(table.name)) for table in _HISTORY
             }
@@ -78,8 +81,6 @@ class Frames:
         beyond = {name: own for name, own in self.read_to.items() if own != known[name]}
         self.near = {name: files for name, files in near.items() if files is not None and self._has_new[name]}
         """Files with the new rows, for tasks."""
-        self.are_few = all(files is not None for files in near.values())
-        """Whether tasks build all tables; otherwise Spark's SQL builds those of history."""
         self._new = {name: frame.where(is_before(beyond)) if beyond else frame for name, frame in new.items()}
         self.spark = output.spark
         self._output = output
@@ -137,9 +138,8 @@ class Frames:
     def shares(self, offsets: Staged | pa.Table | Exception | None) -> int:
         """Over how many tasks the groups are spread. `offsets`: rows of LAST_COMMITS, where they are built already."""
         files = [file for files in self.near.values() for file in files] + self.then_files(LAST_COMMITS)
-        return (
-            1 + self._output.count_files(offsets.files if isinstance(offsets, Staged) else files) // _OFFSETS_PER_TASK
-        )
+        rows = self._output.count_files(offsets.files if isinstance(offsets, Staged) else files)
+        return 1 + rows // _OFFSETS_PER_TASK
 
     def then_files(self, table: Table) -> list[str]:
         """The files of `rows_then`."""
@@ -197,6 +197,7 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
             written[step.table.name] = frames.written(step.table)
         except _FAILURES as error:
             run.fail(Problem(None, f"table {step.table.name}: {_reason(error)}"))
+    output.keep_only(written.values())
     if QUALITY.name in written:
         _tell_quality(output.rows(written[QUALITY.name]), run)
     _publish(output, written, frames.read_to, from_start=frames.from_start)
@@ -320,22 +321,25 @@ def _run(output: Output, steps: Sequence[Step], done: Sequence[Step], frames: Fr
         output.folder,
         [*places],
         given.for_tasks(),
-        1 if job is Job.CLUSTERS or given.queries else frames.shares(found.get(LAST_COMMITS.name)),
+        1 if job is Job.CLUSTERS else frames.shares(found.get(LAST_COMMITS.name)),
         new=frames.near,
         then={table.name: frames.then_files(table) for table in _THEN},
         before={REJECTS.name: output.files_of(REJECTS)},
         now={name: [*each.files, *each.open_files] for name, each in found.items() if isinstance(each, Staged)},
         asked=asked,
-        failed={name: each for name, each in found.items() if isinstance(each, Exception)},
+        failed={name: SourceError(_reason(each)) for name, each in found.items() if isinstance(each, Exception)},
         folders={name: folder for name, (_, folder) in places.items()},
     )
     try:
         built = run_tasks(output.spark, job.value, work.shares, partial(build, work))
     except _FAILURES as error:
-        return found | dict.fromkeys(places, error)
-    return found | {
-        step.table.name: _staged(output, step, places[step.table.name][0], built, frames) for step in writes
-    }
+        built = [Built(name, None, error) for name in places]
+    for step in writes:
+        name, path = step.table.name, places[step.table.name][0]
+        found[name] = _staged(output, step, path, built, frames)
+        if not isinstance(found[name], Staged):
+            output.files.remove(path)
+    return found
 
 
 def _staged(output: Output, step: Step, path: str, done: Iterable[Built], frames: Frames) -> Staged | Exception:

@@ -11,9 +11,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.queries import QUERIES
 from groupkeeper.pipeline.jobs.steps import STEPS, Given
 from groupkeeper.pipeline.present.moved import places
-from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.present.sql import Rows, made, use_one_thread
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.output import rows_in
 from groupkeeper.pipeline.storage.part_files import PartFiles, write, write_parts
@@ -28,7 +29,10 @@ SELECT history.* FROM history
 WHERE log_offset >= coalesce(made_to.next_offset, 0) AND coalesce(log_offset < read_to.next_offset, true)
 """
 
-_SHARE = "SELECT * FROM rows WHERE hash(cluster, coalesce(group_id, '')) % $shares = $share"
+_SHARE = "SELECT * FROM rows WHERE md5_number_lower(coalesce(group_id, '')) % $shares = $share"
+"""The same by all versions of DuckDB. An id has one share in all clusters: a change of which a journal doesn't know the
+cluster is looked for in all of them.
+"""
 
 
 class Work(NamedTuple):
@@ -63,7 +67,10 @@ class Built(NamedTuple):
 
 def build(work: Work, share: int) -> list[Built]:
     """The task with this number."""
+    if work.shares > 1:  # a task of Spark's has one core
+        use_one_thread()
     rows = _Rows(work, share)
+    given = rows.given()
     own = {step.table.name: step for step in STEPS if step.table.name in work.steps}
     found = []
     for name in work.steps:
@@ -72,13 +79,15 @@ def build(work: Work, share: int) -> list[Built]:
             if name in work.asked:
                 made = work.asked[name].to_reader()
             else:
-                built = step.make(rows, work.given)
+                built = step.make(rows, given)
                 assert not isinstance(built, DataFrame)
                 made = rows.keep(step.table, built)
             folder = work.folders[name]
             files = write_parts(folder, made, OPEN) if step.adds else write(folder, made)
             found.append(Built(name, files))
-        except (duckdb.Error, pa.ArrowException, SourceError, OSError) as error:  # the driver raises it again
+        except OSError as error:  # another machine may see the files
+            raise SourceError(f"{work.folder}: {error.strerror or error}") from error
+        except (duckdb.Error, pa.ArrowException, SourceError) as error:  # the driver raises it again
             rows.failed[name] = error
             found.append(Built(name, None, error))
     return found
@@ -93,8 +102,15 @@ class _Rows:
         self._work = work
         self._share = share
         self._new: dict[str, Rows] = {}
+        self._then: dict[str, Rows] = {}
         self._now: dict[str, Rows] = {}
         self.failed = dict(work.failed)
+
+    def given(self) -> Given:
+        """With the queries of this share."""
+        given = self._work.given
+        own = self._shared(QUERIES, given.queries.names()) if given.queries else None
+        return given if own is None else given._replace(queries=given.queries.only(own["group_id"].to_pylist()))
 
     def keep(self, table: Table, built: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """The same rows, which later steps get as well."""
@@ -114,7 +130,10 @@ class _Rows:
         return table.name in self._work.new
 
     def rows_then(self, table: Table) -> Rows:
-        return self._shared(table, rows_in(self._work.folder, table, self._work.then[table.name]))
+        if table.name not in self._then:
+            rows = rows_in(self._work.folder, table, self._work.then[table.name])
+            self._then[table.name] = self._shared(table, rows)
+        return self._then[table.name]
 
     def rows_before(self, table: Table) -> Rows:
         return self._shared(table, rows_in(self._work.folder, table, self._work.before[table.name]))

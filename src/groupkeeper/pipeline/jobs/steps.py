@@ -112,12 +112,16 @@ class Given(NamedTuple):
     """Files of groupkeeper's journal, and folders of such."""
     changes: pa.Table | None = None
     """What the journals say, as rows of present.moved.CHANGES; None: there are no journals."""
+    at_ms: int | None = None
+    """The instant; None: that of the clusters."""
     note: Callable[[str], None] = _silent
     """Called with remarks about failed requests, and about topics that are other ones than before."""
 
     @property
     def now_ms(self) -> int:
         """The instant for uses that need one instant for all clusters."""
+        if self.at_ms is not None:
+            return self.at_ms
         measured = [each.measured_ms for each in self.clusters.instants.values()]
         return max(measured, default=time.time_ns() // 1_000_000)
 
@@ -134,10 +138,10 @@ class Given(NamedTuple):
 
     def for_tasks(self) -> Given:
         """What steps need that don't ask clusters: no addresses, no secrets, no ends of logs."""
-        options = self.clusters.options._replace(clusters=())
+        options = self.clusters.options._replace(clusters=(), privacy=None)
         instants = {name: each._replace(logs={}, stable={}) for name, each in self.clusters.instants.items()}
         clusters = self.clusters._replace(options=options, instants=instants)
-        return self._replace(clusters=clusters, journals=(), note=_silent)
+        return self._replace(clusters=clusters, journals=(), note=_silent, at_ms=self.now_ms)
 
 
 class Sources(Protocol):
@@ -148,13 +152,13 @@ class Sources(Protocol):
 
     @property
     def is_little(self) -> bool:
-        """Whether the new rows are few enough for a task."""
+        """Whether this is a task, which has rows; otherwise Spark's SQL has DataFrames."""
 
     def new(self, table: Table) -> DataFrame:
         """The rows of COMMITS or GROUP_RECORDS that no refresh has seen."""
 
     def rows_new(self, table: Table) -> Rows:
-        """The same, where `is_little`."""
+        """The same, in a task."""
 
     def has_new(self, table: Table) -> bool:
         """Whether there may be new rows."""
@@ -172,7 +176,7 @@ class Sources(Protocol):
         """The table of an earlier step."""
 
     def rows_then(self, table: Table) -> Rows:
-        """As `then`; of LAG and TOPICS all rows."""
+        """As `then`; of tables that are replaced all rows."""
 
     def rows_before(self, table: Table) -> Rows:
         """As `before`."""

@@ -18,7 +18,18 @@ import pyarrow.dataset as pads
 from groupkeeper.pipeline.tables.schema import LAST_MS, Column, Table, ddl_of
 from groupkeeper.pipeline.transforms.query import Query
 
-__all__ = ["LATEST_RECORDS", "Rows", "copied", "empty", "made", "of_rows", "only", "plain", "together"]
+__all__ = [
+    "LATEST_RECORDS",
+    "Rows",
+    "copied",
+    "empty",
+    "made",
+    "of_rows",
+    "only",
+    "plain",
+    "together",
+    "use_one_thread",
+]
 
 Rows: TypeAlias = pa.Table | pads.Dataset | pads.Scanner
 """Of a table. Times of a data set or a scanner must be `plain`."""
@@ -82,6 +93,11 @@ def _database() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={**_SETTINGS, "temp_directory": tempfile.gettempdir()})
     connection.execute(_MACROS)
     return connection
+
+
+def use_one_thread() -> None:
+    """From now on in this process."""
+    _database().execute("SET threads = 1")
 
 
 class _DuckDB:

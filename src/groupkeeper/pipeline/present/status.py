@@ -137,7 +137,9 @@ worst AS (  -- a group is as its worst partition, and since the earliest of thos
     GROUP BY cluster, group_id
 ),
 now AS (
-    SELECT cluster, max(measured_time) AS now FROM lags GROUP BY cluster
+    SELECT cluster, max(measured_time) AS now
+    FROM (SELECT cluster, measured_time FROM lags UNION ALL SELECT cluster, measured_time FROM log_offsets)
+    GROUP BY cluster
 ),
 often AS (  -- groups that rebalance all the time
     SELECT cluster, group_id, list_filter(rebalanced, lambda time: time >= later(now, -$rebalances_ms)) AS lately,

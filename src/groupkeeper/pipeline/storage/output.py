@@ -255,14 +255,17 @@ class Output:
         return Staged(table, path, files, open_files)
 
     def of_tasks(self, table: Table, path: str, parts: Iterable[PartFiles]) -> Staged:
-        """What tasks have written to a directory of `folder_aside`. Files of attempts that failed are removed."""
+        """What tasks have written to a directory of `folder_aside`."""
         files, open_files = (
             [f"{path}/{name}" for names in some for name in names] for some in zip(*parts, strict=True)
         )
-        for name in self._parquet(path):
-            if name not in files:
-                self.files.remove(name)
         return Staged(table, path, files, open_files)
+
+    def keep_only(self, staged: Iterable[Staged]) -> None:
+        """Removes other files from directories with staged rows: those of attempts of tasks that Spark gave up."""
+        for each in staged if self.is_here else ():
+            for name in set(self._parquet(each.directory)) - {*each.files, *each.open_files}:
+                self.files.remove(name)
 
     def folder_aside(self, table: Table) -> tuple[str, Path]:
         """A new staging directory for files that others write: its path as in Staged, and its path on this machine."""
