@@ -161,8 +161,8 @@ async def test_the_quorum_is_this_node(broker: Broker, wire: "Wire") -> None:
 
 ALL_LEVELS = {
     "group.version": 1,
-    "metadata.version": 30,
-    "share.version": 1,
+    "metadata.version": 33,
+    "share.version": 2,
     "streams.version": 1,
     "transaction.version": 2,
     "eligible.leader.replicas.version": 1,
@@ -196,10 +196,10 @@ async def test_features_are_checked(wire: "Wire") -> None:
         ("group.version", -1, 2, "A feature version cannot be less than 0."),
         ("group.version", 0, 1, "Can't downgrade"),
         ("group.version", 1, 0, "does not support the given upgrade type."),
-        ("metadata.version", 31, 1, "only supports versions 7-30"),
+        ("metadata.version", 34, 1, "only supports versions 7-33"),
         ("metadata.version", 29, 1, "without setting the upgrade type"),
-        ("metadata.version", 29, 2, "downgrade from 30 to 29. Refusing to perform the requested downgrade"),
-        ("metadata.version", 29, 3, "downgrade from 30 to 29. Unsafe metadata downgrade is not supported"),
+        ("metadata.version", 29, 2, "downgrade from 33 to 29. Refusing to perform the requested downgrade"),
+        ("metadata.version", 29, 3, "downgrade from 33 to 29. Unsafe metadata downgrade is not supported"),
     ):
         code, message = await update(wire, name, level, upgrade_type)
         assert (code, why in message) == (95, True), message
@@ -229,7 +229,7 @@ async def test_the_start_gives_features_their_levels(start: Start, connect: Conn
     assert await update(wire, "metadata.version", 25, 2) == (0, "")
     assert await update(wire, "metadata.version", 24, 3) == (0, "")
     assert (await update(wire, "metadata.version", 22, 2))[0] == 95
-    assert await update(wire, "metadata.version", 30) == (0, "")
+    assert await update(wire, "metadata.version", 33) == (0, "")
     assert await levels(wire) == ALL_LEVELS
 
 

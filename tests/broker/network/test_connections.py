@@ -79,18 +79,18 @@ class TestApiVersions:
     async def test_features(self, wire: "Wire") -> None:
         answer = await wire.call(API_VERSIONS, 4, ApiVersionsResponse)
         finalized = {one.name: one.max_version_level for one in answer.finalized_features}
-        # As Kafka 4.3.1 has them.
+        # As Kafka 4.4.0 has them.
         assert finalized == {
             "group.version": 1,
             "streams.version": 1,
             "transaction.version": 2,
             "eligible.leader.replicas.version": 1,
-            "share.version": 1,
-            "metadata.version": 30,
+            "share.version": 2,
+            "metadata.version": 33,
         }
         supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
         assert supported == {**{name: (0, level) for name, level in finalized.items()}} | {
-            "metadata.version": (7, 30),
+            "metadata.version": (7, 33),
             "kraft.version": (0, 1),
         }
         assert answer.finalized_features_epoch >= 0

@@ -139,9 +139,9 @@ FLAG_REFUSAL = (
         (
             (SESSION, SET, "44999"),
             40,
-            f"{SESSION} must be greater than or equal to group.consumer.min.session.timeout.ms",
+            f"{SESSION} must be in the range 45000 to 60000 inclusive.",
         ),
-        ((SESSION, SET, "60001"), 40, f"{SESSION} must be less than or equal to group.consumer.max.session.timeout.ms"),
+        ((SESSION, SET, "60001"), 40, f"{SESSION} must be in the range 45000 to 60000 inclusive."),
         ((SESSION, SET, "0"), 40, f"Invalid value 0 for configuration {SESSION}: Value must be at least 1"),
         ((SESSION, SET, "a"), 40, f"Invalid value a for configuration {SESSION}: Not a number of type INT"),
         ((SESSION, SET, None), 42, f"Null value not supported for : {SESSION}"),
@@ -151,17 +151,17 @@ FLAG_REFUSAL = (
         (
             ("share.delivery.count.limit", SET, "11"),
             40,
-            "share.delivery.count.limit must be less than or equal to group.share.max.delivery.count.limit",
+            "share.delivery.count.limit must be in the range 2 to 10 inclusive.",
         ),
         (
             ("share.assignment.interval.ms", SET, "15001"),
             40,
-            "share.assignment.interval.ms must be less than or equal to group.share.max.assignment.interval.ms",
+            "share.assignment.interval.ms must be in the range 0 to 15000 inclusive.",
         ),
         (
             ("streams.num.standby.replicas", SET, "3"),
             40,
-            "streams.num.standby.replicas must be less than or equal to group.streams.max.standby.replicas",
+            "streams.num.standby.replicas must be less than or equal to 2",
         ),
         (("share.auto.offset.reset", SET, "by_duration:P"), 40, OFFSET_RESET_REFUSAL),
         (("share.isolation.level", SET, "READ_COMMITTED"), 40, ISOLATION_REFUSAL),

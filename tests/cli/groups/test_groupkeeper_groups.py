@@ -74,6 +74,7 @@ def test_list_is_ordered_and_filtered(run: Run) -> None:
                 "state": state,
                 "group_status": None,
                 "reason": None,
+                "not_judged": None,
                 "cluster": "default",
             }
             for group, state in (("app", "Stable"), ("billing", "Empty"), ("zeta", "Empty"))

@@ -151,8 +151,8 @@ FETCHING = (
     Bug(
         "a snapshot leaves out the start offset",
         "share_state.coordinator",
-        "                start_offset=start_offset,\n                delivery_complete_count=written",
-        "                start_offset=0,\n                delivery_complete_count=written",
+        "                start_offset=start_offset,\n                delivery_complete_count=complete",
+        "                start_offset=0,\n                delivery_complete_count=complete",
         ("StartOffset", "Acknowledged", "Liveness"),
     ),
     Bug(
