@@ -217,7 +217,7 @@ def _view(
     *,
     may_hide: bool,
 ) -> GroupView:
-    rows = lag.rows.get(group_id, [])
+    rows = [waits.read(row) for row in lag.rows.get(group_id, [])]
     description = lag.descriptions.get(group_id)
     of_rows = [waits.of(row, at_ms) for row in rows]
     followed = following.of(group_id)

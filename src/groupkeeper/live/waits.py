@@ -145,7 +145,7 @@ class Waits:
             record = None if position is None else self._records.get(position)
             if position is None or end is None or record is None or position in self._readable:
                 continue
-            is_old = record.timestamp >= 0 and at_ms - record.timestamp >= _ABORTED_MS
+            is_old = row.committed is None or 0 <= record.timestamp <= at_ms - _ABORTED_MS
             if record.is_transactional and is_old and not self._is_clear(position, end):
                 ends[position] = end
         places = list(ends)
@@ -192,6 +192,15 @@ class Waits:
         """The first record that was not aborted, by what is known by now; None: it has not been read."""
         return self._readable.get(position) or self._open.get(position) or self._records.get(position)
 
+    def read(self, row: PartitionLag) -> PartitionLag:
+        """The row; if nothing is committed, with what is known by now of the log: there may be nothing to read."""
+        position, end = next_position(row), row.log_end_offset
+        if row.committed is not None or position is None or end is None:
+            return row
+        record = self._next_record(position)
+        has_records = not self._is_clear(position, end) and (record is None or record.offset < end)
+        return row._replace(has_records=has_records)
+
     def of(self, row: PartitionLag, at_ms: int) -> Wait:
         """The wait of a partition, as far as it is known by now."""
         if row.lag is None:
@@ -229,10 +238,12 @@ class Waits:
 
 
 def next_position(row: PartitionLag) -> Position | None:
-    """Where the group reads on; None: it has nothing to read, or that isn't known."""
-    if not row.lag or row.committed is None or row.log_start_offset is None:
+    """Where the group reads on, without a commit at the start of the log; None: it has nothing to read, or that isn't
+    known.
+    """
+    if row.log_start_offset is None or not (row.has_open_start if row.committed is None else row.lag):
         return None
-    offset = max(row.committed.offset, row.log_start_offset)
+    offset = row.log_start_offset if row.committed is None else max(row.committed.offset, row.log_start_offset)
     is_removed = row.log_end_offset is not None and offset >= row.log_end_offset
     return None if is_removed else Position(row.topic, row.partition, offset)
 

@@ -71,7 +71,8 @@ class PartitionLag(NamedTuple):
 
     Of a share group ``committed`` is the start offset, ``lag`` what the broker counts (what is in flight or
     released is part of it), and ``done_ahead`` how many records after the start offset are done already, None when not
-    known; ``member`` is None too when several are assigned the partition.
+    known; ``member`` is None too when several are assigned the partition. ``has_records`` False: its log was read, and
+    has nothing but markers and aborted records.
     """
 
     group_id: str
@@ -87,10 +88,13 @@ class PartitionLag(NamedTuple):
     member: AnyMember | None
     failure: Failure | None
     done_ahead: int | None = None
+    has_records: bool = True
 
     @property
     def in_log(self) -> int | None:
-        """How many offsets the log has, up to where the lag ends; None: not known."""
+        """How many offsets the log has, up to where the lag ends, none if it has no records; None: not known."""
+        if not self.has_records:
+            return 0
         end = self.log_end_offset if self.last_stable_offset is None else self.last_stable_offset
         return None if self.log_start_offset is None or end is None else max(0, end - self.log_start_offset)
 

@@ -127,6 +127,22 @@ async def test_what_a_producer_may_still_commit_is_to_be_read(servers: str) -> N
         assert waits.of(row("open", 0, 8, 9), NOW_MS) == Wait(5000)
 
 
+async def test_a_log_without_a_commit_may_have_nothing_to_read(servers: str) -> None:
+    """Markers and aborted records are no reason to ask where a group begins."""
+    make_topic(servers, "unread")
+    write_in_transactions(servers, "unread", lambda _: False, 1)
+    waits = Waits()
+    async with Admin(servers) as admin:
+        for written, has_records in ((6, False), (7, True)):
+            of = row("unread", 0, None, written)
+            assert waits.read(of).has_open_start  # by what is known before
+            await waits.look(admin, {"g": [of]}, NOW_MS, within_s=10)
+            found = waits.read(of)
+            assert (found.has_open_start, found.in_log) == (has_records, written * has_records)
+            assert waits.of(found, NOW_MS).lag_ms is None
+            send(producer_of(servers), "unread", [NOW_MS])
+
+
 async def test_a_topic_that_was_made_again_has_other_records(servers: str) -> None:
     make_topic(servers, "again")
     send(producer_of(servers), "again", [FIRST_MS, FIRST_MS])
