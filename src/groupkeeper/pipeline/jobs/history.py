@@ -39,7 +39,7 @@ from groupkeeper.pipeline.transforms.query import of_frames
 from groupkeeper.pipeline.transforms.tombstones import CAUSES_OF, kept_for
 from groupkeeper.rules.words import counted
 
-__all__ = ["LITTLE", "Appended", "Aside", "append", "read_aside", "read_by_tasks"]
+__all__ = ["LITTLE", "Appended", "Aside", "append", "read_aside"]
 
 _HISTORY = {table.name: table for table in (COMMITS, GROUP_RECORDS)}
 
@@ -70,16 +70,11 @@ class Aside(NamedTuple):
         return Staged(table, self.directory, [f"{self.directory}/{name}" for name in names])
 
 
-def read_aside(output: Output, ranges: Iterable[Range], options: Options) -> Aside:
-    """Tasks read the ranges of the log, and write their rows to a staging directory of this machine."""
-    directory, folder = output.folder_aside(DECODED)
-    return Aside(directory, Written.together(read_by_tasks(output.spark, ranges, options, folder)))
-
-
-def read_by_tasks(spark: SparkSession, ranges: Iterable[Range], options: Options, folder: Path) -> list[Written]:
-    """The same, to a folder that is there."""
+def read_aside(spark: SparkSession, ranges: Iterable[Range], options: Options, directory: str, folder: Path) -> Aside:
+    """Tasks read the ranges of the log, and write their rows to `folder`, which Output calls `directory`."""
     tasks = pack(list(ranges), options._replace(max_records_per_task=options.max_records_per_task or RECORDS_PER_TASK))
-    return run_tasks(spark, "reading the offsets topics", len(tasks), partial(write_ranges, tasks, options, folder))
+    work = partial(write_ranges, tasks, options, folder)
+    return Aside(directory, Written.together(run_tasks(spark, "reading the offsets topics", len(tasks), work)))
 
 
 class _New(NamedTuple):

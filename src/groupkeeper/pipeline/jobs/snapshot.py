@@ -26,7 +26,7 @@ from groupkeeper.pipeline.kafka.retention import ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource
 from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
+from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 
 __all__ = ["snapshot", "update_history"]
 
@@ -125,7 +125,8 @@ def _append(output: Output, given: Given, left: list[Reading], run: Run) -> None
         return
     decoded: DataFrame | Aside
     if output.is_here:
-        decoded = read_aside(output, (one for each in left for one in each.ranges), given.clusters.options)
+        ranges = (one for each in left for one in each.ranges)
+        decoded = read_aside(output.spark, ranges, given.clusters.options, *output.folder_aside(DECODED))
     else:
         output.spark.dataSource.register(GroupkeeperSource)
         wanted = source_options(given.clusters.options, left)

@@ -18,7 +18,7 @@ from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.jobs.following.measuring import Measuring
 from groupkeeper.pipeline.jobs.following.outages import Outage, is_unanswered
 from groupkeeper.pipeline.jobs.following.polling import Polling
-from groupkeeper.pipeline.jobs.history import Aside, append, read_by_tasks
+from groupkeeper.pipeline.jobs.history import Aside, append, read_aside
 from groupkeeper.pipeline.jobs.reading import Reading, readings, same_clusters, source_options, why_unread
 from groupkeeper.pipeline.jobs.watch import Problem, Run
 from groupkeeper.pipeline.kafka.instants import Identity, Instant, Instants
@@ -26,7 +26,6 @@ from groupkeeper.pipeline.kafka.options import Options, parse_options
 from groupkeeper.pipeline.kafka.planning import Plan, Range, named, plan
 from groupkeeper.pipeline.kafka.retention import Replies, Retention, ask_retentions
 from groupkeeper.pipeline.kafka.source import GroupkeeperSource
-from groupkeeper.pipeline.kafka.written import Written
 from groupkeeper.pipeline.runtime.executors import are_elsewhere
 from groupkeeper.pipeline.storage.ledger import ROOT
 from groupkeeper.pipeline.storage.output import Output
@@ -292,8 +291,7 @@ class Reads:
         parsed = parse_options(options, is_streaming=True)
 
         def read(ranges: Sequence[Range]) -> Aside:
-            own = parsed._replace(fails_on_data_loss=False)
-            return Aside(directory, Written.together(read_by_tasks(self._output.spark, ranges, own, folder)))
+            return read_aside(self._output.spark, ranges, parsed, directory, folder)
 
         return Polling(
             name,
