@@ -194,8 +194,10 @@ class Waits:
 
     def read(self, row: PartitionLag) -> PartitionLag:
         """The row; if nothing is committed, with what is known by now of the log: there may be nothing to read."""
+        if row.committed is not None:
+            return row
         position, end = next_position(row), row.log_end_offset
-        if row.committed is not None or position is None or end is None:
+        if position is None or end is None:
             return row
         record = self._next_record(position)
         has_records = not self._is_clear(position, end) and (record is None or record.offset < end)
