@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import duckdb
@@ -72,7 +72,7 @@ class Frames:
             near = {table.name: output.few_files(table, LITTLE, is_all=self.from_start) for table in _HISTORY}
             self.are_few = all(files is not None for files in near.values())
             """Whether tasks build all tables; otherwise Spark's SQL builds those of history."""
-            tables = () if self.are_few else _HISTORY  # a plan of Spark that nobody runs costs as well
+            tables = () if self.are_few else _HISTORY  # planning costs time, even if no job runs
             new = {table.name: output.read(table) if self.from_start else output.fresh(table) for table in tables}
             self._has_new = {
                 table.name: self.from_start or bool(output.ledger.fresh_files(table.name)) for table in _HISTORY
@@ -137,12 +137,16 @@ class Frames:
 
     def shares(self, offsets: Staged | pa.Table | Exception | None) -> int:
         """Over how many tasks the groups are spread. `offsets`: rows of LAST_COMMITS, where they are built already."""
-        files = [file for files in self.near.values() for file in files] + self.then_files(LAST_COMMITS)
+        files = [file for files in self.near.values() for file in files] + [*self.then_files[LAST_COMMITS.name]]
         rows = self._output.count_files(offsets.files if isinstance(offsets, Staged) else files)
         return 1 + rows // _OFFSETS_PER_TASK
 
-    def then_files(self, table: Table) -> list[str]:
-        """The files of `rows_then`."""
+    @cached_property
+    def then_files(self) -> Mapping[str, Sequence[str]]:
+        """By table the files of `rows_then`, for all jobs of the refresh."""
+        return {table.name: self._then_files(table) for table in _THEN}
+
+    def _then_files(self, table: Table) -> list[str]:
         if self._is_rebuilt(table):
             return []
         return self._output.open_files_of(table) if table in _ADDED else self._output.files_of(table)
@@ -323,7 +327,7 @@ def _run(output: Output, steps: Sequence[Step], done: Sequence[Step], frames: Fr
         given.for_tasks(),
         1 if job is Job.CLUSTERS else frames.shares(found.get(LAST_COMMITS.name)),
         new=frames.near,
-        then={table.name: frames.then_files(table) for table in _THEN},
+        then=frames.then_files,
         before={REJECTS.name: output.files_of(REJECTS)},
         now={name: [*each.files, *each.open_files] for name, each in found.items() if isinstance(each, Staged)},
         asked=asked,

@@ -7,7 +7,8 @@ import pyarrow as pa
 from groupkeeper.pipeline.present.sql import Rows, empty, made
 from groupkeeper.pipeline.present.trends import TREND
 from groupkeeper.pipeline.tables import FRESHNESS, LAG, TOPICS
-from groupkeeper.pipeline.transforms.estimates import ASKED, ESTIMATED
+from groupkeeper.pipeline.tables.state import ESTIMATES
+from groupkeeper.pipeline.transforms.estimates import ASKED
 
 __all__ = ["BEYOND", "lag", "to_estimate"]
 
@@ -95,7 +96,7 @@ def lag(
     """
     given = {
         **_given(current_offsets, log_offsets, freshness),
-        "estimates": ESTIMATED.empty_table() if estimates is None else estimates,
+        "estimates": empty(ESTIMATES) if estimates is None else estimates,
         "earlier": empty(LAG) if then is None else then, "ahead": empty(LAG) if jumps is None else jumps,
         "topics_then": empty(TOPICS) if topics_then is None else topics_then,
     }  # fmt: skip

@@ -12,7 +12,7 @@ from groupkeeper.pipeline.tables import LAG, LOG_OFFSETS
 from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.pipeline.transforms.times import ms_between
 
-__all__ = ["ASKED", "ESTIMATED", "estimated"]
+__all__ = ["ASKED", "estimated"]
 
 _PARTITION = list(LOG_OFFSETS.key)
 _KEY = list(LAG.key)
@@ -23,12 +23,10 @@ ASKED = pa.schema(
 )
 """Committed offsets (`at`), and where their logs ended, when."""
 
-ESTIMATED = pa.schema([*_OWN, pa.field("estimated_time", TIME)])
-
 
 def estimated(partitions: DataFrame, commits: DataFrame) -> DataFrame:
-    """Rows of ESTIMATED for rows of ASKED, interpolated between commits of any group for the partition (rows of
-    tables.COMMITS): a commit of an offset shows that the records before it existed.
+    """Rows of tables.state.ESTIMATES for rows of ASKED, interpolated between commits of any group for the partition
+    (rows of tables.COMMITS): a commit of an offset shows that the records before it existed.
 
     Commits and requests are sorted together: a join would make a row for each pair of them in a partition.
     """
