@@ -199,10 +199,11 @@ def test_log_ends_hold_until_they_change(spark: SparkSession) -> None:
 @pytest.mark.long
 def test_what_was_measured_stays_when_tables_are_rebuilt(spark: SparkSession, servers: str, tmp_path: Path) -> None:
     topic = new_topic(servers)
+    until_the_hour_ms = HOUR * 1000 - time.time_ns() // 1_000_000 % (HOUR * 1000)  # a new hour begins with a row
 
     def measure(minutes: int, committed: int, *, from_start: bool = False) -> Measured:
         commit(servers, "measured", {(topic, 0): committed})
-        found = asked(servers, minutes * MINUTE_MS)
+        found = asked(servers, until_the_hour_ms + minutes * MINUTE_MS)
         summary = snapshot(spark, options_of(servers), str(tmp_path), found=found, from_start=from_start)
         assert not summary.problems
         (lag,) = rows(tmp_path, "lag", "measured", topic)
