@@ -124,7 +124,7 @@ def _of_partitions(
             None if row.committed is None else row.committed.offset,
             row.lag,
             row.lost,
-            0 if row.status is LagStatus.DELETED else row.in_log,
+            row.in_log if row.has_open_start else 0,
             is_beyond,
             None if own.lag_ms is None and not own.is_waiting else own.is_waiting,
             own.lag_ms,

@@ -92,16 +92,15 @@ class PartitionLag(NamedTuple):
 
     @property
     def in_log(self) -> int | None:
-        """How many offsets the log has, up to where the lag ends, none if it has no records; None: not known."""
-        if not self.has_records:
-            return 0
+        """How many offsets the log has, up to where the lag ends; None: not known."""
         end = self.log_end_offset if self.last_stable_offset is None else self.last_stable_offset
         return None if self.log_start_offset is None or end is None else max(0, end - self.log_start_offset)
 
     @property
     def has_open_start(self) -> bool:
         """Whether nothing is committed although there may be records."""
-        return self.committed is None and self.in_log != 0 and self.status is not LagStatus.DELETED
+        is_empty = self.in_log == 0 or not self.has_records or self.status is LagStatus.DELETED
+        return self.committed is None and not is_empty
 
     @property
     def readable(self) -> int | None:
