@@ -67,11 +67,18 @@ def admissible(truth: Truth, answer: Answer, group: str, measured_ms: int, first
     is_beyond = sums.is_beyond(truth, answer, group, surely=True)
     if is_beyond or sums.is_beyond(truth, answer, group, surely=False):
         found.add("unknown")
-    # Where nothing is committed, it isn't known how many of the records wait.
-    without = [part.uncommitted for part in all_parts.values() if part.uncommitted is not None]
-    if any(one.high > 0 for one in without):
+    # Where nothing is committed, it isn't known how many of the records wait. Aborted ones and markers don't.
+    without = [place for place, part in all_parts.items() if part.uncommitted is not None and part.uncommitted.high > 0]
+    if without:
         found.add("unknown")
-    return found if is_beyond or any(one.low > 0 for one in without) else found | {"ok"}
+    return found if is_beyond or any(_surely_has_records(truth, answer, *one) for one in without) else found | {"ok"}
+
+
+def _surely_has_records(truth: Truth, answer: Answer, topic: str, partition: int) -> bool:
+    """Whether there is a record in the log that was not aborted."""
+    place = (answer.cluster, topic, partition)
+    record = truth.next_committed(place, truth.logs[place].start(answer.asked, answer.answered).high)
+    return record is not None and record.ended <= answer.asked
 
 
 def _read(truth: Truth, answer: Answer, name: tuple[str, str]) -> set[Key]:

@@ -18,7 +18,9 @@ NAME = "times"
 POSITIONS = 150
 NO_RECORD = -1
 ABORTED_MS = 60_000
-"""What has waited for less is not asked whether it was aborted."""
+"""What has waited for less is not asked whether it was aborted, unless it is at the start of a log: groups without a
+commit may begin there.
+"""
 
 
 def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
@@ -115,12 +117,13 @@ def records_at(truth: Truth, answer: Answer, position: Position) -> set[int | st
 
 def waiting_at(truth: Truth, answer: Answer, position: Position, at_ms: int) -> set[int | str | None]:
     """What may be told at that time of the first record that waits from an offset on: once one has waited for a minute,
-    it is looked whether it was aborted, and if so for the one after it.
+    or at the start of the log, it is looked whether it was aborted, and if so for the one after it.
     """
     found = records_at(truth, answer, position)
-    if not any(isinstance(one, int) and at_ms - one >= ABORTED_MS for one in found):
-        return found
     log = truth.logs[answer.cluster, position.topic, position.partition]
+    is_first = position.offset <= log.start(answer.asked, answer.answered).high
+    if not is_first and not any(isinstance(one, int) and at_ms - one >= ABORTED_MS for one in found):
+        return found
     record = log.next_record(position.offset)
     while record is not None and truth.is_aborted(record):
         record = log.next_record(record.offset + 1)

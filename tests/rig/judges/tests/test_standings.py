@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.rig.asking import Answer
-from tests.rig.facts import DONE, Assigned, Committed, Joining, Left, Made, Produced
+from tests.rig.facts import DONE, Assigned, Committed, Joining, Left, Made, Produced, TransactionEnded
 from tests.rig.judges.standings import admissible
 from tests.rig.judges.trends import Poll, Trends
 from tests.rig.truth import Truth
@@ -52,6 +52,18 @@ def truth(
     ],
 )
 def test_a_status_follows_from_facts(made: Truth, wanted: set[str]) -> None:
+    answer = Answer("c", NOW, NOW + 1, None, about={"to": "end", "by": "topic"})
+    assert admissible(made, answer, "g", NOW // 1_000_000, 0) == wanted
+
+
+@pytest.mark.parametrize(("is_committed", "wanted"), [(True, {"unknown"}), (False, {"unknown", "ok"})])
+def test_aborted_records_need_no_commit(is_committed: bool, wanted: set[str]) -> None:
+    """Not yet known to be aborted, they make a group unknown."""
+    made = truth(2, age_s=900, committed_s=900)
+    made.add([Made("c", "paid", 1, {}, 0, 0), Joining("c", "g", "a", 1, 1)])
+    made.add([Assigned("c", "g", "a", 1, [("t", 0), ("paid", 0)], 2)])
+    made.add([Produced("c", "paid", 0, 0, 1, 10, "p", 0, None, False, "w 1", 1, 2)])
+    made.add([TransactionEnded("c", "w 1", is_committed, [("paid", 0)], 1, 2)])
     answer = Answer("c", NOW, NOW + 1, None, about={"to": "end", "by": "topic"})
     assert admissible(made, answer, "g", NOW // 1_000_000, 0) == wanted
 
