@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 BIN = Path(sys.executable).parent
 TIMEOUT_S = 480
 """Of a command; the longest, a snapshot beside the traffic, needs 100 where nothing else works."""
+PATIENT = ("--timeout", "180s", "--property", "socket.connection.setup.timeout.ms=180000")
+"""A busy machine is waited for."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class Desk:
 
     def ask(self, cluster: str, *words: str) -> Answer:
         """The JSON of a command of `groupkeeper`."""
-        options = ["--output", "json", "--bootstrap-server", self.servers[cluster]]
+        options = ["--output", "json", *PATIENT, "--bootstrap-server", self.servers[cluster]]
         at = words.index("--") if "--" in words else len(words)
         answer = self.run(cluster, *words[:at], *options, *words[at:])
         try:

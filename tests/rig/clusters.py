@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.conformance.brokers import RunningBroker, new_broker
-from tests.rig.actors.performing import CLIENT, ends_of
+from tests.rig.actors.performing import CLIENT, PATIENCE_S, ends_of
 from tests.rig.facts import Made, now
 from tests.rig.story import Story, Topic
 from tools.apache_kafka import ApacheKafka
@@ -76,8 +76,8 @@ def make_topics(story: Story, servers: dict[str, str]) -> Iterable[Made]:
 def _create(topics: list[Topic], servers: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers, **CLIENT})
     wanted = [NewTopic(one.name, one.partitions, 1, config={"retention.ms": "-1", **one.settings}) for one in topics]
-    for made in admin.create_topics(wanted, request_timeout=60).values():
-        made.result(60)
+    for made in admin.create_topics(wanted).values():
+        made.result(PATIENCE_S)
     onlooker = Consumer({"bootstrap.servers": servers, "group.id": "rig onlooker", **CLIENT})
     for topic in topics:
         for partition in range(topic.partitions):

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.rig.actors.others import KafkaPythonThread
-from tests.rig.actors.performing import CLIENT, Gate
+from tests.rig.actors.performing import CLIENT, Gate, partitions_of, patiently
 from tests.rig.actors.sleeping import hash_of, log_partition_of
 from tests.rig.asking import Answer, Difference
 from tests.rig.cast import draw
@@ -233,6 +233,18 @@ def broker() -> Iterator[BackgroundBroker]:
         admin = AdminClient({"bootstrap.servers": running.bootstrap_servers, **CLIENT})
         admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
         yield running
+
+
+def test_what_does_not_answer_yet_is_asked_again(broker: BackgroundBroker) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, **CLIENT})
+    answers = iter([KafkaException("no leader"), KafkaException("no connection")])
+
+    def ask() -> list[int]:
+        for error in answers:
+            raise error
+        return partitions_of(admin, "t")
+
+    assert patiently(ask) == [0]
 
 
 @pytest.fixture(params=["simple", "consumer"])

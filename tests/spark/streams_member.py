@@ -27,7 +27,7 @@ from groupkeeper.protocol.messages.streams_group_heartbeat_response import Strea
 
 __all__ = ["StreamsMember"]
 
-PATIENCE_S = 60
+PATIENCE_S = 180
 LEAVES = -1
 NOT_READY = (14, 15, 16)
 WITH_NAMES = 9
@@ -100,7 +100,7 @@ class StreamsMember:
             (await admin.find_coordinators([self._group_id])).all()
 
     async def _ask(self, request: Any, answer_type: type[A], max_version: int = 2**15) -> A:
-        properties = {"client.id": self._client_id}
+        properties = {"client.id": self._client_id, "socket.connection.setup.timeout.ms": str(PATIENCE_S * 1000)}
         cluster = Cluster(parse_bootstrap_servers(self._servers), Settings.of_properties(properties), security_of({}))
         try:
             deadline = cluster.deadline("ask", PATIENCE_S * 1000)

@@ -8,7 +8,7 @@ import confluent_kafka
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.rig.actors.consuming import ENDING, outcome_of
-from tests.rig.actors.performing import CLIENT, PATIENCE_S, Performer, ends_of
+from tests.rig.actors.performing import CLIENT, PATIENCE_S, Performer, ends_of, partitions_of, patiently
 from tests.rig.facts import Committed, Cut, Reading, now
 from tests.rig.story import Committer, Cutter, Reader
 
@@ -25,8 +25,7 @@ class CommitterThread(Performer):
             "bootstrap.servers": self.servers[actor.cluster], "group.id": actor.group, "client.id": actor.name,
             "enable.auto.commit": False, "auto.offset.reset": "earliest", **CLIENT,
         })  # fmt: skip
-        topics = self._client.list_topics(timeout=PATIENCE_S).topics
-        self._places = [(name, place) for name in actor.topics for place in sorted(topics[name].partitions)]
+        self._places = [(name, place) for name in actor.topics for place in partitions_of(self._client, name)]
         self._offsets: dict[tuple[str, int], int] = {}
         if actor.style == "follow":
             self._client.assign([TopicPartition(*place, 0) for place in self._places])
@@ -93,9 +92,8 @@ class ReaderThread(Performer):
             "bootstrap.servers": self.servers[actor.cluster], "group.id": actor.group, "client.id": actor.name,
             "enable.auto.commit": False, "auto.offset.reset": "earliest", "fetch.max.bytes": 1_000_000, **CLIENT,
         })  # fmt: skip
-        topics = self._client.list_topics(timeout=PATIENCE_S).topics
         self._client.assign([
-            TopicPartition(name, place) for name in actor.topics for place in sorted(topics[name].partitions)
+            TopicPartition(name, place) for name in actor.topics for place in partitions_of(self._client, name)
         ])  # fmt: skip
         self.notebook.write(Reading(actor.cluster, actor.group, actor.name, now()))
 
@@ -113,9 +111,7 @@ class CutterThread(Performer):
         settings: dict[str, Any] = {"bootstrap.servers": self.servers[self.actor.cluster], **CLIENT}
         self._admin = AdminClient(settings)
         self._onlooker = confluent_kafka.Consumer({**settings, "group.id": "rig onlooker"})
-        self._places = sorted(
-            self._onlooker.list_topics(self.actor.topic, timeout=PATIENCE_S).topics[self.actor.topic].partitions
-        )
+        self._places = partitions_of(self._onlooker, self.actor.topic)
 
     def step(self) -> None:
         self.gate.wait(self.actor.every_s)
@@ -125,8 +121,7 @@ class CutterThread(Performer):
         low, high = ends_of(self._onlooker, actor.topic, place)
         cut = TopicPartition(actor.topic, place, self.rng.randint(low, high))
         began = now()
-        (deleted,) = self._admin.delete_records([cut]).values()
-        start = deleted.result(PATIENCE_S).low_watermark
+        start = patiently(lambda: self._admin.delete_records([cut])[cut].result(PATIENCE_S).low_watermark)
         self.notebook.write(Cut(actor.cluster, actor.topic, place, start, began, now()))
 
     def finish(self) -> None:

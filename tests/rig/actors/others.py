@@ -13,7 +13,7 @@ import aiokafka.errors
 import kafka
 import kafka.errors
 from tests.rig.actors.consuming import SESSION_MS
-from tests.rig.actors.performing import BACKOFF_MS, Performer
+from tests.rig.actors.performing import BACKOFF_MS, PATIENCE_S, Performer
 from tests.rig.clusters import release_of
 from tests.rig.facts import DONE, FAILED, MAYBE, Assigned, Committed, Joining, Left, now
 from tests.rig.story import Consumer
@@ -122,6 +122,7 @@ class KafkaPythonThread(OtherThread):
             bootstrap_servers=self.servers[actor.cluster], group_id=actor.group, client_id=actor.name,
             enable_auto_commit=False, auto_offset_reset="earliest", session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=1000, max_partition_fetch_bytes=2_000_000, retry_backoff_ms=BACKOFF_MS,
+            bootstrap_timeout_ms=PATIENCE_S * 1000,
         )  # fmt: skip
         self._client.subscribe(list(actor.topics), listener=Listener())
 
@@ -171,6 +172,7 @@ class AiokafkaThread(OtherThread):
             bootstrap_servers=self.servers[actor.cluster], group_id=actor.group, client_id=actor.name,
             enable_auto_commit=False, auto_offset_reset="earliest", session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=1000, max_partition_fetch_bytes=2_000_000, retry_backoff_ms=BACKOFF_MS,
+            request_timeout_ms=PATIENCE_S * 1000,  # also for the first metadata
         )  # fmt: skip
         self._client.subscribe(list(actor.topics), listener=Listener())
         await self._client.start()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException, TopicPartition
 from tests.rig.facts import Notebook, Trouble, now
@@ -14,23 +14,38 @@ from tests.rig.facts import Notebook, Trouble, now
 BACKOFF_MS = 400
 """A request that is sent again waits for so long first, 20 % more or less: so it can be told which may have been."""
 
-CLIENT = {"log_level": 0, "reconnect.backoff.max.ms": 500, "allow.auto.create.topics": False,
-          "topic.metadata.refresh.interval.ms": 3000, "retry.backoff.ms": BACKOFF_MS}  # fmt: skip
-
 PATIENCE_S = 180
 """So long a busy machine is waited for."""
 
+CLIENT = {"log_level": 0, "reconnect.backoff.max.ms": 500, "allow.auto.create.topics": False,
+          "topic.metadata.refresh.interval.ms": 3000, "retry.backoff.ms": BACKOFF_MS,
+          "socket.timeout.ms": PATIENCE_S * 1000,
+          "socket.connection.setup.timeout.ms": PATIENCE_S * 1000}  # fmt: skip
 
-def ends_of(client: Any, topic: str, partition: int) -> tuple[int, int]:
-    """Where the log begins and ends, as librdkafka asks; a connection or a log that is being opened is waited for."""
+Found = TypeVar("Found")
+
+
+def patiently(ask: Callable[[], Found]) -> Found:
+    """What librdkafka is asked for; a connection, a leader or a log that is being opened is waited for."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            return client.get_watermark_offsets(TopicPartition(topic, partition), 30)  # type: ignore[no-any-return]
+            return ask()
         except KafkaException:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
+
+
+def ends_of(client: Any, topic: str, partition: int) -> tuple[int, int]:
+    """Where the log begins and ends."""
+    ends: tuple[int, int] = patiently(lambda: client.get_watermark_offsets(TopicPartition(topic, partition), 30))
+    return ends
+
+
+def partitions_of(client: Any, topic: str) -> list[int]:
+    """The numbers of a topic's partitions."""
+    return patiently(lambda: sorted(client.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions))
 
 
 class Gate:

@@ -10,7 +10,7 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.rig.actors.performing import CLIENT, PATIENCE_S, Pace, Performer, ends_of
+from tests.rig.actors.performing import CLIENT, PATIENCE_S, Pace, Performer, ends_of, partitions_of
 from tests.rig.facts import Cut, Produced, TransactionEnded, now
 from tests.rig.story import Mirror, Producer
 
@@ -43,8 +43,7 @@ class ProducerThread(Performer):
 
     def _count(self, cluster: str) -> int:
         admin = AdminClient({"bootstrap.servers": self.servers[cluster], **CLIENT})
-        topics = admin.list_topics(self.actor.topic, timeout=PATIENCE_S).topics
-        return len(topics[self.actor.topic].partitions)
+        return len(partitions_of(admin, self.actor.topic))
 
     def _settings(self) -> dict[str, Any]:
         actor = self.actor

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,
     ResourceType,
 )
-from tests.rig.actors.performing import CLIENT, PATIENCE_S, Performer
+from tests.rig.actors.performing import CLIENT, PATIENCE_S, Performer, patiently
 from tests.rig.facts import Acknowledged, Typed, now
 from tests.rig.story import Sharer
 
@@ -26,8 +26,7 @@ def begin_at_the_oldest(admin: AdminClient, group: str) -> None:
     """So that a share group is given all there is."""
     setting = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[setting])
-    for altered in admin.incremental_alter_configs([resource]).values():
-        altered.result(PATIENCE_S)
+    patiently(lambda: admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S))
 
 
 class SharerThread(Performer):

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import KafkaException, TopicPartition
-from tests.rig.actors.performing import CLIENT, PATIENCE_S
+from confluent_kafka import TopicPartition
+from tests.rig.actors.performing import CLIENT, PATIENCE_S, partitions_of, patiently
 from tests.rig.facts import DONE, Committed, now
 from tests.rig.story import Sleeper
 
@@ -47,17 +47,9 @@ def put_to_sleep(sleeper: Sleeper, servers: str) -> Iterable[Committed]:
 def _count_partitions(sleeper: Sleeper, servers: str) -> int:
     """Of the offsets topic, which brokers make when they are asked for a group's offsets first."""
     client = confluent_kafka.Consumer({"bootstrap.servers": servers, "group.id": sleeper.group, **CLIENT})
-    deadline = time.monotonic() + PATIENCE_S
     try:
-        while True:
-            try:
-                client.committed([TopicPartition(sleeper.topics[0], 0)], PATIENCE_S)
-                break
-            except KafkaException:  # the coordinator is being elected
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
-        return len(client.list_topics(OFFSETS_TOPIC, timeout=PATIENCE_S).topics[OFFSETS_TOPIC].partitions)
+        patiently(lambda: client.committed([TopicPartition(sleeper.topics[0], 0)], PATIENCE_S))
+        return len(partitions_of(client, OFFSETS_TOPIC))
     finally:
         client.close()
 

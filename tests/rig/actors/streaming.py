@@ -6,7 +6,7 @@ import time
 import uuid
 
 from confluent_kafka.admin import AdminClient
-from tests.rig.actors.performing import CLIENT, PATIENCE_S, Performer
+from tests.rig.actors.performing import CLIENT, Performer, partitions_of
 from tests.rig.facts import DONE, Assigned, Committed, Joining, Left, Typed, now
 from tests.rig.story import Streamer
 from tests.spark.streams_member import NOTE, StreamsMember
@@ -23,7 +23,7 @@ class StreamerThread(Performer):
     def begin(self) -> None:
         actor = self.actor
         admin = AdminClient({"bootstrap.servers": self.servers[actor.cluster], **CLIENT})
-        self._count = len(admin.list_topics(actor.topic, timeout=PATIENCE_S).topics[actor.topic].partitions)
+        self._count = len(partitions_of(admin, actor.topic))
         self._member = StreamsMember(
             self.servers[actor.cluster],
             actor.group,

@@ -10,7 +10,7 @@ import confluent_kafka
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
 from tests.rig.actors.consuming import ENDING, outcome_of
-from tests.rig.actors.performing import CLIENT, PATIENCE_S, Performer, ends_of
+from tests.rig.actors.performing import CLIENT, PATIENCE_S, Performer, ends_of, partitions_of, patiently
 from tests.rig.facts import Committed, Cut, Made, Produced, Removed, now
 from tests.rig.story import Grower, Onlooker, Phoenix
 
@@ -26,8 +26,7 @@ class OnlookerThread(Performer):
         self._client = confluent_kafka.Consumer(
             {"bootstrap.servers": self.servers[self.actor.cluster], "group.id": "rig onlooker", **CLIENT}
         )
-        partitions = self._client.list_topics(self.actor.topic, timeout=PATIENCE_S).topics[self.actor.topic].partitions
-        self._looked = dict.fromkeys(sorted(partitions), (0, now()))
+        self._looked = dict.fromkeys(partitions_of(self._client, self.actor.topic), (0, now()))
 
     def step(self) -> None:
         self.gate.wait(LOOK_S)
@@ -55,9 +54,7 @@ class GrowerThread(Performer):
 
     def begin(self) -> None:
         self._admin = AdminClient({"bootstrap.servers": self.servers[self.actor.cluster], **CLIENT})
-        self._count = len(
-            self._admin.list_topics(self.actor.topic, timeout=PATIENCE_S).topics[self.actor.topic].partitions
-        )
+        self._count = len(partitions_of(self._admin, self.actor.topic))
         self._next = time.monotonic() + self.actor.every_s
 
     def step(self) -> None:
@@ -118,7 +115,8 @@ class PhoenixThread(Performer):
         self._until = time.monotonic() + self.rng.uniform(0.5, 1.5) * actor.every_s
 
     def _leaders(self) -> int:
-        found = self._client.list_topics(self.actor.topic, timeout=PATIENCE_S).topics[self.actor.topic].partitions
+        topic = self.actor.topic
+        found = patiently(lambda: self._client.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions)
         return sum(one.leader >= 0 for one in found.values())
 
     def _produce(self, count: int) -> None:
@@ -159,7 +157,7 @@ class PhoenixThread(Performer):
         began = now()
         (gone,) = self._admin.delete_topics([self.actor.topic]).values()
         gone.result(PATIENCE_S)
-        while self.actor.topic in self._client.list_topics(timeout=PATIENCE_S).topics:
+        while self.actor.topic in patiently(lambda: self._client.list_topics(timeout=PATIENCE_S).topics):
             self.gate.wait(0.1)
         self.notebook.write(Removed(self.actor.cluster, self.actor.topic, began, now()))
         self._is_there = False
