@@ -30,13 +30,16 @@ class Api:
         handle: the module's handler.
         reply: the same as a plain function, where no request of the API has to wait for anything; else None.
         refuse: the module's own way of answering with an error, or None.
+        name_all: the module's way of asking for each thing by name where a request for all of them would take long, or
+            None.
     """
 
-    __slots__ = ("handle", "highest", "is_loaded", "key", "lowest", "module", "refuse", "reply", "request")
+    __slots__ = ("handle", "highest", "is_loaded", "key", "lowest", "module", "name_all", "refuse", "reply", "request")
 
     handle: Handler
     reply: Reply | None
     refuse: Refusal | None
+    name_all: Callable[[Any, Call], RootMessage | None] | None
     request: type[RootMessage]
 
     def __init__(self, key: int, module: str, lowest: int, highest: int) -> None:
@@ -55,6 +58,7 @@ class Api:
         self.request = request_class(self.key)
         module = import_module(f"groupkeeper.broker.apis.{self.module}")
         self.refuse = getattr(module, "refuse", None)
+        self.name_all = getattr(module, "name_all", None)
         self.reply = getattr(module, "reply", None)
         self.handle = module.handle if self.reply is None else _waiting(self.reply)
         self.is_loaded = True

@@ -38,22 +38,20 @@ class LargeRequest(bytes):
     """A request frame whose elements are counted while it is read: an object takes far more than a few bytes.
 
     Attributes:
-        room: how many elements its arrays may still have. There is one for four bytes, the size of a number, and some
-            more: only a request that is made for it has shorter ones.
+        room: how many elements its arrays may still have.
     """
 
     room: int
 
-    def __init__(self, frame: bytes) -> None:
-        self.room = _SPARE_ROOM + len(frame) // 4
+    def __new__(cls, frame: bytes, room: int) -> LargeRequest:
+        large = super().__new__(cls, frame)
+        large.room = room
+        return large
 
     def take(self, count: int) -> None:
         self.room -= count
         if self.room < 0:
             raise MalformedMessage(f"more elements than a request of {len(self)} bytes may have")
-
-
-_SPARE_ROOM = 50_000
 
 
 class UnsupportedField(ValueError):

@@ -14,12 +14,14 @@ from tools.protocol.generate import SCHEMAS as SCHEMA_FILE
 from tools.protocol.schema import Message, Struct, load
 
 from groupkeeper.broker.api_table import TABLE
-from groupkeeper.broker.apis import describe_log_dirs, list_groups
+from groupkeeper.broker.apis import describe_log_dirs, list_groups, offset_fetch
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.connection import CloseConnection
 from groupkeeper.broker.network.long_requests import _ARRAYS, in_parts
-from groupkeeper.protocol.framing import encode_request, request_class, response_class
+from groupkeeper.protocol.errors import InvalidRequest, UnknownTopicOrPartition
+from groupkeeper.protocol.framing import decode_response, encode_request, encode_response, request_class, response_class
+from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
 from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
 from groupkeeper.protocol.messages.delete_records_request import (
@@ -29,8 +31,12 @@ from groupkeeper.protocol.messages.delete_records_request import (
 )
 from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from groupkeeper.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from groupkeeper.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.incremental_alter_configs_request import (
+    AlterConfigsResource as IncrementalResource,
+)
+from groupkeeper.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_offsets_request import (
     ListOffsetsPartition,
@@ -51,6 +57,7 @@ from groupkeeper.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from groupkeeper.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.primitives import RootMessage
 
 PARTITIONS = 1200
@@ -174,23 +181,73 @@ async def test_all_topics_are_described_in_turns(peer: Peer) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "handle"),
-    [(ListGroupsRequest(), list_groups.handle), (DescribeLogDirsRequest(None), describe_log_dirs.handle)],
+    [
+        (ListGroupsRequest(), list_groups.handle),
+        (DescribeLogDirsRequest(None), describe_log_dirs.handle),
+        (DescribeLogDirsRequest([DescribableLogDirTopic("most", list(range(3000)))]), describe_log_dirs.handle),
+    ],
+    ids=["groups", "topics", "one topic"],
 )
 async def test_what_lists_much_does_it_in_turns(
     asked: RootMessage, handle: Callable[[Broker, Call], Coroutine[Any, Any, RootMessage]]
 ) -> None:
     async with Broker(properties={"offsets.topic.num.partitions": "3"}) as broker:
-        for name in ("many", "more", "most"):
-            broker.topics.create(name, 1100, {})
+        for name, partitions in (("many", 1100), ("more", 1100), ("most", 3000)):
+            broker.topics.create(name, partitions, {})
         broker.groups.ensure_topic()
         for number in range(400):
             await Peer(broker).commit({("many", 0): 1}, group_id=f"g-{number}")
-        long = asyncio.create_task(handle(broker, Call(asked.API_KEY, 4, 1, "c", asked)))
-        turns = 0
-        while not long.done():
-            await asyncio.sleep(0)
-            turns += 1
-        assert turns > 2
+        assert await turns_of(handle(broker, Call(asked.API_KEY, 4, 1, "c", asked))) > 2
+
+
+async def turns_of(work: Coroutine[Any, Any, Any]) -> int:
+    """How often others could do something while it was done."""
+    task = asyncio.create_task(work)
+    turns = 0
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += 1
+    task.result()
+    return turns
+
+
+@pytest.mark.parametrize("version", [2, 7, 9, 10])
+async def test_all_offsets_of_a_group_are_read_in_turns(peer: Peer, version: int) -> None:
+    peer.broker.topics.create("other", PARTITIONS, {})
+    for topic in ("wide", "other"):
+        await peer.commit({(topic, index): index for index in MANY}, group_id="g")
+    if version < 8:
+        asked = OffsetFetchRequest(group_id="g", topics=None)
+    else:
+        groups = [OffsetFetchRequestGroup(name, topics=None) for name in ("g", "none")]
+        asked = OffsetFetchRequest(groups=groups)
+    answers = []
+
+    async def ask() -> None:
+        answers.append(await peer.exchange(encode_request(7, "c", asked, version)[4:]))
+
+    assert await turns_of(ask()) > 4
+    whole = offset_fetch.reply(peer.broker, Call(9, version, 1, "c", asked))
+    assert answers == [encode_response(7, whole, version)]
+
+
+@pytest.mark.parametrize("resource", [AlterConfigsResource(2, "wide"), IncrementalResource(2, "wide")])
+async def test_resources_that_appear_twice_are_refused_in_turns(
+    peer: Peer, resource: AlterConfigsResource | IncrementalResource
+) -> None:
+    asked: Any = AlterConfigsRequest if isinstance(resource, AlterConfigsResource) else IncrementalAlterConfigsRequest
+    answers: list[Any] = []
+
+    async def ask() -> None:
+        resources = [resource] * 2000 + [type(resource)(2, "none"), type(resource)(32, "g")]
+        frame = encode_request(7, "c", asked(resources), 1)
+        answers.append(await peer.exchange(frame[4:]))
+
+    assert await turns_of(ask()) > 4
+    _, answer = decode_response(response_class(asked.API_KEY), answers[0][4:], 1)
+    *twice, unknown, right = [(one.error_code, one.error_message) for one in answer.responses]  # type: ignore[attr-defined]
+    assert set(twice) == {(InvalidRequest.code, "Each resource must appear at most once.")}
+    assert (unknown[0], right[0]) == (UnknownTopicOrPartition.code, 0)
 
 
 async def test_as_many_partitions_as_a_client_may_name(peer: Peer) -> None:
@@ -212,8 +269,10 @@ def tiny_names() -> RootMessage:
         (DescribeGroupsRequest([""] * 200_000), 5),
         (DescribeGroupsRequest([""] * 200_000), 4),
         (tiny_names(), 4),
+        (DescribeConfigsRequest([DescribeConfigsResource(2)] * 100_000), 4),
+        (ProduceRequest(None, -1, 1000, [TopicProduceData("t", partition_data=[PartitionProduceData()] * 12_000)]), 9),
     ],
-    ids=["strings", "strings of answers with structs", "version that is not flexible", "nested"],
+    ids=["strings", "strings of answers with structs", "version that is not flexible", "nested", "structs", "produce"],
 )
 async def test_a_request_with_more_elements_than_its_bytes_can_hold_closes_the_connection(
     peer: Peer, request_: RootMessage, version: int

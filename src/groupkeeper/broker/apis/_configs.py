@@ -4,6 +4,9 @@ metrics.
 
 from __future__ import annotations
 
+from asyncio import sleep
+from collections import Counter
+
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from groupkeeper.broker.settings.client_metrics import Subscription
 from groupkeeper.broker.settings.dynamic import ALL_BROKERS
@@ -20,17 +23,25 @@ from groupkeeper.protocol.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeVar
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.settings.table import SettingsTable
+    from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsResource as Whole
+    from groupkeeper.protocol.messages.incremental_alter_configs_request import AlterConfigsResource as Incremental
+
+    A = TypeVar("A")
+    R = TypeVar("R", Whole, Incremental)
 
 TOPIC = 2
 BROKER = 4
 BROKER_LOGGER = 8
 CLIENT_METRICS = 16
 GROUP = 32
+_TURN = 500
+"""Resources that are looked at before other clients have their turn."""
 
 
 class Resource:
@@ -66,6 +77,30 @@ class Resource:
             raise self._refusal(str(error)) from None
         if not validate_only:
             self._configure(overrides)
+
+
+async def alter_each(
+    resources: Sequence[R], alter: Callable[[R], None], answer: Callable[[R, KafkaError | None], A]
+) -> list[A]:
+    """The answers to all resources. Those that appear more than once are refused, as by Apache Kafka."""
+    times: Counter[tuple[int, str]] = Counter()
+    for start in range(0, len(resources), _TURN):
+        times.update((one.resource_type, one.resource_name) for one in resources[start : start + _TURN])
+        await sleep(0)
+    answers = []
+    repeated = InvalidRequest("Each resource must appear at most once.")
+    for number, one in enumerate(resources, 1):
+        error: KafkaError | None = repeated
+        if times[one.resource_type, one.resource_name] == 1:
+            try:
+                alter(one)
+                error = None
+            except KafkaError as refusal:
+                error = refusal
+        answers.append(answer(one, error))
+        if number % _TURN == 0:
+            await sleep(0)
+    return answers
 
 
 def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> Resource:

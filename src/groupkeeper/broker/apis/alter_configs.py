@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._configs import find_resource
+from groupkeeper.broker.apis._configs import alter_each, find_resource
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
 from groupkeeper.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
@@ -17,24 +17,21 @@ if TYPE_CHECKING:
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, AlterConfigsRequest)
-    responses = []
-    for resource in request.resources:
-        try:
-            _alter(broker, call, resource, request.validate_only)
-            responses.append(AlterConfigsResourceResponse(0, None, resource.resource_type, resource.resource_name))
-        except KafkaError as error:
-            responses.append(_refused(resource, error))
-    return AlterConfigsResponse(responses=responses)
+    only_check = request.validate_only
+    return AlterConfigsResponse(
+        responses=await alter_each(request.resources, lambda one: _alter(broker, call, one, only_check), _answer)
+    )
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     request = call.message
     assert isinstance(request, AlterConfigsRequest)
-    return AlterConfigsResponse(responses=[_refused(resource, error) for resource in request.resources])
+    return AlterConfigsResponse(responses=[_answer(resource, error) for resource in request.resources])
 
 
-def _refused(resource: AlterConfigsResource, error: KafkaError) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(error.code, error.message, resource.resource_type, resource.resource_name)
+def _answer(resource: AlterConfigsResource, error: KafkaError | None) -> AlterConfigsResourceResponse:
+    code, message = (0, None) if error is None else (error.code, error.message)
+    return AlterConfigsResourceResponse(code, message, resource.resource_type, resource.resource_name)
 
 
 def _alter(broker: Broker, call: Call, resource: AlterConfigsResource, validate_only: bool) -> None:

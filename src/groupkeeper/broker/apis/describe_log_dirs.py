@@ -32,15 +32,16 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, DescribeLogDirsRequest)
     require_cluster(broker, call, Operation.DESCRIBE)
-    topics, in_turn = [], 0
+    topics, count = [], 0
     for name, logs in _wanted(broker, request):
-        if logs:
-            parts = [DescribeLogDirsPartition(log.index, log.size, 0, False) for log in logs]
-            topics.append(DescribeLogDirsTopic(name, parts))
-            in_turn += len(parts)
-            if in_turn > _TURN:
-                in_turn = 0
+        parts = []
+        for log in logs:
+            parts.append(DescribeLogDirsPartition(log.index, log.size, 0, False))
+            count += 1
+            if count % _TURN == 0:
                 await sleep(0)
+        if parts:
+            topics.append(DescribeLogDirsTopic(name, parts))
     path = os.path.abspath(broker.storage_path)
     disk = os.statvfs(path)
     result = DescribeLogDirsResult(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._configs import BROKER, CLIENT_METRICS, find_resource
+from groupkeeper.broker.apis._configs import BROKER, CLIENT_METRICS, alter_each, find_resource
 from groupkeeper.broker.settings.listing import broker_setting
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownServerError
 from groupkeeper.protocol.messages.incremental_alter_configs_request import (
@@ -28,25 +28,22 @@ _OPERATIONS = _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, IncrementalAlterConfigsRequest)
-    responses = []
-    for resource in request.resources:
-        try:
-            _alter(broker, call, resource, request.validate_only)
-            responses.append(AlterConfigsResourceResponse(0, None, resource.resource_type, resource.resource_name))
-        except KafkaError as error:
-            responses.append(_refused(resource, error))
-    return IncrementalAlterConfigsResponse(responses=responses)
+    only_check = request.validate_only
+    return IncrementalAlterConfigsResponse(
+        responses=await alter_each(request.resources, lambda one: _alter(broker, call, one, only_check), _answer)
+    )
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
     request = call.message
     assert isinstance(request, IncrementalAlterConfigsRequest)
-    return IncrementalAlterConfigsResponse(responses=[_refused(resource, error) for resource in request.resources])
+    return IncrementalAlterConfigsResponse(responses=[_answer(resource, error) for resource in request.resources])
 
 
-def _refused(resource: AlterConfigsResource, error: KafkaError) -> AlterConfigsResourceResponse:
-    message = None if error.code == UnknownServerError.code else error.message
-    return AlterConfigsResourceResponse(error.code, message, resource.resource_type, resource.resource_name)
+def _answer(resource: AlterConfigsResource, error: KafkaError | None) -> AlterConfigsResourceResponse:
+    code = 0 if error is None else error.code
+    message = None if error is None or code == UnknownServerError.code else error.message
+    return AlterConfigsResourceResponse(code, message, resource.resource_type, resource.resource_name)
 
 
 def _alter(broker: Broker, call: Call, resource: AlterConfigsResource, validate_only: bool) -> None:

@@ -10,6 +10,7 @@ from groupkeeper.protocol.errors import TopicAuthorizationFailed, UnknownTopicId
 from groupkeeper.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
 from groupkeeper.protocol.messages.offset_fetch_response import (
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 _GROUP_ERROR_SINCE = 2
 _SEVERAL_GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
+_LONG = 1000
+"""Offsets that are read at once."""
 
 
 def reply(broker: Broker, call: Call) -> RootMessage:
@@ -42,6 +45,33 @@ def reply(broker: Broker, call: Call) -> RootMessage:
         _fetch_group(broker, call, group, request.require_stable) for group in _groups(request, call.api_version)
     ]
     return _response(request, call.api_version, answers)
+
+
+def name_all(broker: Broker, call: Call) -> RootMessage | None:
+    """Where a group has so many offsets that they are read in turns: the same request with names of all partitions."""
+    request = call.message
+    assert isinstance(request, OffsetFetchRequest)
+    groups = _groups(request, call.api_version)
+    if not any(group.topics is None and _has_many(broker, group.group_id) for group in groups):
+        return None
+    named = copy(request)
+    named.groups = [group if group.topics is not None else _named(broker, call, group) for group in groups]
+    if call.api_version < _SEVERAL_GROUPS_SINCE:
+        topics = named.groups[0].topics or ()
+        named.topics = [OffsetFetchRequestTopic(one.name, one.partition_indexes) for one in topics]
+    return named
+
+
+def _has_many(broker: Broker, group_id: str) -> bool:
+    return sum(map(len, broker.groups.offsets_of(group_id).values())) > _LONG
+
+
+def _named(broker: Broker, call: Call, group: OffsetFetchRequestGroup) -> OffsetFetchRequestGroup:
+    offsets = broker.groups.offsets_of(group.group_id)
+    topics = _visible_topics(broker, call, [OffsetFetchResponseTopics(name) for name in sorted(offsets)])
+    named = copy(group)
+    named.topics = [OffsetFetchRequestTopics(one.name, one.topic_id, sorted(offsets[one.name])) for one in topics]
+    return named
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.call import Call
     from groupkeeper.broker.log.partition_log import PartitionLog
     from groupkeeper.broker.node import Node
+    from groupkeeper.coordinator.kernel.offset_store import OffsetsByTopic
     from groupkeeper.coordinator.kernel.result import Work
     from groupkeeper.coordinator.share.work import ShareErrors
     from groupkeeper.protocol.primitives import Message
@@ -106,6 +107,12 @@ class GroupRuntime(ShardHost[Shard]):
         if self._watch.is_stale:
             self._see_topics()
         return self.shard_for_request(group_id).reply(request, call.api_version, call.client_id or "", call.client_host)
+
+    def offsets_of(self, group_id: str) -> OffsetsByTopic:
+        """Committed offsets, as far as the coordinator has loaded them."""
+        if not self.shards:
+            return {}
+        return self.shards[self.partition_of(group_id)].coordinator.state.offsets.of_group(group_id)
 
     def _see_topics(self) -> None:
         """Passes the topics of the cluster to the coordinators if they changed since the last request."""

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 _PART = 500
 """Elements of a part: a few milliseconds."""
 
+_OF_NUMBERS = frozenset((1, 9, 24, 27, 34, 35, 43, 45, 46, 61, 68, 78, 79, 90))
+"""Keys of APIs whose long requests have arrays of numbers. Elements of others have names or several fields."""
+
+_PRODUCE = 0
+_SPARE_ROOM = 50_000
+"""Elements that any long request may have."""
+
 _ARRAYS = {
     2: "topics.partitions > topics.partitions",
     3: "topics > topics",
@@ -35,11 +42,9 @@ _ARRAYS = {
     30: "creations > results",
     31: "filters > filter_results",
     32: "resources > results",
-    33: "resources > responses",
     34: "dirs.topics.partitions > results.partitions",
     42: "groups_names > results",
     43: "topic_partitions.partitions > replica_election_results.partition_result",
-    44: "resources > responses",
     45: "topics.partitions > responses.partitions",
     46: "topics.partition_indexes > topics.partitions",
     47: "topics.partitions > topics.partitions",
@@ -58,6 +63,13 @@ _ARRAYS = {
     90: "groups.topics.partitions > groups.topics.partitions",
 }
 """By API key: the arrays of requests whose elements do not depend on one another, and those of the answers to them."""
+
+
+def room_of(api_key: int, size: int) -> int:
+    """How many elements a request of this many bytes may have: only one that is made for it has shorter ones."""
+    if api_key == _PRODUCE:  # elements have batches
+        return size // 32
+    return _SPARE_ROOM + size // (4 if api_key in _OF_NUMBERS else 16)
 
 
 async def in_parts(call: Call, carry_out: Callable[[Call], Awaitable[RootMessage | None]]) -> RootMessage | None:

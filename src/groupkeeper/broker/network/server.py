@@ -15,7 +15,7 @@ from groupkeeper.broker.network.acceptor import Acceptor
 from groupkeeper.broker.network.connection import CloseConnection, Connection
 from groupkeeper.broker.network.connection_limits import ConnectionLimits
 from groupkeeper.broker.network.held_bytes import HeldBytes
-from groupkeeper.broker.network.long_requests import in_parts
+from groupkeeper.broker.network.long_requests import in_parts, room_of
 from groupkeeper.broker.network.rated_log import RatedLog
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode_prefix
@@ -27,7 +27,7 @@ from groupkeeper.protocol.framing import (
     encode_response,
     response_class,
 )
-from groupkeeper.protocol.primitives import LargeRequest
+from groupkeeper.protocol.primitives import LargeRequest, Message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -214,9 +214,14 @@ class Server:
         if api is None:
             return self._answer_unsupported(header)
         size = len(frame) if is_counted else None
-        if len(frame) > _LONG_REQUEST and api.key != _PRODUCE:  # the elements of Produce are few beside its records
-            return partial(self._serve_long, api, header, frame, position, connection, size)
+        if len(frame) > _LONG_REQUEST:
+            frame = LargeRequest(frame, room_of(api.key, len(frame)))
+            if api.key != _PRODUCE:  # the elements of Produce are few beside its records
+                return partial(self._serve_long, api, header, frame, position, connection, size)
         call = self._call(connection, header, _read(api, header, frame, position))
+        if api.name_all is not None and (named := api.name_all(self._broker, call)) is not None:
+            call.message = named
+            return partial(self._respond, api, call, connection, size, is_long=True)
         if api.reply is None or self._broker.has_faults:
             return partial(self._respond, api, call, connection, size)
         return self._reply(api, api.reply, call, connection, size)
@@ -225,7 +230,7 @@ class Server:
         self, api: Api, header: RequestHeader, frame: bytes, position: int, connection: Connection, size: int | None
     ) -> bytes | None:
         """The answer to a request that others must not wait for. `size` as in `_respond`."""
-        message = await self._long_reads.run(_read, api, header, LargeRequest(frame), position)
+        message = await self._long_reads.run(_read, api, header, frame, position)
         return await self._respond(api, self._call(connection, header, message), connection, size, is_long=True)
 
     def _api_of(self, header: RequestHeader) -> Api | None:
@@ -338,11 +343,18 @@ def _read(api: Api, header: RequestHeader, frame: bytes, position: int) -> RootM
 
 
 def _is_long(response: RootMessage) -> bool:
-    fields: tuple[str, ...] = type(response).__slots__
-    for field in fields:
-        value = getattr(response, field)
-        if type(value) is list and len(value) > _LONG_ANSWER:
-            return True
+    left = _LONG_ANSWER
+    structs: list[Message] = [response]
+    while structs:
+        struct = structs.pop()
+        for field in type(struct).__slots__:
+            value = getattr(struct, field)
+            if type(value) is list and value:
+                left -= len(value)
+                if left < 0:
+                    return True
+                if isinstance(value[0], Message):
+                    structs += value
     return False
 
 
