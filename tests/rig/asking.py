@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.rig.judges.trends import Trends, Watch
 
 BIN = Path(sys.executable).parent
-TIMEOUT_S = 480
+TIMEOUT_S = 1500
 """Of a command; the longest, a snapshot beside the traffic, needs 100 where nothing else works."""
 PATIENT = ("--timeout", "180s", "--property", "socket.connection.setup.timeout.ms=180000")
 """A busy machine is waited for."""
@@ -168,5 +168,5 @@ def _stacks(process: subprocess.Popen[str]) -> str:
             os.kill(int(child), signal.SIGQUIT)
             time.sleep(2)
     process.send_signal(signal.SIGABRT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=180)
     return f"{errors[-6_000:]}\n{log.read_text()[-30_000:] if log.exists() else 'Java was not started'}"

@@ -14,8 +14,8 @@ from tests.rig.facts import Notebook, Trouble, now
 BACKOFF_MS = 400
 """A request that is sent again waits for so long first, 20 % more or less: so it can be told which may have been."""
 
-PATIENCE_S = 180
-"""So long a busy machine is waited for."""
+PATIENCE_S = 280
+"""So long a busy machine is waited for; librdkafka knows no longer times."""
 
 CLIENT = {"log_level": 0, "reconnect.backoff.max.ms": 500, "allow.auto.create.topics": False,
           "topic.metadata.refresh.interval.ms": 3000, "retry.backoff.ms": BACKOFF_MS,
@@ -77,7 +77,7 @@ class Gate:
             self._resting.add(thread)
             self._changed.notify_all()
 
-    def wait_for_rest(self, threads: Sequence[threading.Thread], timeout: float = PATIENCE_S + 30) -> None:
+    def wait_for_rest(self, threads: Sequence[threading.Thread], timeout: float = 5 * PATIENCE_S) -> None:
         with self._changed:
             self._changed.wait_for(lambda: all(t in self._resting or not t.is_alive() for t in threads), timeout)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.rig.actors.committing import CommitterThread, CutterThread, ReaderThread
 from tests.rig.actors.consuming import ConsumerThread
 from tests.rig.actors.others import AiokafkaThread, JavaThread, KafkaPythonThread
-from tests.rig.actors.performing import Gate, Performer
+from tests.rig.actors.performing import PATIENCE_S, Gate, Performer
 from tests.rig.actors.producing import ProducerThread
 from tests.rig.actors.sharing import SharerThread
 from tests.rig.actors.streaming import StreamerThread
@@ -97,7 +97,7 @@ def main(folder: Path, name: str, actors: list[str]) -> int:
                 break
     gate.end()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_S)
     notebook.flush()
     print("stopped", flush=True)
     return 0

@@ -30,7 +30,7 @@ from groupkeeper.client.admin.types import Position
 
 NAME = "exporter"
 INTERVAL = "3s"
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 CHANGER, VIEWER = "ann", "bob"
 """Who may change everything, and who may only look."""
 ROLES = f"""
@@ -97,7 +97,7 @@ class Serving:
     def end(self) -> Iterator[Difference]:
         """SIGTERM, and what is wrong with how it ends."""
         self._child.send_signal(signal.SIGTERM)
-        status = self._child.wait(60)
+        status = self._child.wait(PATIENCE_S)
         said = self._said.read_text()
         if status or "Traceback" in said:
             yield Difference(NAME, "all", f"ended with {status}: {said[-300:]}")
@@ -124,7 +124,7 @@ def get(desk: Desk, path: str) -> str:
     """What is served to who may look."""
     request = urllib.request.Request(f"http://{desk.exporter}{path}")
     request.add_header("Authorization", f"Bearer {desk.view_token}")
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
         text: str = answer.read().decode()
     return text
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.rig.asking import BIN, Answer, Difference, Verdict
 from tests.rig.facts import now
+from tests.rig.judges.exporter import PATIENCE_S
 from tests.rig.truth import Truth
 
 NAME = "watch"
@@ -38,7 +39,7 @@ class Watching:
         """Ctrl-C, and what it has printed."""
         ended = now()
         self._child.send_signal(signal.SIGINT)
-        _, errors = self._child.communicate(timeout=60)
+        _, errors = self._child.communicate(timeout=PATIENCE_S)
         rows = [json.loads(line) for line in self._path.read_text().splitlines()]
         return Answer(self.cluster, self._began, ended, rows, self._child.returncode, errors)
 

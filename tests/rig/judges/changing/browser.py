@@ -10,7 +10,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, build_opener
 
-PATIENCE_S = 120.0
+from tests.rig.judges.exporter import PATIENCE_S
 
 
 class Form(HTMLParser):
@@ -50,7 +50,7 @@ class Browser:
         """The status and the text of any answer."""
         body = None if fields is None else urlencode(fields).encode()
         try:
-            with self._opener.open(f"http://{self._address}{path}", body, timeout=60) as answer:
+            with self._opener.open(f"http://{self._address}{path}", body, timeout=PATIENCE_S) as answer:
                 return 200, answer.read().decode()
         except HTTPError as error:
             return error.code, error.read().decode()
