@@ -152,6 +152,8 @@ TABLE: dict[int, Api] = {
         (90, "describe_share_group_offsets", 0, 1),
         (91, "alter_share_group_offsets", 0, 0),
         (92, "delete_share_group_offsets", 0, 0),
+        (93, "streams_group_topology_description_update", 0, 0),
+        (94, "not_offered", 0, 0),
     )
 }
 """Every served API by key: module of `apis`, lowest and highest version, both inclusive."""

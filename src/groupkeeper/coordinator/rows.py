@@ -33,7 +33,7 @@ ClassicRequest = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveG
 TYPE_BY_API_KEY: Mapping[int, GroupType] = {
     **dict.fromkeys((68, 69), GroupType.CONSUMER),
     **dict.fromkeys((76, 77, 91, 92), GroupType.SHARE),
-    **dict.fromkeys((88, 89), GroupType.STREAMS),
+    **dict.fromkeys((88, 89, 93), GroupType.STREAMS),
 }
 """APIs that concern one type of group only."""
 

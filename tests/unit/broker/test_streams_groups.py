@@ -160,6 +160,24 @@ async def test_a_restart_finds_the_group(tmp_path: Path) -> None:
         assert await describe(peer) == before
 
 
+async def test_tags_that_a_client_lacks_are_told(peer: Peer) -> None:
+    peer.broker.group_configs.configure("g", {"streams.rack.aware.assignment.tags": "zone,rack"})
+    request = StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, process_id="p")
+    request.topology = Topology(0, [Subtopology("0", ["t"])])
+    request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+    request.client_tags = [KeyValue("zone", "a")]
+    first = await peer.ask(request, 1, StreamsGroupHeartbeatResponse)
+    missing = (
+        "Missing required client tags for rack-aware standby assignment: [rack]. Configure them via "
+        "'client.tag.<tagKey>' in your Streams config."
+    )
+    assert told(first) == [(StatusCode.MISSING_CLIENT_TAGS, missing)]
+    assert told(await beat(peer, first.member_epoch)) == []  # an older client does not know the status
+    group = peer.broker.groups.shard_of("g").coordinator.state.find("g", StreamsGroup)
+    assert group is not None
+    assert group.assignment_configs["rack.aware.assignment.tags"] == "zone,rack"
+
+
 async def test_groups_have_their_own_settings(peer: Peer) -> None:  # GF-02
     peer.broker.group_configs.configure(
         "g", {"streams.heartbeat.interval.ms": "7000", "streams.num.standby.replicas": "1"}

@@ -1,27 +1,35 @@
-"""APIs for features that this broker lacks: voters; and SASL on a connection that is admitted already.
+"""APIs for features that this broker lacks: voters, more than one controller; and SASL on a connection that is admitted
+already.
 
-It answers like Apache Kafka 4.3.1 without these features, so that clients and tools get the same answer.
+It answers like Apache Kafka 4.4.0 without these features, so that clients and tools get the same answer.
 """
 
 from __future__ import annotations
 
 from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.features import METADATA_VERSION, finalized_features
 from groupkeeper.protocol.errors import (
+    ControllerIdNotRegistered,
     IllegalSaslState,
     InconsistentClusterId,
+    InvalidRequest,
     KafkaError,
     UnsupportedVersion,
 )
 from groupkeeper.protocol.framing import message_class
 from groupkeeper.protocol.messages.add_raft_voter_request import AddRaftVoterRequest
 from groupkeeper.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from groupkeeper.protocol.messages.unregister_controller_request import UnregisterControllerRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
     from groupkeeper.protocol.primitives import RootMessage
+
+_UNREGISTERS_SINCE = 33
+"""Level of metadata.version."""
 
 _REFUSALS: dict[int, KafkaError] = {
     17: IllegalSaslState(),
@@ -38,7 +46,19 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
                     f'The given id "{change.cluster_id or ""}" doesn\'t match the cluster id "{broker.cluster_id}"'
                 )
             raise UnsupportedVersion
+        case UnregisterControllerRequest(controller_id=controller_id):
+            require_cluster(broker, call, Operation.ALTER)
+            _refuse_controller(broker, controller_id)
     return refuse(call, _REFUSALS[call.api_key])
+
+
+def _refuse_controller(broker: Broker, controller_id: int) -> None:
+    """This one is active, and there is no other."""
+    if controller_id == broker.config.node_id:
+        raise InvalidRequest("Controller cannot unregister itself while it is active.")
+    if finalized_features(broker.config).get(METADATA_VERSION, 0) < _UNREGISTERS_SINCE:
+        raise UnsupportedVersion("The current MetadataVersion is too old to support controller unregistration.")
+    raise ControllerIdNotRegistered(f"Controller ID {controller_id} is not currently registered.")
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from groupkeeper.broker.apis._described import describe_visible
 from groupkeeper.broker.apis._streams_groups import trouble_of
 from groupkeeper.coordinator.streams.describe import streams_describe_failure
-from groupkeeper.protocol.errors import NONE
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup, StreamsGroupDescribeResponse
 
@@ -16,19 +15,18 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.errors import KafkaError
     from groupkeeper.protocol.primitives import RootMessage
 
-_NOT_STORED = 1
-"""The status of topology descriptions in Kafka without a plugin that keeps them."""
-
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(call.message, StreamsGroupDescribeRequest)
     trouble = trouble_of(broker)
     if trouble is not None:
         return refuse(call, trouble)
-    groups = await describe_visible(broker, call, StreamsGroupDescribeRequest, streams_describe_failure, _topics_of)
-    if call.message.include_topology_description:
-        for group in groups:
-            group.topology_description_status = NONE if group.error_code else _NOT_STORED
+    includes = call.message.include_topology_description
+
+    def request_of(group_ids: list[str]) -> StreamsGroupDescribeRequest:
+        return StreamsGroupDescribeRequest(group_ids, include_topology_description=includes)
+
+    groups = await describe_visible(broker, call, request_of, streams_describe_failure, _topics_of)
     return StreamsGroupDescribeResponse(groups=groups)
 
 

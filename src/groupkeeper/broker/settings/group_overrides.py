@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES, coordinator_settings, declarations
 from groupkeeper.broker.settings.order import in_java_order
-from groupkeeper.broker.settings.table import InvalidSetting, Setting, SettingsTable, flag, names, text
+from groupkeeper.broker.settings.table import InvalidSetting, Setting, SettingsTable, flag, text
 from groupkeeper.broker.storage.journal import Journal
 
 TYPE_CHECKING = False
@@ -98,8 +98,8 @@ class GroupConfig(SettingsTable):
     )
 
     streams_assignor_name = text("sticky", doc="Accepted for compatibility; there is one assignor of streams groups.")
-    streams_rack_aware_assignment_tags = names((), doc="Accepted for compatibility; tags of clients have no effect.")
 
+    streams_rack_aware_assignment_tags: tuple[str, ...]
     overrides: Mapping[str, str]
     effective: Settings
 

@@ -106,9 +106,6 @@ class GroupSettings(Declared):
     group_streams_min_assignment_interval_ms = whole(0, low=0, doc="Lower bound of the assignment interval.")
     group_streams_max_assignment_interval_ms = whole(15000, low=0, doc="Upper bound of the assignment interval.")
     group_streams_assignors = names(("sticky",), choices=("sticky",), doc="The assignor of streams groups: sticky.")
-    group_streams_rack_aware_assignment_tags = names(
-        (), doc="Accepted for compatibility; tags of clients have no effect."
-    ).in_kafka(has_empty_default=True)
     group_streams_max_standby_replicas = whole(2, low=0, doc="Upper bound of the number of standby replicas.")
 
     # --- the share coordinator's state topic
@@ -160,7 +157,13 @@ def _setting(default: object, declaration: Declaration) -> Setting[object]:
             found = names(default, doc=declaration.doc)  # type: ignore[assignment]
         case _:
             found = text(str(default), doc=declaration.doc)  # type: ignore[assignment]
-    return found.in_kafka(ANY if declaration.is_dynamic else FIXED, is_listed=declaration.is_listed)
+    change = ANY if declaration.is_dynamic else FIXED
+    return found.in_kafka(
+        change,
+        type_name=declaration.type_name,
+        is_listed=declaration.is_listed,
+        has_empty_default=isinstance(default, tuple),
+    )
 
 
 for _field, _declaration, _declared in declarations():
@@ -188,6 +191,7 @@ BOUNDED = (
 )
 """Settings `group.FAMILY.NAME` that lie between `group.FAMILY.min.NAME` and `group.FAMILY.max.NAME`."""
 _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
+_TOPOLOGY_PLUGIN = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
 
 
 def check_relations(config: GroupSettings) -> None:
@@ -230,4 +234,9 @@ def _check_lists(config: GroupSettings) -> None:
         raise InvalidSetting(
             f"Invalid value {config.group_consumer_migration_policy} for configuration "
             f"group.consumer.migration.policy: String must be one of: {', '.join(_POLICIES)}"
+        )
+    if config.group_streams_topology_description_plugin_class not in ("", _TOPOLOGY_PLUGIN):
+        raise InvalidSetting(
+            f"Invalid value {config.group_streams_topology_description_plugin_class} for configuration "
+            f"group.streams.topology.description.plugin.class: the one that there is is {_TOPOLOGY_PLUGIN}"
         )

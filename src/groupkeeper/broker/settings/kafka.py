@@ -66,7 +66,6 @@ _SETTINGS = (
     KafkaSetting("early.start.listeners", FIXED, "list"),
     KafkaSetting("fetch.purgatory.purge.interval.requests", FIXED, "int", "1000"),
     KafkaSetting("follower.fetch.last.tiered.offset.enable", ANY, "boolean", "false"),
-    KafkaSetting("group.streams.topology.description.plugin.class", FIXED, "class"),
     KafkaSetting("initial.broker.registration.timeout.ms", FIXED, "int", "60000"),
     KafkaSetting("kafka.metrics.polling.interval.secs", FIXED, "int", "10"),
     KafkaSetting("kafka.metrics.reporters", FIXED, "list", ""),

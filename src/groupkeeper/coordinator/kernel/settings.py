@@ -25,6 +25,7 @@ class Declaration(NamedTuple):
         is_dynamic: whether it changes while a broker runs.
         is_listed: whether Kafka describes it when it is not requested by name.
         is_long: whether Kafka calls its type `long` and not `int`.
+        type_name: Kafka's type of a text, if it is not `string`.
         given_as: the name of the setting that users give, if it has another unit; else None.
         unit: how many of the field's units one unit of the given setting is.
     """
@@ -36,6 +37,7 @@ class Declaration(NamedTuple):
     is_dynamic: bool = False
     is_listed: bool = True
     is_long: bool = False
+    type_name: str | None = None
     given_as: str | None = None
     unit: int = 1
 
@@ -132,6 +134,15 @@ class Settings:
     )
     group_streams_max_size: int = setting(_MANY, "Most members of a streams group.", low=1)
     group_streams_num_standby_replicas: int = setting(0, "Standby replicas of each task.", low=0, is_of_group=True)
+    group_streams_rack_aware_assignment_tags: tuple[str, ...] = setting(
+        (), "Tags that clients must have; those without are told. They place no tasks, as in Kafka.", is_of_group=True
+    )
+    group_streams_topology_description_plugin_class: str = setting(
+        "",
+        "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin: descriptions of topologies are kept while "
+        "the broker runs; empty: none.",
+        type_name="class",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from groupkeeper.coordinator.epochs.checks import describe_all, own_message
 from groupkeeper.coordinator.kernel.hash_order import in_hash_order
 from groupkeeper.coordinator.kernel.result import Result
 from groupkeeper.coordinator.state import StateView
+from groupkeeper.coordinator.streams.description import describe_topology
 from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsMember, Task
 from groupkeeper.coordinator.streams.records import task_ids
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, TopologyRecord
@@ -22,13 +23,20 @@ ASSIGNOR = "sticky"
 
 def describe_streams_groups(state: StateView, request: StreamsGroupDescribeRequest) -> Result:
     """Describes streams groups; groups of another type are not found."""
-    groups = describe_all(state, StreamsGroup, request.group_ids, _describe, streams_describe_failure)
+    describe = _describe_whole if request.include_topology_description else _describe
+    groups = describe_all(state, StreamsGroup, request.group_ids, describe, streams_describe_failure)
     return Result(described.StreamsGroupDescribeResponse(groups=groups))
 
 
 def streams_describe_failure(group_id: str, error: KafkaError) -> described.DescribedGroup:
     """One group's failure."""
     return described.DescribedGroup(error_code=error.code, error_message=own_message(error), group_id=group_id)
+
+
+def _describe_whole(group: StreamsGroup) -> described.DescribedGroup:
+    one = _describe(group)
+    describe_topology(group, one)
+    return one
 
 
 def _describe(group: StreamsGroup) -> described.DescribedGroup:

@@ -15,7 +15,11 @@ from groupkeeper.coordinator.kernel.topics_image import TopicsImage
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.coordinator.streams.topology import ConfiguredTopology, TopologyRecord
+    from groupkeeper.protocol.messages.streams_group_describe_response import TopologyDescription
 
+NOT_DESCRIBED: Final = -1
+IN_DOUBT: Final = -2
+"""No description of the topology is kept; or nobody can tell, as Kafka was just storing one."""
 NOT_VALIDATED: Final = -1
 """The validated topology epoch of a group with missing or incorrectly partitioned topics."""
 
@@ -25,7 +29,7 @@ UNRELEASED_TASKS: Final = 3
 
 
 class Role(IntEnum):
-    """The role of a member in a task: to process it, or to keep a copy of its state. Kafka 4.3.1 assigns no warm-up
+    """The role of a member in a task: to process it, or to keep a copy of its state. Kafka 4.4.0 assigns no warm-up
     tasks.
     """
 
@@ -86,6 +90,14 @@ class StreamsMember:
         return self.state == STABLE and self.member_epoch == assignment_epoch
 
 
+class Asked(NamedTuple):
+    """Members were asked for the description of a topology, so many times before; not again until that time."""
+
+    topology_epoch: int
+    before: int
+    until_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class StreamsSoft:
     """State that is not in the log, and lost by a restart.
@@ -97,6 +109,8 @@ class StreamsSoft:
         is_delayed: whether the first assignment waits for more members.
         shutdown_member_id: the member that requested the shutdown of the whole application; None for none.
         endpoint_epoch: incremented when the known endpoints change.
+        description: the description of the topology, with the topology's epoch; None until a member has sent one.
+        asked: when members were last asked for a description; None: never.
     """
 
     checked_version: int = -2
@@ -105,6 +119,8 @@ class StreamsSoft:
     is_delayed: bool = False
     shutdown_member_id: str | None = None
     endpoint_epoch: int = 0
+    description: tuple[int, TopologyDescription] | None = None
+    asked: Asked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +140,16 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         topology: None only while the group's log is being read.
         validated_topology_epoch: epoch of the topology that had all its topics when the group epoch was bumped.
         assignment_configs: the settings at the last bump of the group epoch, as texts by name.
+        described_epoch: epoch of the topology whose description is kept; NOT_DESCRIBED, or IN_DOUBT.
+        refused_epoch: epoch of the topology whose description a plug-in of Kafka has refused for good; -1 for none.
     """
 
     group_type: ClassVar = GroupType.STREAMS
 
     validated_topology_epoch: int = NOT_VALIDATED
     assignment_configs: Mapping[str, str] = field(default_factory=dict)
+    described_epoch: int = NOT_DESCRIBED
+    refused_epoch: int = NOT_DESCRIBED
     topology: TopologyRecord | None = None
     soft: StreamsSoft = StreamsSoft()
 

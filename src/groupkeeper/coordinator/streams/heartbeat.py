@@ -15,6 +15,7 @@ from groupkeeper.coordinator.kernel.timers import Disarm, StreamsRevocation
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams import records
 from groupkeeper.coordinator.streams.checks import check_request, read_topology
+from groupkeeper.coordinator.streams.description import asks_for_description
 from groupkeeper.coordinator.streams.endpoints import endpoints_of
 from groupkeeper.coordinator.streams.group import (
     Endpoint,
@@ -37,7 +38,10 @@ from groupkeeper.protocol.messages.streams_group_heartbeat_request import Stream
 from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 
 _TASK_OFFSET_INTERVAL_MS = 60_000
+_ACCEPTABLE_RECOVERY_LAG = 10_000
 """As Kafka's; clients send no offsets of tasks yet, and they would have no effect."""
+_TAGS_TOLD_SINCE = 1
+"""Version of StreamsGroupHeartbeat."""
 
 
 def heartbeat(
@@ -159,6 +163,7 @@ def _go_on(
     if configured.trouble is not None:
         step.statuses.append(configured.trouble)
     _tell_shutdown(step, request)
+    _tell_missing_tags(step, member, call.version)
     tells_tasks = request.member_epoch == 0 or member.assigned != reconciled.assigned
     endpoint_epoch = step.soft.endpoint_epoch + (tells_tasks and reconciled.endpoint is not None)
     tells_endpoints = request.endpoint_information_epoch != endpoint_epoch
@@ -172,10 +177,12 @@ def _go_on(
             member_epoch=reconciled.member_epoch,
             heartbeat_interval_ms=settings.group_streams_heartbeat_interval_ms,
             task_offset_interval_ms=_TASK_OFFSET_INTERVAL_MS,
+            acceptable_recovery_lag=_ACCEPTABLE_RECOVERY_LAG,
             status=[response_message.Status(code, detail) for code, detail in step.statuses],
             active_tasks=active,
             standby_tasks=standby,
             warmup_tasks=warmup,
+            topology_description_required=asks_for_description(step, call.version),
             endpoint_information_epoch=endpoint_epoch,
             partitions_by_user_endpoint=endpoints_of(step.group, reconciled, step.topics) if tells_endpoints else None,
         )
@@ -256,6 +263,17 @@ def _tell_shutdown(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> 
 def _note_shutdown(step: StreamsStep, request: StreamsGroupHeartbeatRequest) -> None:
     if request.shutdown_application and step.soft.shutdown_member_id is None:
         step.soft = replace(step.soft, shutdown_member_id=request.member_id)
+
+
+def _tell_missing_tags(step: StreamsStep, member: StreamsMember, version: int) -> None:
+    has = dict(member.client_tags)
+    missing = [tag for tag in step.settings.group_streams_rack_aware_assignment_tags if tag not in has]
+    if missing and version >= _TAGS_TOLD_SINCE:
+        detail = (
+            f"Missing required client tags for rack-aware standby assignment: [{', '.join(missing)}]. "
+            "Configure them via 'client.tag.<tagKey>' in your Streams config."
+        )
+        step.statuses.append(Trouble(StatusCode.MISSING_CLIENT_TAGS, detail))
 
 
 # --- leaving

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-from groupkeeper.coordinator.streams.group import Role, StreamsMember, Task, TaskEpochs, Tasks
+from groupkeeper.coordinator.streams.group import Role, StreamsGroup, StreamsMember, Task, TaskEpochs, Tasks
 from groupkeeper.protocol.messages import streams_group_current_member_assignment_value as current_value
 from groupkeeper.protocol.messages import streams_group_member_metadata_value as member_value
 from groupkeeper.protocol.messages import streams_group_metadata_value as group_value
@@ -40,17 +40,18 @@ def task_ids(tasks: Iterable[Task], role: Role, make: _MakesTaskIds[T_co]) -> li
     return [make(subtopology_id, some) for subtopology_id, some in partitions.items()]
 
 
-def epoch_record(
-    group_id: str, group_epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
-) -> Entry:
-    """The group's epoch, and the state for which it was raised."""
+def epoch_record(group: StreamsGroup) -> Entry:
+    """The group's epoch, the state for which it was raised, and whose descriptions are kept."""
+    configs = group.assignment_configs
     value = group_value.StreamsGroupMetadataValue(
-        group_epoch,
-        metadata_hash,
-        validated_topology_epoch,
+        group.group_epoch,
+        group.metadata_hash,
+        group.validated_topology_epoch,
         [group_value.LastAssignmentConfig(name, configs[name]) for name in sorted(configs)],
+        group.described_epoch,
+        group.refused_epoch,
     )
-    return Entry(StreamsGroupMetadataKey(group_id), value)
+    return Entry(StreamsGroupMetadataKey(group.group_id), value)
 
 
 def topology_record(group_id: str, topology: StreamsGroupTopologyValue) -> Entry:

@@ -96,6 +96,8 @@ class StreamsLog(GroupLog[StreamsGroup, StreamsMember, Tasks]):
         super().take_epoch(group, value)
         group.validated_topology_epoch = value.validated_topology_epoch
         group.assignment_configs = {one.key: one.value for one in value.last_assignment_configs or ()}
+        group.described_epoch = value.stored_description_topology_epoch
+        group.refused_epoch = value.failed_description_topology_epoch
 
     def read_member(self, member: StreamsMember, value: StreamsGroupMemberMetadataValue) -> StreamsMember:
         endpoint = value.user_endpoint

@@ -9,12 +9,19 @@ from groupkeeper.coordinator.kernel.result import Call, Result
 from groupkeeper.coordinator.kernel.settings import Settings
 from groupkeeper.coordinator.state import StateView
 from groupkeeper.coordinator.streams.describe import describe_streams_groups, streams_describe_failure
+from groupkeeper.coordinator.streams.description import take_description
 from groupkeeper.coordinator.streams.heartbeat import heartbeat
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_describe_response import StreamsGroupDescribeResponse
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+from groupkeeper.protocol.messages.streams_group_topology_description_update_request import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+)
+from groupkeeper.protocol.messages.streams_group_topology_description_update_response import (
+    StreamsGroupTopologyDescriptionUpdateResponse,
+)
 from groupkeeper.protocol.primitives import Message
 
 
@@ -25,6 +32,8 @@ def handle(state: StateView, settings_of: Callable[[str], Settings], call: Call,
             return heartbeat(state, settings_of(request.group_id), call, request, now_ms)
         case StreamsGroupDescribeRequest() as request:
             return describe_streams_groups(state, request)
+        case StreamsGroupTopologyDescriptionUpdateRequest() as request:
+            return take_description(state, settings_of(request.group_id), request, now_ms)
     raise AssertionError(f"no group request: {type(call.request).__name__}")
 
 
@@ -36,4 +45,6 @@ def refuse(request: Message, error: KafkaError) -> Message:
         case StreamsGroupDescribeRequest():
             groups = [streams_describe_failure(group_id, error) for group_id in request.group_ids]
             return StreamsGroupDescribeResponse(groups=groups)
+        case StreamsGroupTopologyDescriptionUpdateRequest():
+            return StreamsGroupTopologyDescriptionUpdateResponse(0, error.code, own_message(error))
     raise AssertionError(f"no group request: {type(request).__name__}")

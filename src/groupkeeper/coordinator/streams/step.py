@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from groupkeeper.coordinator.assignors.tasks import TaskMember, assign
 from groupkeeper.coordinator.epochs.step import EpochStep
@@ -81,8 +81,12 @@ class StreamsStep(EpochStep[StreamsGroup]):
         metadata_hash = self.soft.metadata_hash
         if not must_bump and known == (metadata_hash, validated, configs):
             return
-        self.write(records.epoch_record(group.group_id, group.group_epoch + 1, metadata_hash, validated, configs))
+        self._raise_epoch(metadata_hash=metadata_hash, validated_topology_epoch=validated, assignment_configs=configs)
         self.count_rebalance()
+
+    def _raise_epoch(self, **changes: Any) -> None:
+        group = self.group
+        self.write(records.epoch_record(replace(group, group_epoch=group.group_epoch + 1, **changes)))
 
     # --- target
 
@@ -129,19 +133,10 @@ class StreamsStep(EpochStep[StreamsGroup]):
         return updated
 
     def remove_members(self, member_ids: Iterable[str]) -> None:
-        group = self.group
         for member_id in member_ids:
-            self.write(*LOG.member_tombstones(group.group_id, member_id))
+            self.write(*LOG.member_tombstones(self.group.group_id, member_id))
             self.disarm_all(member_id)
-        self.write(
-            records.epoch_record(
-                group.group_id,
-                group.group_epoch + 1,
-                group.metadata_hash,
-                group.validated_topology_epoch,
-                group.assignment_configs,
-            )
-        )
+        self._raise_epoch()
         self.write_end()
         if not self.group.members:
             self.soft = replace(self.soft, shutdown_member_id=None)
@@ -149,7 +144,10 @@ class StreamsStep(EpochStep[StreamsGroup]):
 
 def assignment_configs(settings: Settings) -> dict[str, str]:
     """The settings that assignments depend on, as the log has them."""
-    return {"num.standby.replicas": str(settings.group_streams_num_standby_replicas)}
+    configs = {"num.standby.replicas": str(settings.group_streams_num_standby_replicas)}
+    if settings.group_streams_rack_aware_assignment_tags:
+        configs["rack.aware.assignment.tags"] = ",".join(settings.group_streams_rack_aware_assignment_tags)
+    return configs
 
 
 def compute_targets(group: StreamsGroup, configured: ConfiguredTopology) -> dict[str, Tasks]:

@@ -1,0 +1,46 @@
+"""StreamsGroupTopologyDescriptionUpdate (93): a member describes its topology (KIP-1331)."""
+
+from __future__ import annotations
+
+from groupkeeper.broker.apis._groups import may
+from groupkeeper.broker.apis._streams_groups import trouble_of
+from groupkeeper.broker.authorizer import Operation
+from groupkeeper.coordinator.refusals import refuse as refuse_request
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, InvalidRequest, UnsupportedVersion
+from groupkeeper.protocol.messages.streams_group_topology_description_update_request import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+)
+from groupkeeper.protocol.messages.streams_group_topology_description_update_response import (
+    StreamsGroupTopologyDescriptionUpdateResponse,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from groupkeeper.broker.broker import Broker
+    from groupkeeper.broker.call import Call
+    from groupkeeper.protocol.errors import KafkaError
+    from groupkeeper.protocol.primitives import RootMessage
+
+
+async def handle(broker: Broker, call: Call) -> RootMessage:
+    request = call.message
+    assert isinstance(request, StreamsGroupTopologyDescriptionUpdateRequest)
+    trouble = trouble_of(broker) or _trouble_of(broker, call, request)
+    if trouble is not None:
+        response = refuse_request(request, trouble)
+    else:
+        response = await broker.groups.ask(request.group_id, request, call)
+    assert isinstance(response, StreamsGroupTopologyDescriptionUpdateResponse)
+    return response
+
+
+def _trouble_of(broker: Broker, call: Call, request: StreamsGroupTopologyDescriptionUpdateRequest) -> KafkaError | None:
+    """What refuses the request before its group is looked at, or None."""
+    if not may(broker, call, Operation.READ, request.group_id):
+        return GroupAuthorizationFailed()
+    if not broker.config.group_streams_topology_description_plugin_class:
+        return UnsupportedVersion("The broker has no streams group topology description plugin configured.")
+    for name, value in (("MemberId", request.member_id), ("GroupId", request.group_id)):
+        if not value.strip():
+            return InvalidRequest(f"{name} can't be empty.")
+    return None

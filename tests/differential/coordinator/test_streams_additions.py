@@ -1,0 +1,171 @@
+"""What Kafka 4.4.0 adds to streams groups, there and on our broker: descriptions of topologies (KIP-1331), who is asked
+for them, what is refused, what is shown, and what the log says of them; tags that clients must have. And
+UnregisterController, which came with the same release.
+"""
+
+from __future__ import annotations
+
+import pytest
+from tests.differential.coordinator.log import PARTITIONS, LogTail
+from tests.differential.coordinator.test_streams_groups import PROPERTIES, Side
+from tests.differential.pair import both
+from tests.differential.wire import Pool
+
+from groupkeeper.protocol.messages import streams_group_heartbeat_request as asking
+from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from groupkeeper.protocol.messages.streams_group_metadata_key import StreamsGroupMetadataKey
+from groupkeeper.protocol.messages.streams_group_topology_description_update_request import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+    TopologyDescription,
+    TopologyDescriptionGlobalStore,
+    TopologyDescriptionNode,
+    TopologyDescriptionSubtopology,
+)
+from groupkeeper.protocol.messages.unregister_controller_request import UnregisterControllerRequest
+
+pytestmark = [pytest.mark.conformance, pytest.mark.timeout(180)]
+
+KEPT = {
+    **PROPERTIES,
+    "offsets.topic.num.partitions": str(PARTITIONS),
+    "group.streams.topology.description.plugin.class": (
+        "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
+    ),
+}
+SOURCE = TopologyDescriptionNode("in", 1, ["t", "u", "t"], "x", ["x"], ["count", "out", "count"])
+COUNT = TopologyDescriptionNode("count", 2, ["x"], "x", ["words", "words"], [])
+OUT = TopologyDescriptionNode("out", 3, ["x"], "o", ["x"], [])
+GIVEN = TopologyDescription(
+    [TopologyDescriptionSubtopology("0", [SOURCE, COUNT, OUT])], [TopologyDescriptionGlobalStore(SOURCE, COUNT)]
+)
+ODD = TopologyDescription([TopologyDescriptionSubtopology("0", [TopologyDescriptionNode("x", 9)])])
+SWAPPED = TopologyDescription([], [TopologyDescriptionGlobalStore(COUNT, SOURCE)])
+
+
+class DescribingSide(Side):
+    """A side whose members know of descriptions."""
+
+    def asks(self, member_id: str, epoch: int, version: int = 1) -> object:
+        topology = self.topology("plain", 3) if epoch == 0 else None
+        request = asking.StreamsGroupHeartbeatRequest(f"{self.program}-g", member_id, epoch, topology=topology)
+        if epoch == 0:
+            request.rebalance_timeout_ms, request.process_id = 60_000, "p"
+            request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+        answer = self.pool.ask(request, version)
+        self.epochs["g", member_id] = answer.member_epoch  # type: ignore[attr-defined]
+        return answer.member_epoch, answer.topology_description_required  # type: ignore[attr-defined]
+
+    def tell(self, description: TopologyDescription, member_id: str, epoch: int, group: str = "g") -> object:
+        group_id = f"{self.program}-{group}" if group.strip() else group
+        return self.said(
+            self.pool.ask(StreamsGroupTopologyDescriptionUpdateRequest(group_id, member_id, epoch, description), 0)
+        )
+
+    def shown(self, *groups: str, is_asked: bool = True) -> object:
+        group_ids = [f"{self.program}-{group}" for group in groups]
+        answer = self.pool.ask(StreamsGroupDescribeRequest(group_ids, include_topology_description=is_asked), 1)
+        return self.said(
+            [
+                (one.topology_description_status, repr(one.topology_description), one.error_message)
+                for one in answer.groups  # type: ignore[attr-defined]
+            ]
+        )
+
+    def tagged(self, member_id: str, epoch: int, *tags: str, version: int = 1) -> object:
+        given = [asking.KeyValue(tag, "x") for tag in tags]
+        topology = self.topology("plain", 0) if epoch == 0 else None
+        request = asking.StreamsGroupHeartbeatRequest(f"{self.program}-g", member_id, epoch, topology=topology)
+        request.client_tags = given
+        if epoch == 0:
+            request.rebalance_timeout_ms, request.process_id = 60_000, "p"
+            request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+        return self.said(self.pool.ask(request, version))
+
+    def configs(self) -> list[object]:
+        """The settings that records of the group tell."""
+        return [
+            [(one.key, one.value) for one in record.value.last_assignment_configs or ()]  # type: ignore[union-attr]
+            for record, version in LogTail(self.pool).read([f"{self.program}-g"], at_least=1, seconds=20)
+            if isinstance(record.key, StreamsGroupMetadataKey) and version is not None
+        ]
+
+    def logged(self) -> list[object]:
+        """What records say of descriptions."""
+        return [
+            (record.value.stored_description_topology_epoch, record.value.failed_description_topology_epoch)  # type: ignore[union-attr]
+            for record, version in LogTail(self.pool).read([f"{self.program}-g"], at_least=1, seconds=20)
+            if isinstance(record.key, StreamsGroupMetadataKey) and version is not None
+        ]
+
+
+STEPS: list[tuple[object, ...]] = [
+    ("shown", "g"),
+    ("tell", GIVEN, "m", 3),
+    ("asks", "m", 0, 0),
+    ("asks", "m", 2),
+    ("asks", "m", 2),
+    ("asks", "n", 0),
+    ("shown", "g", "nope"),
+    ("logged",),
+    ("tell", GIVEN, " ", 3),
+    ("tell", GIVEN, "m", 3, " "),
+    ("tell", GIVEN, "q", 3),
+    ("tell", GIVEN, "m", 2),
+    ("tell", GIVEN, "m", 4),
+    ("tell", ODD, "m", 3),
+    ("tell", SWAPPED, "m", 3),
+    ("logged",),
+    ("shown", "g"),
+    ("tell", GIVEN, "m", 3),
+    ("logged",),
+    ("shown", "g"),
+    ("tell", TopologyDescription([], []), "n", 3),
+    ("shown", "g"),
+    ("logged",),
+    ("leave", "g", "m"),
+    ("leave", "g", "n"),
+    ("shown", "g"),
+    ("logged",),
+    ("asks", "m", 0),
+    ("leave", "g", "m"),
+    ("delete", "g"),
+    ("asks", "m", 0),
+    ("shown", "g"),
+]
+
+
+def test_the_same_descriptions() -> None:
+    with both(DescribingSide, KEPT) as sides:
+        for side in sides:
+            side.begin("d")
+        for step in STEPS:
+            mine, theirs = (side.take(step) for side in sides)
+            assert mine == theirs, step
+
+
+def test_the_same_tags() -> None:
+    with both(DescribingSide, {**KEPT, "group.streams.rack.aware.assignment.tags": "zone, rack"}) as sides:
+        for side in sides:
+            side.begin("t")
+        for step in (
+            ("tagged", "m", 0),
+            ("tagged", "m", 2, "rack"),
+            ("tagged", "n", 0, "zone", "rack", "more"),
+            ("configs",),
+        ):
+            mine, theirs = (side.take(step) for side in sides)
+            assert mine == theirs, step
+            assert step != ("tagged", "m", 0) or "[zone, rack]" in repr(mine)
+
+
+class PlainSide:
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.pool = Pool(bootstrap_servers)
+
+
+def test_without_a_plug_in_and_the_same_controllers() -> None:
+    request = StreamsGroupTopologyDescriptionUpdateRequest("g", "m", 0, GIVEN)
+    with both(PlainSide, {}) as sides:
+        for asked in (request, *(UnregisterControllerRequest(number) for number in (-1, 0, 1, 2, 3000))):
+            mine, theirs = (side.pool.ask(asked, 0) for side in sides)
+            assert repr(mine) == repr(theirs), asked
