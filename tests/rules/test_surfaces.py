@@ -23,8 +23,11 @@ from groupkeeper.web.exporter import Choices, Exporter
 from groupkeeper.web.exposition import Format
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv
 from groupkeeper.web.pages.group import group_page
+from groupkeeper.web.pages.topics import topic_page, topics_of
 
 NOW_MS = 1_700_000_000_000
+LATER_MS = NOW_MS + 3_600_000
+"""When somebody looks at pages: they say how groups were at the poll."""
 
 
 def is_seen(case: Case) -> bool:
@@ -73,7 +76,7 @@ def said(found: ClusterSnapshot) -> Mapping[str, str]:
     exporter.take(found)
     text = b"".join(exporter.text(Format.PROMETHEUS)).decode()
     [series] = [line for line in text.splitlines() if line.startswith("groupkeeper_group_status{")]
-    [line] = csv.DictReader(io.StringIO(groups_csv(found, Wish(), NOW_MS)))
+    [line] = csv.DictReader(io.StringIO(groups_csv(found, Wish())))
     rows = judged(found).rows
     assert rows is not None
     broken = [
@@ -82,7 +85,8 @@ def said(found: ClusterSnapshot) -> Mapping[str, str]:
         for finding in judge(found, Limits(statuses=frozenset({status})))
         if finding.verdict is Verdict.BROKEN
     ]
-    pages = cluster_page(found, Wish(), NOW_MS), group_page(found, found.groups["g"], [], [], NOW_MS)
+    pages = [cluster_page(found, Wish(), LATER_MS), group_page(found, found.groups["g"], [], [], LATER_MS),
+             topic_page(found, topics_of(found)[0], {}, LATER_MS)]  # fmt: skip
     shown = [re.findall(r'class="status is-(\w+)"', page) for page in pages]
     return {
         "series": series.split('status="')[1].split('"')[0],
@@ -91,6 +95,7 @@ def said(found: ClusterSnapshot) -> Mapping[str, str]:
         "check and alerts": ",".join(broken),
         "list": ",".join(shown[0]),
         "page": shown[1][0],  # then those of its partitions
+        "topic": shown[2][0],
     }
 
 
@@ -98,7 +103,7 @@ def said(found: ClusterSnapshot) -> Mapping[str, str]:
 def test_all_surfaces_say_the_same(case: Case) -> None:
     group = view_of(case)
     assert said(snapshot(group, at_ms=NOW_MS)) == dict.fromkeys(
-        ("series", "csv", "command", "check and alerts", "list", "page"), case.verdict
+        ("series", "csv", "command", "check and alerts", "list", "page", "topic"), case.verdict
     )
     wanted = {TopicPartition(each.topic, 0): partition_status(facts)
               for each, facts in zip(group.rows, case.partitions, strict=True)}  # fmt: skip

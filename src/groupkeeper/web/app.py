@@ -278,7 +278,7 @@ class Site:
             return self._nowhere(request, "There is no such cluster here.")
         if not snapshot.is_up:  # a table without rows would say that there are no groups
             return PlainTextResponse(f"{_why_down(snapshot)}\n", 503, HEADERS)
-        text = groups_csv(snapshot, Wish.of(request.query_params), _now_ms(), self._rows.rows_of)
+        text = groups_csv(snapshot, Wish.of(request.query_params), self._rows.rows_of)
         headers = {**HEADERS, "Content-Type": "text/csv; charset=utf-8"}
         headers["Content-Disposition"] = 'attachment; filename="groups.csv"'
         headers["X-Groups-Left-Out"] = str(len(snapshot.scope.left_out))

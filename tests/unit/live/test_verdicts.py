@@ -113,7 +113,7 @@ def test_each_surface_says_what_the_rules_say(case: Case) -> None:
     assert judge_status(group, NOW_MS).status == case.verdict
     [series] = [text for name, text in group_samples(found, group) if name == "groupkeeper_group_status"]
     assert f'status="{case.verdict}"' in series
-    [of_csv] = csv.DictReader(io.StringIO(groups_csv(found, Wish(), NOW_MS)))
+    [of_csv] = csv.DictReader(io.StringIO(groups_csv(found, Wish())))
     assert of_csv["status"] == case.verdict
     assert f"is-{case.verdict}" in group_page(found, group, [], [], NOW_MS)
     [limited] = judge_group(group, Limits(statuses=frozenset({case.verdict})), NOW_MS)

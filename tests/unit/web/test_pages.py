@@ -155,7 +155,7 @@ def test_partitions_without_a_committed_offset_are_unknown_and_counted() -> None
     assert "uncommitted 200 records in 3 partitions" in text
     assert "t 1 unknown uncommitted none 0 100 unknown unknown unknown" in text
     assert "t 3 ok uncommitted none 100 100 — — —" in text
-    [_, csv_row, _] = csv.DictReader(io.StringIO(groups_csv(found, Wish(sort="group"), NOW_MS)))
+    [_, csv_row, _] = csv.DictReader(io.StringIO(groups_csv(found, Wish(sort="group"))))
     assert (csv_row["status"], csv_row["uncommitted_partitions"], csv_row["uncommitted"]) == ("unknown", "3", "200")
 
 
@@ -173,7 +173,7 @@ def test_records_of_the_lag_that_are_gone_are_told_apart() -> None:
     assert "t 1 ok ok 90 0 100 10 0 10 1 s" in text
     assert "t 2 losing below log start 5 100 100 95 95 0 0 s" in text
     assert "165 5 s — 125 40" in Page(topic_page(found, topics_of(found)[0], {}, NOW_MS)).text
-    [csv_row] = csv.DictReader(io.StringIO(groups_csv(found, Wish(), NOW_MS)))
+    [csv_row] = csv.DictReader(io.StringIO(groups_csv(found, Wish())))
     assert (csv_row["lag"], csv_row["lost"], csv_row["readable"]) == ("165", "125", "40")
     calm = view("calm", [row("t", 0, 40)], [Wait(5000)])
     assert "lost" not in Page(group_page(snapshot(calm), calm, [], [], NOW_MS)).text
@@ -275,12 +275,12 @@ def test_pages_are_turned() -> None:
 
 def test_csv_has_all_and_no_formula() -> None:
     odd = snapshot(view("=cmd()", [row("t", 0, 5)], [Wait(1500)]), view(EVIL), cluster="prod")
-    rows = list(csv.DictReader(io.StringIO(groups_csv(odd, Wish(sort="group"), NOW_MS))))
+    rows = list(csv.DictReader(io.StringIO(groups_csv(odd, Wish(sort="group")))))
     assert [each["group"] for each in rows] == [EVIL, "'=cmd()"]
     odd = snapshot(view("two\rlines"), cluster="prod")
-    assert groups_csv(odd, Wish(), NOW_MS).splitlines(keepends=True)[1:][:1] == ['prod,"two\r']
+    assert groups_csv(odd, Wish()).splitlines(keepends=True)[1:][:1] == ['prod,"two\r']
     assert (rows[1]["lag"], rows[1]["time_lag_s"], rows[1]["retention_margin_s"]) == ("95", "1.5", "")
-    assert len(list(csv.DictReader(io.StringIO(groups_csv(fleet(), Wish(status="lagging"), NOW_MS))))) == 2
+    assert len(list(csv.DictReader(io.StringIO(groups_csv(fleet(), Wish(status="lagging")))))) == 2
 
 
 def test_how_commits_went_on() -> None:

@@ -117,8 +117,8 @@ def cluster_page(
     when, mark = parts.when(snapshot, now_ms), snapshot
     if not snapshot.known.is_up:
         return parts.page(snapshot.cluster, when, crumbs, viewer, follows=snapshot.cluster)
-    now_ms, snapshot = parts.judged_ms(snapshot, now_ms), snapshot.known
-    rows = chosen(judge(snapshot, now_ms), wish)
+    snapshot = snapshot.known
+    rows = chosen(judge(snapshot), wish)
     order = wish.ordering
 
     def link(other: Mapping[str, str | int]) -> str:
@@ -197,14 +197,14 @@ def _per_s(per_s: float | None) -> str:
     return f"{per_s:+,.1f}/s" if abs(per_s) >= 0.05 else "0/s"
 
 
-def groups_csv(snapshot: ClusterSnapshot, wish: Wish, now_ms: int, judge: Judge = rows_of) -> str:
+def groups_csv(snapshot: ClusterSnapshot, wish: Wish, judge: Judge = rows_of) -> str:
     """All of the list, unrounded: times in seconds, nothing where it isn't known."""
     rows: list[list[object]] = [
         ["cluster", "group", "status", "type", "state", "lag", "time_lag_s", "lag_change_per_s", "retention_margin_s",
          "members", "rebalances", "commits_still_s", "problem", "uncommitted_partitions", "uncommitted",
          "lost", "readable"]
     ]  # fmt: skip
-    for group, judged in chosen(judge(snapshot, now_ms), wish):
+    for group, judged in chosen(judge(snapshot), wish):
         wait, problem = group.wait, group.problems[0] if group.problems else None
         rows.append(
             [_plain(snapshot.cluster), _plain(group.group_id), judged.status, group.group_type or "",

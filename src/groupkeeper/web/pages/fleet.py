@@ -24,7 +24,7 @@ def fleet_page(
 ) -> str:
     """All clusters. ``note``: about the server itself."""
     cards = "".join(_cluster(each, now_ms, judge) for each in snapshots)
-    troubled = _troubled(snapshots, now_ms, judge)
+    troubled = _troubled(snapshots, judge)
     return parts.page(
         "Consumer groups",
         parts.live(
@@ -40,12 +40,12 @@ def fleet_page(
 Troubled = Sequence[tuple[Status, ClusterSnapshot, GroupView]]
 
 
-def _troubled(snapshots: Sequence[ClusterSnapshot], now_ms: int, judge: Judge) -> Troubled:
+def _troubled(snapshots: Sequence[ClusterSnapshot], judge: Judge) -> Troubled:
     """Groups that need attention, the worst first."""
     found: list[tuple[Status, ClusterSnapshot, GroupView]] = [
         (row.judged.status, snapshot, row.group)
         for snapshot in snapshots
-        for row in judge(snapshot, now_ms)
+        for row in judge(snapshot)
         if RANKS[row.judged.status] > RANKS[Status.UNKNOWN]
     ]
     found.sort(key=lambda each: (-RANKS[each[0]], -(each[2].wait.lag_ms or 0), each[1].cluster, each[2].group_id))
@@ -99,7 +99,7 @@ def _cluster(snapshot: ClusterSnapshot, now_ms: int, judge: Judge) -> str:
     title = f'<h3 class="name"><a href="{link}">{parts.text(snapshot.cluster)}</a></h3>'
     when = f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>{parts.problems(snapshot.problems)}'
     when += parts.another(snapshot, now_ms)
-    numbers = parts.old(snapshot, _numbers(snapshot, now_ms, judge)) if snapshot.known.is_up else ""
+    numbers = parts.old(snapshot, _numbers(snapshot.known, judge)) if snapshot.known.is_up else ""
     return f'<article class="card">{title}{when}{numbers}</article>'
 
 
@@ -116,15 +116,13 @@ def _of_poll(snapshot: ClusterSnapshot) -> list[tuple[str, str]]:
     ]
 
 
-def _numbers(snapshot: ClusterSnapshot, now_ms: int, judge: Judge) -> str:
-    """The figures of a cluster; if it cannot be reached, its last known ones."""
-    now_ms, snapshot = parts.judged_ms(snapshot, now_ms), snapshot.known
+def _numbers(snapshot: ClusterSnapshot, judge: Judge) -> str:
     groups = snapshot.groups.values()
     lags = [group.lag.lag for group in groups if group.lag.lag is not None]
     waits = [group.wait.lag_ms for group in groups if group.wait.lag_ms is not None]
     margins = [group.wait.margin_ms for group in groups if group.wait.margin_ms is not None]
     members = [group.members for group in groups if group.members is not None]
-    statuses = Counter(row.judged.status.value for row in judge(snapshot, now_ms))
+    statuses = Counter(row.judged.status.value for row in judge(snapshot))
     legend = "".join(
         f'<li><a href="{parts.url("/cluster", cluster=snapshot.cluster, status=each)}">{parts.status(each)}</a> '
         f"<b>{words.number(statuses[each])}</b></li>"

@@ -64,9 +64,9 @@ def group_page(
     when = (
         f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>' if snapshot.is_up else parts.as_of(snapshot, now_ms)
     )
-    facts = f"{parts.problems(group.problems)}{_facts(group, parts.judged_ms(snapshot, now_ms))}"
+    facts = f"{parts.problems(group.problems)}{_facts(group, snapshot.known.measured_ms or 0)}"
     front = f"{when}{parts.old(snapshot, facts)}{scope.topics_chosen(snapshot.known)}"
-    numbers = f"<h2>Partitions</h2>{_partitions(snapshot.known, group, parts.judged_ms(snapshot, now_ms))}{_who(group)}"
+    numbers = f"<h2>Partitions</h2>{_partitions(snapshot.known, group)}{_who(group)}"
     body = (
         f"{note}<h2>Lag</h2>{_lag(snapshot.known, group, samples)}{_progress(snapshot.cluster, samples)}"
         f"{parts.old(snapshot, numbers)}<h2>Events of the last 24 hours</h2>{_events(changes)}{made}"
@@ -85,8 +85,8 @@ def _who(group: GroupView) -> str:
     )
 
 
-def _facts(group: GroupView, now_ms: int) -> str:
-    judged, worst, missing = judge_status(group, now_ms), worst_partition(group, now_ms), missing_facts(group, now_ms)
+def _facts(group: GroupView, at_ms: int) -> str:
+    judged, worst, missing = judge_status(group, at_ms), worst_partition(group, at_ms), missing_facts(group, at_ms)
     described, wait = group.description, group.wait
     pairs = [
         ("status", parts.status(judged.status)),
@@ -188,7 +188,7 @@ def _thinned(samples: Sequence[Sample]) -> Iterable[Sample]:
         yield max(samples[start : start + size], key=lambda each: each.lag or 0)
 
 
-def _partitions(snapshot: ClusterSnapshot, group: GroupView, now_ms: int) -> str:
+def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
     if snapshot.is_partial:
         return _nothing("They are not in the history, from which these numbers come.")
     if not group.rows:
@@ -209,7 +209,7 @@ def _partitions(snapshot: ClusterSnapshot, group: GroupView, now_ms: int) -> str
         *map(parts.head, ("member", "problem")),
     ]
     rows = []
-    statuses = partition_statuses(group, now_ms)
+    statuses = partition_statuses(group, snapshot.measured_ms or 0)
     for row, wait in list(zip(group.rows, group.waits, strict=True))[:_MOST_ROWS]:
         topic = parts.url("/topic", cluster=snapshot.cluster, topic=row.topic)
         failed = row.failure is not None and row.status is not LagStatus.DELETED

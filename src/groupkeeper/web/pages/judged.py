@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.live.model import ClusterSnapshot, GroupView
@@ -10,8 +10,6 @@ from groupkeeper.live.verdicts import Judged, judge_status
 from groupkeeper.rules.progress import catch_up_ms
 
 _MOST_KEPT = 20
-_LONGEST_MS = 15_000
-"""Polls may be far apart, and statuses age."""
 
 
 class Row(NamedTuple):
@@ -27,30 +25,31 @@ class Row(NamedTuple):
         return catch_up_ms(lag, change, 0) if lag and change is not None else None
 
 
-Judge = Callable[[ClusterSnapshot, int], Sequence[Row]]
-"""The groups of a snapshot by their names, as they are at a time."""
+Judge = Callable[[ClusterSnapshot], Sequence[Row]]
+"""The groups of a snapshot by their names, as they were at its instant: as series, `check` and alerts say it."""
 
 
-def rows_of(snapshot: ClusterSnapshot, now_ms: int) -> Sequence[Row]:
+def rows_of(snapshot: ClusterSnapshot) -> Sequence[Row]:
     """A ``Judge``."""
-    return [Row(group, judge_status(group, now_ms)) for _, group in sorted(snapshot.groups.items())]
+    at_ms = snapshot.measured_ms or 0
+    return [Row(group, judge_status(group, at_ms)) for _, group in sorted(snapshot.groups.items())]
 
 
 class KeptRows:
     """The rows of snapshots, until ``forget``. Without pages there are none."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, int], tuple[int, Sequence[Row]]] = {}
+        self._kept: dict[tuple[str, int], tuple[Mapping[str, GroupView], Sequence[Row]]] = {}
 
-    def rows_of(self, snapshot: ClusterSnapshot, now_ms: int) -> Sequence[Row]:
-        """A ``Judge`` that gives the rows of when they were first asked for, a moment ago at most."""
-        key = snapshot.cluster, id(snapshot.groups)  # the rows hold the groups, so that no others get the id
-        at_ms, rows = self._kept.get(key, (0, ()))
-        if len(rows) != len(snapshot.groups) or abs(now_ms - at_ms) > _LONGEST_MS:
-            rows = rows_of(snapshot, now_ms)
-            if key in self._kept or len(self._kept) < _MOST_KEPT:
-                self._kept[key] = now_ms, rows
-        return rows
+    def rows_of(self, snapshot: ClusterSnapshot) -> Sequence[Row]:
+        """A ``Judge`` that judges the groups of a poll once."""
+        key = snapshot.cluster, id(snapshot.groups)
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = snapshot.groups, rows_of(snapshot)  # with the groups, so that no others get the id
+            if len(self._kept) < _MOST_KEPT:
+                self._kept[key] = kept
+        return kept[1]
 
     def forget(self, cluster: str) -> None:
         """There is a newer snapshot."""

@@ -27,7 +27,6 @@ __all__ = [
     "as_of",
     "duration",
     "head",
-    "judged_ms",
     "live",
     "login_page",
     "measured",
@@ -303,11 +302,6 @@ def _down(snapshot: ClusterSnapshot, now_ms: int) -> str:
         f"The cluster cannot be reached{since}. The numbers below are old: as of {moment(last.measured_ms)} UTC, "
         f"{ago(last.measured_ms or 0, now_ms)}."
     )
-
-
-def judged_ms(snapshot: ClusterSnapshot, now_ms: int) -> int:
-    """When groups are judged: now, or when the numbers of a cluster were taken that cannot be reached."""
-    return now_ms if snapshot.is_up else snapshot.known.measured_ms or now_ms
 
 
 def old(snapshot: ClusterSnapshot, html: str) -> str:

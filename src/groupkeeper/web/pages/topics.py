@@ -179,7 +179,7 @@ def topic_page(
     ]
     table = parts.table(
         [order.head(column, link) for column in _READER_COLUMNS],
-        (_reader_cells(snapshot.cluster, *reader, parts.judged_ms(snapshot, now_ms)) for reader in order.cut(readers)),
+        (_reader_cells(snapshot.known, *reader) for reader in order.cut(readers)),
         "groups that read it",
     )
     crumbs = [*parts.way_to(snapshot.cluster), ("topics", parts.url("/topics", cluster=snapshot.cluster))]
@@ -191,11 +191,11 @@ def topic_page(
     return parts.page(topic.name, body, crumbs, viewer, follows=snapshot.cluster)
 
 
-def _reader_cells(cluster: str, group: GroupView, view: TopicView, now_ms: int) -> Sequence[Cell]:
-    link = parts.url("/group", cluster=cluster, group=group.group_id)
+def _reader_cells(snapshot: ClusterSnapshot, group: GroupView, view: TopicView) -> Sequence[Cell]:
+    link = parts.url("/group", cluster=snapshot.cluster, group=group.group_id)
     lag, wait = view.lag, view.wait
     return (
-        Cell(parts.status(judge_status(group, now_ms).status)),
+        Cell(parts.status(judge_status(group, snapshot.measured_ms or 0).status)),
         Cell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
         Cell(group.group_type or "—", "t"),
         Cell(group.group_state or "—", "t"),
