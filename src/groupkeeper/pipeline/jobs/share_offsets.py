@@ -17,10 +17,12 @@ from groupkeeper.pipeline.kafka.share_state import read_share_states
 from groupkeeper.pipeline.tables import SHARE_OFFSETS
 from groupkeeper.protocol.uuids import uuid_text
 
-__all__ = ["share_offsets"]
+__all__ = ["share_offset_rows", "share_offsets"]
 
-_AVAILABLE, _ACKNOWLEDGED, _ARCHIVED = 0, 2, 4
+_AVAILABLE, _ACKNOWLEDGED, _ARCHIVING, _ARCHIVED = 0, 2, 3, 4
 _DONE = (_ACKNOWLEDGED, _ARCHIVED)
+_REJECTED = (_ARCHIVING, _ARCHIVED)
+"""The first are on their way to the dead-letter queue; Kafka counts them into the lag until they are there."""
 
 
 def share_offsets(clusters: Clusters, note: Callable[[str], None]) -> pa.RecordBatchReader:
@@ -33,11 +35,14 @@ def share_offsets(clusters: Clusters, note: Callable[[str], None]) -> pa.RecordB
             except SourceError as error:
                 note(f"there are no rows of it in share_offsets: {error}")
                 continue
-            rows += ({"cluster": name, **row} for row in _rows(states.items(), instant))
+            rows += ({"cluster": name, **row} for row in share_offset_rows(states.items(), instant))
     return pa.Table.from_pylist(rows, SHARE_OFFSETS.arrow).to_reader()
 
 
-def _rows(states: Iterable[tuple[SharePartitionKey, ShareState]], instant: Instant) -> Iterator[dict[str, Any]]:
+def share_offset_rows(
+    states: Iterable[tuple[SharePartitionKey, ShareState]], instant: Instant
+) -> Iterator[dict[str, Any]]:
+    """The rows of one cluster, without its name."""
     logs = {
         (log.topic_id, place.partition): (place.topic, log)
         for place, log in instant.logs.items()
@@ -61,7 +66,7 @@ def _row(key: SharePartitionKey, state: ShareState, topic: str, log: LogEnds, *,
         "log_end_offset": log.log_end_offset,
         "lag": None if start is None else max(0, log.log_end_offset - max(start, log.log_start_offset) - done),
         "done_ahead": done,
-        "rejected": _count(state, lambda batch: batch.delivery_state == _ARCHIVED),
+        "rejected": _count(state, lambda batch: batch.delivery_state in _REJECTED),
         "to_redeliver": _count(state, lambda batch: batch.delivery_state == _AVAILABLE and batch.delivery_count > 0),
         "redelivered": _count(state, lambda batch: batch.delivery_count > 1),
         "most_deliveries": max((batch.delivery_count for batch in state.batches), default=0),

@@ -153,7 +153,7 @@ SHARE_OFFSETS = Table(
         Column("log_end_offset", pa.int64(), "the partition's end"),
         Column("lag", pa.int64(), "offsets at or after the start offset that are not done; null as start_offset"),
         Column("done_ahead", pa.int64(), "records after the start offset that are done: accepted or rejected"),
-        Column("rejected", pa.int64(), "how many of done_ahead were rejected, or delivered too often"),
+        Column("rejected", pa.int64(), "records after the start offset that were rejected, or delivered too often"),
         Column(
             "to_redeliver",
             pa.int64(),
