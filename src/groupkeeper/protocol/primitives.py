@@ -38,15 +38,10 @@ class LargeRequest(bytes):
     """A request frame whose elements are counted while it is read: an object takes far more than a few bytes.
 
     Attributes:
-        room: how many elements its arrays may still have.
+        room: how many elements its arrays may still have; to be set before it is read.
     """
 
     room: int
-
-    def __new__(cls, frame: bytes, room: int) -> LargeRequest:
-        large = super().__new__(cls, frame)
-        large.room = room
-        return large
 
     def take(self, count: int) -> None:
         self.room -= count

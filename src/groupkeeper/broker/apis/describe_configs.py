@@ -39,23 +39,13 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, DescribeConfigsRequest)
     results = []
-    known: dict[tuple[int, str, tuple[str, ...]], DescribeConfigsResult] = {}
-    for one in request.resources:
-        key = one.resource_type, one.resource_name, tuple(one.configuration_keys or ())
-        if key not in known:
-            known[key] = _result(broker, call, one, request)
-        results.append(known[key])
+    for resource in request.resources:
+        try:
+            configs = [_config(one, request) for one in _described(broker, call, resource) if _is_wanted(one, resource)]
+            results.append(DescribeConfigsResult(0, "", resource.resource_type, resource.resource_name, configs))
+        except KafkaError as error:
+            results.append(_refused(resource, error))
     return DescribeConfigsResponse(results=results)
-
-
-def _result(
-    broker: Broker, call: Call, resource: DescribeConfigsResource, request: DescribeConfigsRequest
-) -> DescribeConfigsResult:
-    try:
-        configs = [_config(one, request) for one in _described(broker, call, resource) if _is_wanted(one, resource)]
-    except KafkaError as error:
-        return _refused(resource, error)
-    return DescribeConfigsResult(0, "", resource.resource_type, resource.resource_name, configs)
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:

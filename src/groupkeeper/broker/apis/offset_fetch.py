@@ -51,23 +51,22 @@ def name_all(broker: Broker, call: Call) -> RootMessage | None:
     """Where a group has so many offsets that they are read in turns: the same request with names of all partitions."""
     request = call.message
     assert isinstance(request, OffsetFetchRequest)
-    groups = _groups(request, call.api_version)
-    if not any(group.topics is None and _has_many(broker, group.group_id) for group in groups):
+    if request.topics is not None and all(one.topics is not None for one in request.groups):
         return None
-    named = copy(request)
-    named.groups = [group if group.topics is not None else _named(broker, call, group) for group in groups]
-    if call.api_version < _SEVERAL_GROUPS_SINCE:
-        topics = named.groups[0].topics or ()
-        named.topics = [OffsetFetchRequestTopic(one.name, one.partition_indexes) for one in topics]
-    return named
-
-
-def _has_many(broker: Broker, group_id: str) -> bool:
-    return sum(map(len, broker.groups.offsets_of(group_id).values())) > _LONG
+    groups = _groups(request, call.api_version)
+    named = [one if one.topics is not None else _named(broker, call, one) for one in groups]
+    if named == groups:
+        return None
+    if call.api_version >= _SEVERAL_GROUPS_SINCE:
+        return OffsetFetchRequest(groups=named, require_stable=request.require_stable)
+    topics = [OffsetFetchRequestTopic(one.name, one.partition_indexes) for one in named[0].topics or ()]
+    return OffsetFetchRequest(request.group_id, topics, require_stable=request.require_stable)
 
 
 def _named(broker: Broker, call: Call, group: OffsetFetchRequestGroup) -> OffsetFetchRequestGroup:
     offsets = broker.groups.offsets_of(group.group_id)
+    if sum(map(len, offsets.values())) <= _LONG:
+        return group
     topics = _visible_topics(broker, call, [OffsetFetchResponseTopics(name) for name in sorted(offsets)])
     named = copy(group)
     named.topics = [OffsetFetchRequestTopics(one.name, one.topic_id, sorted(offsets[one.name])) for one in topics]

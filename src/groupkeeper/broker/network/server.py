@@ -49,7 +49,7 @@ _log = getLogger("groupkeeper.broker")
 _RECEIVE_BUFFER = 1 << 18
 _PRODUCE, _FETCH = 0, 1
 _LONG_REQUEST = 1 << 16
-_LONG_ANSWER = 1000
+_LONG_ANSWER = 3000
 _THREADS = 4
 
 
@@ -215,7 +215,8 @@ class Server:
             return self._answer_unsupported(header)
         size = len(frame) if is_counted else None
         if len(frame) > _LONG_REQUEST:
-            frame = LargeRequest(frame, room_of(api.key, len(frame)))
+            frame = LargeRequest(frame)
+            frame.room = room_of(api.key, len(frame))
             if api.key != _PRODUCE:  # the elements of Produce are few beside its records
                 return partial(self._serve_long, api, header, frame, position, connection, size)
         call = self._call(connection, header, _read(api, header, frame, position))
