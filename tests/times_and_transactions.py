@@ -194,5 +194,5 @@ async def check_what_is_too_far(servers: str) -> None:
         made = await reset_to(admin, other, FIRST_MS + 8)
         assert made.plan.groups == (), made
         (trouble,) = made.troubles
-        assert trouble.place == TopicPartition(other, 0)
+        assert trouble.topic_partition == TopicPartition(other, 0)
         assert "the broker finds no record from 2023-11-14T22:13:20.008Z on" in str(trouble.failure)

@@ -82,7 +82,7 @@ class Waits:
                     wanted[position] = row.log_end_offset
         self._ends.keep(places)
         for known in (self._records, self._readable, self._clear_to, self._open, self._held_at):
-            for position in [each for each in known if each not in wanted or each.place in new]:
+            for position in [each for each in known if each not in wanted or each.topic_partition in new]:
                 del known[position]
         self._read_ms = {place: ms for place, ms in self._read_ms.items() if place in places}
         topics = {position.topic for position in wanted}
@@ -117,7 +117,7 @@ class Waits:
             for each, end in wanted.items()
             if each not in self._records and each.topic not in self._refused and not self._is_clear(each, end)
         ]
-        missing.sort(key=lambda each: self._read_ms.get(each.place, 0))
+        missing.sort(key=lambda each: self._read_ms.get(each.topic_partition, 0))
         for start in range(0, len(missing), _READ_TOGETHER):
             if self._at_ms != at_ms:
                 return
@@ -126,7 +126,7 @@ class Waits:
             for position, begin in begins.items():
                 if begin not in read.done:
                     continue
-                self._read_ms[position.place] = at_ms
+                self._read_ms[position.topic_partition] = at_ms
                 if (record := read.done[begin]) is None:
                     self._clear_to[position] = wanted[position]
                 else:
@@ -155,10 +155,12 @@ class Waits:
             await self._read_up_to({place: ends[place] for place in places[start : start + _READ_TOGETHER]}, admin)
 
     async def _read_up_to(self, ends: Mapping[Position, int], admin: Admin) -> None:
-        latest = {position.place: OffsetSpec.latest() for position in ends}
+        latest = {position.topic_partition: OffsetSpec.latest() for position in ends}
         # First up to where all transactions have ended, then what they left there.
         stable = (await admin.list_offsets(latest, read_committed=True)).done
-        stops = {at: min(end, stable[at.place].offset) for at, end in ends.items() if at.place in stable}
+        stops = {
+            at: min(end, stable[at.topic_partition].offset) for at, end in ends.items() if at.topic_partition in stable
+        }
         begins = {at: self._begin(at) for at in stops}
         wanted = {begins[at]: stop for at, stop in stops.items() if begins[at].offset < stop}
         read = (await admin.first_records(wanted, read_committed=True)).done
@@ -213,9 +215,9 @@ class Waits:
         record = self._next_record(position)
         if record is not None and record.offset >= end:
             return NOTHING_WAITS  # what there is before the end are markers
-        seen_ms = self._ends.seen_ms(position.place, position.offset if record is None else record.offset)
+        seen_ms = self._ends.seen_ms(position.topic_partition, position.offset if record is None else record.offset)
         if record is None or record.timestamp < 0:
-            written_ms = self._ends.written_ms(position.place, position.offset)
+            written_ms = self._ends.written_ms(position.topic_partition, position.offset)
         elif seen_ms is None or record.timestamp <= seen_ms:
             written_ms = record.timestamp
         else:  # the clock of its producer is ahead

@@ -44,7 +44,7 @@ class Entry(NamedTuple):
     ``applied``: the offset that executing commits, None: nothing. ``failure``: why its lookup fails.
     """
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     planned: int
     current: int | None
     oldest: int | None
@@ -139,9 +139,9 @@ async def execute(
     changes: dict[TopicPartition, Change] = {}
     for entry in report.entries:
         if entry.applied is not None:
-            before = committed.get(entry.place)
+            before = committed.get(entry.topic_partition)
             after = moved(entry.applied, before, None)
-            changes[entry.place] = Change(before, after, entry.oldest, entry.latest)
+            changes[entry.topic_partition] = Change(before, after, entry.oldest, entry.latest)
     if not changes:
         return {}, ()
     cluster_id = await cluster_id_of(admin, timeout_ms=timeout_ms)

@@ -372,7 +372,7 @@ def test_a_member_that_joins_between_check_and_commit(scene: Scene, group_type: 
             await join(scene, group_type, [scene.topic])
             done, troubles = await group_reset.execute(admin, report, None)
         assert done == {}
-        assert [(trouble.place, type(trouble.failure)) for trouble in troubles] == [
+        assert [(trouble.topic_partition, type(trouble.failure)) for trouble in troubles] == [
             (TopicPartition(scene.topic, 0), UnknownMemberId)
         ]
 

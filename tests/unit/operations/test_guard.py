@@ -63,7 +63,7 @@ LOGS = logs_of({P: (0, 10)})
 
 
 def said(verdict: Verdict) -> list[str]:
-    return [f"{trouble.place}: {trouble.failure}" for trouble in verdict.troubles]
+    return [f"{trouble.topic_partition}: {trouble.failure}" for trouble in verdict.troubles]
 
 
 def test_what_is_as_it_was_is_ready() -> None:

@@ -242,7 +242,7 @@ async def _execute(admin: Admin, report: Report) -> int:
 
 
 def _where(trouble: Trouble) -> str:
-    return str(trouble.group_id if trouble.place is None else trouble.place)
+    return str(trouble.group_id if trouble.topic_partition is None else trouble.topic_partition)
 
 
 def read_plan(path: str) -> ResetPlan:
@@ -263,9 +263,9 @@ def _tell_of(report: Report) -> None:
     complain(f"Group {report.group_id} {state}.\n")
     for entry in report.entries:
         if entry.failure is not None:
-            complain(f"Error: {entry.place}: {entry.failure} ({error_name(entry.failure)})\n")
+            complain(f"Error: {entry.topic_partition}: {entry.failure} ({error_name(entry.failure)})\n")
         elif entry.finding is not Finding.OK:
-            warn(f"{entry.place}: {reason(entry)}")
+            warn(f"{entry.topic_partition}: {reason(entry)}")
 
 
 def reason(entry: Entry) -> str:
@@ -293,8 +293,8 @@ def table(report: Report) -> str:
     rows = [
         (
             report.group_id,
-            entry.place.topic,
-            str(entry.place.partition),
+            entry.topic_partition.topic,
+            str(entry.topic_partition.partition),
             str(entry.planned),
             known(entry.current),
             known(entry.oldest),

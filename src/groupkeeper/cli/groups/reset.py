@@ -143,7 +143,11 @@ async def _made(session: ClusterSession, group_ids: Sequence[str], remarks: list
 
 
 def _problem_of(trouble: Trouble) -> Problem:
-    topic, partition = trouble.place if isinstance(trouble.place, TopicPartition) else (trouble.place, None)
+    topic, partition = (
+        trouble.topic_partition
+        if isinstance(trouble.topic_partition, TopicPartition)
+        else (trouble.topic_partition, None)
+    )
     if isinstance(trouble.failure, GroupAuthorizationFailed):
         topic = partition = None  # the partitions have nothing to do with it
     return problem_of(trouble.failure, Deed.COMMIT, group=trouble.group_id, topic=topic, partition=partition)

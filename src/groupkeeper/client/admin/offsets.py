@@ -68,12 +68,14 @@ def _by_partition(columns: CommittedOffsets, wanted: list[TopicPartition] | None
     new = tuple.__new__  # the constructors of named tuples take three times as long, and this runs for every offset
     partitions, committed, epochs, texts, failed = columns
     offsets = {
-        tp: None if offset < 0 else new(OffsetAndMetadata, (offset, None if epoch < 0 else epoch, text or ""))
-        for tp, offset, epoch, text in zip(partitions, committed, epochs, texts, strict=True)
+        topic_partition: None
+        if offset < 0
+        else new(OffsetAndMetadata, (offset, None if epoch < 0 else epoch, text or ""))
+        for topic_partition, offset, epoch, text in zip(partitions, committed, epochs, texts, strict=True)
     }
-    for tp in wanted or ():
-        if tp not in offsets and tp not in failed:
-            failed[tp] = MissingResult(f"the reply has no offset of {tp}")
+    for topic_partition in wanted or ():
+        if topic_partition not in offsets and topic_partition not in failed:
+            failed[topic_partition] = MissingResult(f"the reply has no offset of {topic_partition}")
     return Batch(offsets, failed)
 
 
@@ -195,7 +197,7 @@ def _without_failed(
     codes: Sequence[int],
 ) -> CommittedOffsets:
     failed: dict[TopicPartition, Failure] = {
-        tp: error_for(code) for tp, code in zip(partitions, codes, strict=True) if code
+        topic_partition: error_for(code) for topic_partition, code in zip(partitions, codes, strict=True) if code
     }
     well = [not code for code in codes]
     return CommittedOffsets(
@@ -233,11 +235,11 @@ async def commit_offsets(
     from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
 
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for tp, committed in offsets.items():
+    for topic_partition, committed in offsets.items():
         epoch = -1 if committed.leader_epoch is None else committed.leader_epoch
-        topics.setdefault(tp.topic, []).append(
+        topics.setdefault(topic_partition.topic, []).append(
             OffsetCommitRequestPartition(
-                partition_index=tp.partition,
+                partition_index=topic_partition.partition,
                 committed_offset=committed.offset,
                 committed_leader_epoch=epoch,
                 committed_metadata=committed.metadata,

@@ -142,19 +142,19 @@ def _offsets(group: DescribeShareGroupOffsetsResponseGroup, wanted: list[TopicPa
     offsets: ShareOffsets = Batch()
     for topic in group.topics:
         for partition in topic.partitions:
-            tp = TopicPartition(topic.topic_name, partition.partition_index)
+            topic_partition = TopicPartition(topic.topic_name, partition.partition_index)
             epoch, lag = partition.leader_epoch, partition.lag
             if partition.error_code:
-                offsets.failed[tp] = error_for(partition.error_code, partition.error_message)
+                offsets.failed[topic_partition] = error_for(partition.error_code, partition.error_message)
             elif partition.start_offset < 0:
-                offsets.done[tp] = None
+                offsets.done[topic_partition] = None
             else:
-                offsets.done[tp] = SharePartitionOffset(
+                offsets.done[topic_partition] = SharePartitionOffset(
                     partition.start_offset, None if epoch < 0 else epoch, None if lag < 0 else lag
                 )
-    for tp in wanted or ():
-        if tp not in offsets.done and tp not in offsets.failed:
-            offsets.failed[tp] = MissingResult(f"the reply has no offset of {tp}")
+    for topic_partition in wanted or ():
+        if topic_partition not in offsets.done and topic_partition not in offsets.failed:
+            offsets.failed[topic_partition] = MissingResult(f"the reply has no offset of {topic_partition}")
     return offsets
 
 
@@ -164,8 +164,10 @@ async def alter_share_group_offsets(
     """Admin.alter_share_group_offsets."""
     deadline = cluster.deadline("alterShareGroupOffsets", timeout_ms)
     topics: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
-    for tp, offset in offsets.items():
-        topics.setdefault(tp.topic, []).append(AlterShareGroupOffsetsRequestPartition(tp.partition, offset))
+    for topic_partition, offset in offsets.items():
+        topics.setdefault(topic_partition.topic, []).append(
+            AlterShareGroupOffsetsRequestPartition(topic_partition.partition, offset)
+        )
     request = AlterShareGroupOffsetsRequest(
         group_id, [AlterShareGroupOffsetsRequestTopic(topic, partitions) for topic, partitions in topics.items()]
     )

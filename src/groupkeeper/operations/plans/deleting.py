@@ -75,6 +75,6 @@ def lacking(topics: Topics, committed: Committed) -> list[TopicPartition | str]:
     ]
 
 
-def nothing(place: TopicPartition | str) -> NothingToDelete:
+def nothing(topic_partition: TopicPartition | str) -> NothingToDelete:
     """Why an offset cannot be part of a plan that needs one."""
-    return NothingToDelete(f"the group has no committed offset for {place}")
+    return NothingToDelete(f"the group has no committed offset for {topic_partition}")

@@ -169,8 +169,8 @@ class Plan(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """Why something isn't part of a plan, or was not done. ``place`` None: the whole group, or everything."""
+    """Why something isn't part of a plan, or was not done. ``topic_partition`` None: the whole group, or everything."""
 
     group_id: str | None
-    place: TopicPartition | str | None
+    topic_partition: TopicPartition | str | None
     failure: Failure

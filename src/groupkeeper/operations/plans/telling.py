@@ -48,5 +48,9 @@ def consequences(groups: Sequence[GroupPlan], *, is_share: bool = False) -> list
 
 def trouble_problem(trouble: Trouble, deed: Deed = Deed.COMMIT) -> Problem:
     """What keeps something from being planned or done."""
-    topic, partition = trouble.place if isinstance(trouble.place, TopicPartition) else (trouble.place, None)
+    topic, partition = (
+        trouble.topic_partition
+        if isinstance(trouble.topic_partition, TopicPartition)
+        else (trouble.topic_partition, None)
+    )
     return problem_of(trouble.failure, deed, group=trouble.group_id, topic=topic, partition=partition)

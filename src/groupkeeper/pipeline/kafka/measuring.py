@@ -129,13 +129,13 @@ async def _record_times(
     for position, record in read.done.items():
         if position in committed.failed:
             continue
-        key = position.place
+        key = position.topic_partition
         is_there, time_us = _within(record, logs[key].log_end_offset)
         is_left, left_us = _within(committed.done.get(position, record), logs[key].last_stable_offset)
         row = {"is_there": is_there, "time": time_us, "is_committed_there": is_left, "committed_time": left_us}
         found.setdefault(key, []).extend({"offset": offset, **row} for offset in offsets_by_position[position])
     unread = {
-        position.place: f"the record at offset {position.offset}: {refused(failure).problem}"
+        position.topic_partition: f"the record at offset {position.offset}: {refused(failure).problem}"
         for position, failure in {**read.failed, **committed.failed}.items()
     }
     return found, unread

@@ -301,7 +301,7 @@ async def _compared(admin: Admin, plan: Plan, group_ids: tuple[str, ...]) -> Ver
         return await check(admin, plan, creates=plan.kind in (Kind.UNDO, Kind.CLONE))
     verdict = await check(admin, plan)
     found = await look_at_deletion(admin, group_ids)
-    stale = tuple(each for each in verdict.troubles if each.place is not None)
+    stale = tuple(each for each in verdict.troubles if each.topic_partition is not None)
     return verdict._replace(troubles=(*(Trouble(key, None, why) for key, why in found.failed.items()), *stale))
 
 

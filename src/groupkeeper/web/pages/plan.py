@@ -177,8 +177,8 @@ def _results(entry: Entry) -> dict[tuple[str, TopicPartition], str]:
     already = entry.verdict.already if applied is None else applied.already
     found = dict.fromkeys(already, "is so already")
     for trouble in _troubles(entry):
-        if trouble.group_id is not None and isinstance(trouble.place, TopicPartition):
-            found[(trouble.group_id, trouble.place)] = "not done" if applied else "does not fit"
+        if trouble.group_id is not None and isinstance(trouble.topic_partition, TopicPartition):
+            found[(trouble.group_id, trouble.topic_partition)] = "not done" if applied else "does not fit"
     for group in () if applied is None else applied.done:
         found |= {(group.group_id, place): "applied" for place in group.changes}
     return found

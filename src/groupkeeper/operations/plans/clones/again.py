@@ -49,19 +49,19 @@ class CopiedAgain:
         otherwise: who has read all goes behind the copies, for others they are counted.
         """
         known = {at: one for at, one in found.items() if at in inside and one.certainty is not Certainty.TIME}
-        known = {at: one for at, one in known.items() if at.offset >= self._here(at.place).oldest}
+        known = {at: one for at, one in known.items() if at.offset >= self._here(at.topic_partition).oldest}
         exact = {at for at, one in known.items() if one.certainty in EXACT and not one.replays}
         places: dict[TopicPartition, list[Pair]] = {}
         for at in sorted(known, key=lambda at: (at in exact, at)):
             most = found[at].offset + (0 if at in exact else found[at].replays or 0)
-            places.setdefault(at.place, []).append(Pair(inside[at], most))
+            places.setdefault(at.topic_partition, []).append(Pair(inside[at], most))
         # Where the copies of all that the source has end, if none is missing: by the last place, as it is the nearest.
         ends = {tp: self._here(tp).latest + each[-1].downstream - each[-1].upstream for tp, each in places.items()}
         await self._read_ends(ends)
         near = await self._near(places, ends)
         changed: dict[Position, Found] = {}
         for at, one in known.items():
-            tp, (_, end) = at.place, self._ends[at.place]
+            tp, (_, end) = at.topic_partition, self._ends[at.topic_partition]
             at_end = end.read_again(at.offset, one.offset)
             # Those around a place were counted with it.
             replays = at_end + max(one.replays or 0, sum(each.read_again(at.offset, one.offset) for each in near[tp]))
@@ -93,7 +93,7 @@ class CopiedAgain:
                 theirs = end, min(downstream, end + self._searched)
                 stretches[Position(*tp, end)] = _Stretch((upstream - self._searched, upstream), theirs)
         for at, tail in (await self._tails(stretches)).items():
-            self._ends[at.place] = at.offset, tail
+            self._ends[at.topic_partition] = at.offset, tail
 
     async def _near(
         self, places: Mapping[TopicPartition, Sequence[Pair]], ends: Mapping[TopicPartition, int]
@@ -113,7 +113,7 @@ class CopiedAgain:
             self._left[tp] = left
         found: dict[TopicPartition, list[Tail]] = {tp: [] for tp in places}
         for at, tail in (await self._tails(stretches)).items():
-            found[at.place].append(tail)
+            found[at.topic_partition].append(tail)
         return found
 
     async def _tails(self, stretches: Mapping[Position, _Stretch]) -> dict[Position, Tail]:
@@ -124,7 +124,7 @@ class CopiedAgain:
             theirs = await self._theirs.between({at: one.theirs for at, one in some.items()}, is_whole=False)
             ours = await self._ours.between({at: one.ours for at, one in some.items()}, is_whole=False)
             # Of large records only the first ones were read: of the source the last ones matter, too.
-            stops = {at: min(some[at].ours[1], self._here(at.place).latest) for at in ours}
+            stops = {at: min(some[at].ours[1], self._here(at.topic_partition).latest) for at in ours}
             cut = {at: stop for at, stop in stops.items() if ours[at].end < stop}
             last = await self._ours.between({at: (end - _NEAR, end) for at, end in cut.items()}, is_whole=False)
             for at, one in last.items():

@@ -104,7 +104,7 @@ class Reader:
         self._kept.clear()
 
     def _place(self, key: Position) -> TopicPartition:
-        return key.place if self._named is None else self._named[key.place]
+        return key.topic_partition if self._named is None else self._named[key.topic_partition]
 
     def _missing(
         self, places: Mapping[Position, TopicPartition], wanted: Mapping[Position, tuple[int, int]]

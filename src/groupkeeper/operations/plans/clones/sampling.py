@@ -88,11 +88,11 @@ class Sampler:
         """Those of the places that are found; a place that was not is not looked for a second time."""
         found: dict[Position, Found] = {}
         new = {at: offset for at, offset in inside.items() if at in ours and self._is_new(at)}
-        places = list(dict.fromkeys(at.place for at in new))
+        places = list(dict.fromkeys(at.topic_partition for at in new))
         for start in range(0, len(places), _PARTITIONS):
             some = places[start : start + _PARTITIONS]
             await asyncio.gather(*map(self._learn, some))
-            found |= await self._found({at: offset for at, offset in new.items() if at.place in some}, ours)
+            found |= await self._found({at: offset for at, offset in new.items() if at.topic_partition in some}, ours)
             for tp in some:
                 self._learned[tp].sure = self._sure(tp)
             self._ours.forget()
@@ -152,42 +152,44 @@ class Sampler:
             found |= await self._near(left, ours)
             for at in [at for at in left if at in found or self._is_over(at)]:
                 del left[at]
-            scouts = list({at.place: at for at in reversed(left)}.values())
+            scouts = list({at.topic_partition: at for at in reversed(left)}.values())
             has_met = await asyncio.gather(*(self._meet(at, left[at]) for at in scouts))
             for at, is_met in zip(scouts, has_met, strict=True):
                 if not is_met:
-                    self._learned[at.place].misses += 1
+                    self._learned[at.topic_partition].misses += 1
                     del left[at]
         return found
 
     def _is_new(self, at: Position) -> bool:
-        tp = at.place
+        tp = at.topic_partition
         known = self._learned.setdefault(tp, _Learned(Anchors(self._here(tp), self._there(tp))))
         is_new = at.offset not in known.asked and known.misses < _MISSES
         known.asked.add(at.offset)
         return is_new
 
     def _is_over(self, at: Position) -> bool:
-        known = self._learned[at.place]
+        known = self._learned[at.topic_partition]
         return known.misses >= _MISSES or at.offset in known.searched
 
     def _behind_the_copies(self, at: Position, offset: int) -> Found | None:
         """The end of the target, where the last record that was copied is one that the group has read."""
-        known = self._learned.get(at.place)
+        known = self._learned.get(at.topic_partition)
         end = None if known is None else known.end
         if end is None or offset <= end.upstream + 1:
             return None
         replays = offset - end.upstream - 1
         why = f"the target's last record is a copy, with another time, of that at offset {end.upstream}: when "
         why += f"the others are copied, up to {replays} records are read again"
-        return Found(self._there(at.place).latest, why, 0, replays, certainty=Certainty.BOUNDED)
+        return Found(self._there(at.topic_partition).latest, why, 0, replays, certainty=Certainty.BOUNDED)
 
     async def _near(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:
         """Places that are where known ones lead to."""
         found: dict[Position, Found] = {}
         tried: dict[Position, int] = {}
         for _ in range(_ROUNDS):
-            guesses = {at: self._learned[at.place].anchors.guess(inside[at]) for at in inside if at not in found}
+            guesses = {
+                at: self._learned[at.topic_partition].anchors.guess(inside[at]) for at in inside if at not in found
+            }
             new = {at: guess for at, guess in guesses.items() if guess is not None and guess != tried.get(at)}
             tried |= new
             theirs = await self._theirs.between({at: _around(guess) for at, guess in new.items()}, is_whole=False)
@@ -197,16 +199,16 @@ class Sampler:
                 if one is not None:
                     found[at] = one
                     self._add(at, [Pair(inside[at], one.offset)])
-                elif not self._add(at, self._same(at.place, ours[at].records, trace.records)):
+                elif not self._add(at, self._same(at.topic_partition, ours[at].records, trace.records)):
                     strange.append(at)
             wider = {at: (inside[at] - _WINDOWS[0], inside[at] + _WINDOWS[0]) for at in strange}
             for at, trace in (await self._ours.between(wider, is_whole=False)).items():
-                self._add(at, self._same(at.place, trace.records, theirs[at].records))
+                self._add(at, self._same(at.topic_partition, trace.records, theirs[at].records))
         return found
 
     def _matched(self, at: Position, offset: int, ours: Trace, theirs: Trace) -> Found | None:
         one = match_without_times(ours, offset, theirs)
-        if one is None or not one.is_exact or not self._has_enough(at.place, ours, theirs.records):
+        if one is None or not one.is_exact or not self._has_enough(at.topic_partition, ours, theirs.records):
             return None
         why = f"{one.why}, but for the times of the copies: exact"
         return Found(one.offset, why, 0, 0, certainty=Certainty.CONTENT)
@@ -233,13 +235,13 @@ class Sampler:
 
     def _add(self, at: Position, pairs: Sequence[Pair]) -> bool:
         """The nearest two, as what is between them is known then; whether one is new."""
-        anchors = self._learned[at.place].anchors
+        anchors = self._learned[at.topic_partition].anchors
         nearest = sorted(pairs, key=lambda one: abs(one.upstream - at.offset))[:2]
         return sum(map(anchors.add, nearest)) > 0
 
     async def _meet(self, at: Position, offset: int) -> bool:
         """Whether a sample of the target is somewhere around the place in the source."""
-        tp = at.place
+        tp = at.topic_partition
         known, there = self._learned[tp], self._there(tp)
         known.searched.add(at.offset)
         guess = known.anchors.guess(offset)

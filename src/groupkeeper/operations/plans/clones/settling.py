@@ -143,18 +143,22 @@ class _Settler:
         tried: dict[TopicPartition, int] = {}
         behind: dict[Position, tuple[int, int]] = {}
         while left:
-            distances = {at.place: self._distances[at.place] for at in left if at.place in self._distances}
+            distances = {
+                at.topic_partition: self._distances[at.topic_partition]
+                for at in left
+                if at.topic_partition in self._distances
+            }
             new = {tp: distance for tp, distance in distances.items() if tried.get(tp, 0) != distance}
             tried |= new
-            found |= await self._guessed({at: inside[at] for at in left if at.place in new}, ours, new)
+            found |= await self._guessed({at: inside[at] for at in left if at.topic_partition in new}, ours, new)
             after = {at: known for at in left if at not in found and (known := self._known_before(at)) is not None}
             after = {at: known for at, known in after.items() if behind.get(at) != known}
             behind |= after
             found |= await self._behind(after, inside, ours)
-            scouts = {at.place: at for at in reversed(left) if at not in found}
+            scouts = {at.topic_partition: at for at in reversed(left) if at not in found}
             by_time, why_not = await self._by_time(list(scouts.values()), ours)
             of_time = {tp for tp, at in scouts.items() if at in why_not or by_time[at].certainty is Certainty.TIME}
-            some = {at: inside[at] for at in left if at not in found and at.place in of_time}
+            some = {at: inside[at] for at in left if at not in found and at.topic_partition in of_time}
             sampled = await self._sampled(some, ours, by_time)
             found |= sampled
             by_time = {at: one for at, one in by_time.items() if at not in sampled}
@@ -183,10 +187,10 @@ class _Settler:
         return min(max(position.offset, here.oldest), here.latest)
 
     def _here(self, at: Position) -> Ends:
-        return self._sides.here[at.place]
+        return self._sides.here[at.topic_partition]
 
     def _there(self, at: Position) -> Ends:
-        return self._sides.there[self._sides.named[at.place]]
+        return self._sides.there[self._sides.named[at.topic_partition]]
 
     def _of_empty_logs(self, positions: Iterable[Position]) -> tuple[dict[Position, Found], dict[Position, Failure]]:
         """There is no record to look for."""
@@ -214,15 +218,15 @@ class _Settler:
     ) -> dict[Position, Found]:
         """Of those that are exactly at the same offset, or as far from it as another one of the partition."""
         found: dict[Position, Found] = {}
-        guesses = {at: offset + distances.get(at.place, 0) for at, offset in inside.items() if at in ours}
+        guesses = {at: offset + distances.get(at.topic_partition, 0) for at, offset in inside.items() if at in ours}
         matches = await self._matched(inside, ours, {at: (guess, guess) for at, guess in guesses.items()})
         # Without times any place with the same records would do: the lookup by time begins before the right one.
         matches = {at: one for at, one in matches.items() if one.is_exact and one.has_times}
-        same = dict.fromkeys(at.place for at, one in matches.items() if one.offset == inside[at])
+        same = dict.fromkeys(at.topic_partition for at, one in matches.items() if one.offset == inside[at])
         await self._compare_samples([tp for tp in same if tp not in self._is_same])
         for at, one in matches.items():
             lost = self._here(at).oldest - at.offset
-            if one.offset == inside[at] and self._is_same[at.place]:
+            if one.offset == inside[at] and self._is_same[at.topic_partition]:
                 found[at] = self._same(at, one, ours[at])
             elif lost <= 0:
                 found[at] = self._settled(at, one, ours[at], inside[at])
@@ -230,7 +234,7 @@ class _Settler:
 
     def _known_before(self, at: Position) -> tuple[int, int] | None:
         """The last known place at or before this one, if it is near enough."""
-        known = self._known.get(at.place, ())
+        known = self._known.get(at.topic_partition, ())
         number = bisect_right(known, at.offset, key=itemgetter(0)) - 1
         if number < 0 or not self._here(at).oldest <= at.offset <= known[number][0] + self._searched:
             return None
@@ -269,25 +273,25 @@ class _Settler:
         within = [at for at in found if at in inside and at.offset >= self._here(at).oldest]
         for at in within:
             if found[at].certainty in EXACT:
-                known.setdefault(at.place, []).append(Pair(inside[at], found[at].offset))
+                known.setdefault(at.topic_partition, []).append(Pair(inside[at], found[at].offset))
             elif found[at].certainty is Certainty.TIME:
                 by_time[at] = found[at]
-        for tp in dict.fromkeys(at.place for at in by_time):
+        for tp in dict.fromkeys(at.topic_partition for at in by_time):
             known.setdefault(tp, []).extend((*map(Pair._make, self._known.get(tp, ())), *self._sampler.places(tp)))
         bounded: dict[Position, Found] = {}
         for at, one in by_time.items():
-            tp = at.place
+            tp = at.topic_partition
             has_older = self._sampler.has_older_copies(tp)
             bounded[at] = between(one, inside[at], known[tp], self._there(at), has_older_copies=has_older)
         return bounded
 
     async def _restamped(self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]) -> dict[Position, Found]:
         """Of those at the same offset in logs that are the same but for the times of copies."""
-        places = dict.fromkeys(at.place for at in inside)
+        places = dict.fromkeys(at.topic_partition for at in inside)
         await self._compare_stretches(
             [tp for tp in places if tp not in self._is_restamped and not self._is_same.get(tp)]
         )
-        some = {at: offset for at, offset in inside.items() if self._is_restamped.get(at.place)}
+        some = {at: offset for at, offset in inside.items() if self._is_restamped.get(at.topic_partition)}
         ranges = {at: (offset - CONTEXT, offset + CONTEXT) for at, offset in some.items()}
         theirs = await self._theirs.between(ranges, is_whole=False)
         found: dict[Position, Found] = {}
@@ -311,13 +315,13 @@ class _Settler:
                 if begin < end:
                     ranges[Position(*tp, sample)] = begin, end
             ours, theirs = await self._ours.between(ranges), await self._theirs.between(ranges)
-            both = {at.place: Stretch(ours[at], theirs[at]) for at in ranges if at in ours and at in theirs}
+            both = {at.topic_partition: Stretch(ours[at], theirs[at]) for at in ranges if at in ours and at in theirs}
             stretches = {tp: [*each, both[tp]] for tp, each in stretches.items() if tp in both and both[tp].is_same}
         stretches = {tp: each for tp, each in stretches.items() if any(one.has_other_times for one in each)}
         ends = {Position(*tp, 0): self._sides.here[tp].latest for tp in stretches}
         more = await self._ours.between({at: (end - _REPEATED, end) for at, end in ends.items()}, is_whole=False)
         for at, trace in more.items():
-            self._is_restamped[at.place] = are_unlike(stretches[at.place], trace)
+            self._is_restamped[at.topic_partition] = are_unlike(stretches[at.topic_partition], trace)
 
     async def _by_origins(
         self, inside: Mapping[Position, int], ours: Mapping[Position, Trace]
@@ -327,7 +331,7 @@ class _Settler:
         searches: dict[Position, Search] = {}
         for at, offset in known.items():
             low, high = self._there(at)
-            guess = offset + self._distances.get(at.place, 0)
+            guess = offset + self._distances.get(at.topic_partition, 0)
             searches[at] = Search(low, high, min(max(guess, low), high))
         left, reached = dict(searches), dict[Position, Trace]()
         while left:
@@ -359,7 +363,7 @@ class _Settler:
         """
         ways: dict[Position, Way] = {}
         for at, offset in inside.items():
-            syncs = self._syncs.get(at.place)
+            syncs = self._syncs.get(at.topic_partition)
             way = None if syncs is None else syncs.way_to(offset, self._here(at), self._there(at))
             if way is not None and at.offset >= self._here(at).oldest:
                 ways[at] = way
@@ -409,8 +413,8 @@ class _Settler:
         """What a match says, and how far from the source's offset it is."""
         to_come = self._to_come(at, one.offset, ours, inside)
         if one.is_exact:
-            self._distances[at.place] = one.offset - inside
-            insort(self._known.setdefault(at.place, []), (inside, one.offset))
+            self._distances[at.topic_partition] = one.offset - inside
+            insort(self._known.setdefault(at.topic_partition, []), (inside, one.offset))
             return Found(one.offset, f"{one.why}: exact", 0, 0, certainty=exact, to_come=to_come)
         why = f"{one.why}: up to {one.replays} records are read again"
         return Found(one.offset, why, 0, one.replays, certainty=Certainty.BOUNDED, to_come=to_come)
@@ -443,7 +447,7 @@ class _Settler:
             ours, theirs = await self._ours.between(ranges), await self._theirs.between(ranges)
             for at in ranges:
                 here, there = ours.get(at), theirs.get(at)
-                self._is_same[at.place] = here is not None and there is not None and are_equal(here, there)
+                self._is_same[at.topic_partition] = here is not None and there is not None and are_equal(here, there)
 
     def _sample(self, tp: TopicPartition, part: int) -> int:
         """An offset that both logs have: the first, the last, or one between."""
@@ -455,7 +459,7 @@ class _Settler:
         self, positions: Sequence[Position], ours: Mapping[Position, Trace]
     ) -> tuple[dict[Position, Found], dict[Position, Failure]]:
         """By the times of records, and by what they hold where these lead to. One position of each partition."""
-        of_place = {at.place: at for at in positions}
+        of_place = {at.topic_partition: at for at in positions}
         facts, why_not = await facts_of(self._sides, {tp: at.offset for tp, at in of_place.items()})
         failed = {of_place[tp]: why for tp, why in why_not.items()}
         found = {of_place[tp]: translate(one) for tp, one in facts.items()}

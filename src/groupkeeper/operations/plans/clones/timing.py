@@ -59,16 +59,16 @@ async def _records(
     """Whose times tell where the group is."""
     inside = {tp: max(offset, here[tp].oldest) for tp, offset in offsets.items() if offset < here[tp].latest}
     read = await source.first_records([Position(*tp, offset) for tp, offset in inside.items()], timeout_ms=timeout_ms)
-    failed: dict[TopicPartition, Failure] = {at.place: _unread(at, why) for at, why in read.failed.items()}
-    found = {at.place: _Anchor(record, False) for at, record in read.done.items() if record is not None}
+    failed: dict[TopicPartition, Failure] = {at.topic_partition: _unread(at, why) for at, why in read.failed.items()}
+    found = {at.topic_partition: _Anchor(record, False) for at, record in read.done.items() if record is not None}
     ends = {
         Position(*tp, min(offset, here[tp].latest)): here[tp].oldest
         for tp, offset in offsets.items()
         if tp not in found and tp not in failed
     }
     last = await last_records(source, ends, timeout_ms=timeout_ms)
-    found |= {at.place: _Anchor(record, True) for at, record in last.done.items() if record is not None}
-    failed |= {at.place: _unread(at, why) for at, why in last.failed.items()}
+    found |= {at.topic_partition: _Anchor(record, True) for at, record in last.done.items() if record is not None}
+    failed |= {at.topic_partition: _unread(at, why) for at, why in last.failed.items()}
     await _leave_out_aborted(source, found, inside, here, timeout_ms)
     for tp, (record, *_) in list(found.items()):
         if record.timestamp < 0:
@@ -76,7 +76,9 @@ async def _records(
             del found[tp]
     for at, last_one in last.done.items():
         if last_one is None:
-            failed[at.place] = TimeUnknown("the end of the source's log has no record, only markers of transactions")
+            failed[at.topic_partition] = TimeUnknown(
+                "the end of the source's log has no record, only markers of transactions"
+            )
     return found, failed
 
 
@@ -172,7 +174,7 @@ async def _last_of(
     """The last records of the target's logs that were committed, or are in no transaction; those that can be found."""
     oldest = {Position(*place, latest): begin for place, (begin, latest) in ends.items()}
     last = await last_records(target, oldest, timeout_ms=timeout_ms)
-    found = {at.place: record for at, record in last.done.items() if record is not None}
+    found = {at.topic_partition: record for at, record in last.done.items() if record is not None}
     some = {place: ends[place] for place, record in found.items() if record.is_transactional}
     committed = await committed_before(target, some, timeout_ms=timeout_ms)
     return {place: record for place, record in found.items() if place not in some} | committed
