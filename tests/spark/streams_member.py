@@ -25,9 +25,11 @@ from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
 )
 from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 
-__all__ = ["StreamsMember"]
+__all__ = ["PATIENT", "StreamsMember"]
 
 PATIENCE_S = 180
+PATIENT = dict.fromkeys(("socket.connection.setup.timeout.ms", "default.api.timeout.ms"), str(PATIENCE_S * 1000))
+"""A busy machine is waited for."""
 LEAVES = -1
 NOT_READY = (14, 15, 16)
 WITH_NAMES = 9
@@ -96,11 +98,11 @@ class StreamsMember:
 
     async def _find_coordinator(self) -> None:
         """Brokers make the offsets topic when somebody looks for a coordinator first."""
-        async with Admin(self._servers) as admin:
+        async with Admin(self._servers, properties=PATIENT) as admin:
             (await admin.find_coordinators([self._group_id])).all()
 
     async def _ask(self, request: Any, answer_type: type[A], max_version: int = 2**15) -> A:
-        properties = {"client.id": self._client_id, "socket.connection.setup.timeout.ms": str(PATIENCE_S * 1000)}
+        properties = {"client.id": self._client_id, **PATIENT}
         cluster = Cluster(parse_bootstrap_servers(self._servers), Settings.of_properties(properties), security_of({}))
         try:
             deadline = cluster.deadline("ask", PATIENCE_S * 1000)

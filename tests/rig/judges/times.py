@@ -10,6 +10,7 @@ from typing import Any
 from tests.rig.asking import Answer, Desk, Difference, Verdict
 from tests.rig.facts import now
 from tests.rig.truth import Log, Truth
+from tests.spark.streams_member import PATIENT
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetSpec, Position, TopicPartition
@@ -47,7 +48,7 @@ def ask(desk: Desk, cluster: str, rng: random.Random, truth: Truth) -> Answer:
 
 
 async def _call(servers: str, cluster: str, positions: list[Position], times: dict[TopicPartition, int]) -> Answer:
-    async with Admin(servers) as admin:
+    async with Admin(servers, properties=PATIENT) as admin:
         asked = now()
         records = await admin.record_timestamps(positions)
         offsets = await admin.list_offsets({place: OffsetSpec.for_timestamp(at) for place, at in times.items()})
