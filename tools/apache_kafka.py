@@ -1,8 +1,8 @@
 """The real Apache Kafka from Maven Central, to compare with: fetch it, start one broker, run the official tools.
 
-    python tools/apache_kafka.py fetch 4.3.1
-    python tools/apache_kafka.py start 4.3.1 [--port N] [--directory DIR] [--property key=value ...]
-    python tools/apache_kafka.py tool 4.3.1 consumer-groups --bootstrap-server 127.0.0.1:9092 --list
+    python tools/apache_kafka.py fetch 4.4.0
+    python tools/apache_kafka.py start 4.4.0 [--port N] [--directory DIR] [--property key=value ...]
+    python tools/apache_kafka.py tool 4.4.0 consumer-groups --bootstrap-server 127.0.0.1:9092 --list
 
 Needs java (17 or later for Kafka 4) and mvn, which take their repository from the machine's own settings. The jars lie
 in `$KAFKA_CACHE/VERSION/jars` (default `~/.cache/apache-kafka`) and are fetched once. Everything listens on 127.0.0.1.

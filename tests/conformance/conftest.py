@@ -39,7 +39,7 @@ def apache_jars() -> None:
 
 @pytest.fixture(scope="session")
 def apache_kafka(apache_jars: None) -> Iterator[ApacheKafka]:
-    """A running Apache Kafka 4.3.1."""
+    """A running Apache Kafka 4.4.0."""
     with ApacheKafka(PROPERTIES) as broker:
         yield broker
 

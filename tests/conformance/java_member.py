@@ -1,4 +1,4 @@
-"""A member of a group that is Apache's Java consumer 4.3.1, in a process of its own (java/ConsumerMember.java)."""
+"""A member of a group that is Apache's Java consumer 4.4.0, in a process of its own (java/ConsumerMember.java)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real application of Kafka Streams 4.3.1, in a process of its own (java/WordCount.java)."""
+"""A real application of Kafka Streams 4.4.0, in a process of its own (java/WordCount.java)."""
 
 from __future__ import annotations
 

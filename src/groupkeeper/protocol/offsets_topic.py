@@ -1,7 +1,7 @@
 """The records of `__consumer_offsets`: key and value bytes ⇄ typed records.
 
 A key is an INT16 type and the struct of that type, a value an INT16 version and the struct in that version; a null
-value is a tombstone. The versions of Apache Kafka 4.3.1 are written; all versions of the schemas are read. Bytes after
+value is a tombstone. The versions of Apache Kafka 4.4.0 are written; all versions of the schemas are read. Bytes after
 a struct are ignored, as in Apache Kafka.
 """
 

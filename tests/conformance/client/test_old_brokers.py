@@ -1,6 +1,6 @@
-"""Real Kafkas from 0.10.1 to 4.3.1: what a broker lacks gives the result or the error that it should.
+"""Real Kafkas from 0.10.1 to 4.4.0: what a broker lacks gives the result or the error that it should.
 
-Where the official tools of 4.3.1 can talk to the broker, ours must print the same.
+Where the official tools of 4.4.0 can talk to the broker, ours must print the same.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from groupkeeper.protocol.messages.consumer_group_heartbeat_response import Cons
 
 pytestmark = pytest.mark.conformance
 
-VERSIONS = ("0.10.1.1", "2.3.1", "2.8.2", "3.9.1", "4.0.0", "4.3.1")
+VERSIONS = ("0.10.1.1", "2.3.1", "2.8.2", "3.9.1", "4.0.0", "4.3.1", "4.4.0")
 TOOL = "consumer-groups"
 TOPIC = "orders"
 EMPTY, OTHER, LIVE, MISSING = "empty", "other", "live", "missing"
@@ -227,7 +227,7 @@ def test_the_command(old: Old, command: str) -> None:
     if old.version >= (2, 1):
         compare(TOOL, old.broker.bootstrap_servers, *command.split())
         return
-    # The official tools of 4.3.1 don't support such brokers (KIP-896).
+    # The official tools of 4.4.0 don't support such brokers (KIP-896).
     said = ours(TOOL, old.broker.bootstrap_servers, *command.split())
     assert said.returncode == 0
     assert "Traceback" not in said.stderr

@@ -1,4 +1,4 @@
-"""The same fetches of topics that are deleted meanwhile, on Apache Kafka 4.3.1 and on our broker."""
+"""The same fetches of topics that are deleted meanwhile, on Apache Kafka 4.4.0 and on our broker."""
 
 from __future__ import annotations
 

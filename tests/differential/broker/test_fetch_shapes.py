@@ -1,4 +1,4 @@
-"""The shape of Fetch answers on Apache Kafka 4.3.1 and on our broker: which partitions in which order, how many bytes,
+"""The shape of Fetch answers on Apache Kafka 4.4.0 and on our broker: which partitions in which order, how many bytes,
 which batches, errors, watermarks, starts, aborted transactions; at once or after the wait; with sessions and without.
 
 A longer run: `DIFFERENTIAL_PROGRAMS=200 DIFFERENTIAL_SEED=1000 pytest tests/differential/broker/test_fetch_shapes.py`

@@ -1,4 +1,4 @@
-"""What Apache Kafka 4.3.1 and our broker answer to ListOffsets, OffsetFetch and Metadata, in every version: special and
+"""What Apache Kafka 4.4.0 and our broker answer to ListOffsets, OffsetFetch and Metadata, in every version: special and
 odd timestamps, all topics of a group, what is unknown or named twice, and the order of it all.
 
 Only where Apache Kafka's order is that of a hash table, both answers are sorted.

@@ -1,4 +1,4 @@
-"""Batches whose headers and records say different things, on Apache Kafka 4.3.1 and on our broker: the same error, or
+"""Batches whose headers and records say different things, on Apache Kafka 4.4.0 and on our broker: the same error, or
 the same log afterwards, with the same answers to ListOffsets.
 """
 

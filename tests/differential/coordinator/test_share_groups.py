@@ -1,4 +1,4 @@
-"""The same share groups on Apache Kafka 4.3.1 and on our broker: the same answers, the same state and records of it.
+"""The same share groups on Apache Kafka 4.4.0 and on our broker: the same answers, the same state and records of it.
 
 Programs are random, but for the time that an assignment may take: members are asked until they are settled.
 """

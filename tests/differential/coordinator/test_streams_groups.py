@@ -1,4 +1,4 @@
-"""The same streams groups on Apache Kafka 4.3.1 and on our broker: the same answers, member by member.
+"""The same streams groups on Apache Kafka 4.4.0 and on our broker: the same answers, member by member.
 
 Programs are random, of members that believe their answers and run what they are told. Who gets which task, and who the
 one that is over, may differ: of tasks it is compared how many members have how many.

@@ -1,4 +1,4 @@
-"""The same transactions, legal and not, on Apache Kafka 4.3.1 and on our broker: the same codes, epochs and reads."""
+"""The same transactions, legal and not, on Apache Kafka 4.4.0 and on our broker: the same codes, epochs and reads."""
 
 from __future__ import annotations
 

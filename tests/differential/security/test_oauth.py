@@ -1,4 +1,4 @@
-"""Signed tokens on Apache Kafka 4.3.1 and on our broker: who is let in, and what the others get."""
+"""Signed tokens on Apache Kafka 4.4.0 and on our broker: who is let in, and what the others get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random ACLs on Apache Kafka 4.3.1 and on our broker: what a client then gets from every API that asks for rights.
+"""Random ACLs on Apache Kafka 4.4.0 and on our broker: what a client then gets from every API that asks for rights.
 SCRAM users and quotas, whose APIs need the same start, are compared as well.
 """
 

@@ -23,5 +23,5 @@ def told_before(since_version: int, version: int, code: int) -> int:
 
 
 def writer_error(error: KafkaError) -> KafkaError:
-    """The error of a writer instead of PRODUCER_FENCED (Kafka 4.3.1 AddPartitionsToTxnManager)."""
+    """The error of a writer instead of PRODUCER_FENCED (Kafka 4.4.0 AddPartitionsToTxnManager)."""
     return InvalidProducerEpoch() if isinstance(error, ProducerFenced) else error

@@ -1,4 +1,4 @@
-"""DescribeAcls, CreateAcls and DeleteAcls, as AclApis and AclControlManager of Kafka 4.3.1 answer them."""
+"""DescribeAcls, CreateAcls and DeleteAcls, as AclApis and AclControlManager of Kafka 4.4.0 answer them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas and AlterClientQuotas, as ClientQuotasImage and ClientQuotaControlManager of Kafka 4.3.1."""
+"""DescribeClientQuotas and AlterClientQuotas, as ClientQuotasImage and ClientQuotaControlManager of Kafka 4.4.0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delegation tokens: created, renewed, expired and described as Kafka 4.3.1 does it."""
+"""Delegation tokens: created, renewed, expired and described as Kafka 4.4.0 does it."""
 
 from __future__ import annotations
 

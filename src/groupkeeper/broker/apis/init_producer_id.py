@@ -1,6 +1,6 @@
 """InitProducerId (22): an id for idempotent producers, and the next epoch for transactional ones.
 
-Version 6, with two-phase commit (KIP-939), is unstable in Kafka 4.3 and served only if asked for in the configuration.
+Version 6, with two-phase commit (KIP-939), is unstable in Kafka 4.4 and served only if asked for in the configuration.
 """
 
 from __future__ import annotations

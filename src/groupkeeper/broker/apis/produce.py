@@ -169,7 +169,7 @@ def _append(broker: Broker, call: Call, produced: Produced, index: int) -> Parti
 
 def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -> None:
     """Asks the transaction coordinator. What follows is the append, within the same plain call, so that no batch gets
-    into a transaction that has ended meanwhile. Raises `KafkaError` (Kafka 4.3.1 ReplicaManager).
+    into a transaction that has ended meanwhile. Raises `KafkaError` (Kafka 4.4.0 ReplicaManager).
     """
     request = call.message
     assert isinstance(request, ProduceRequest)
@@ -198,7 +198,7 @@ def _refused(index: int, error: KafkaError, log: PartitionLog | None = None) -> 
     is_from_log = isinstance(error, InvalidProducerEpoch | InvalidTxnState | OutOfOrderSequenceNumber | RefusedRecords)
     start = log.log_start_offset if log is not None and is_from_log else -1
     if not isinstance(error, RefusedRecords):
-        # Only errors of single records have a message (Kafka 4.3.1 ReplicaManager).
+        # Only errors of single records have a message (Kafka 4.4.0 ReplicaManager).
         return PartitionProduceResponse(index, error.code, -1, log_start_offset=start)
     return PartitionProduceResponse(
         index,

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials and AlterUserScramCredentials, as ScramImage and ScramControlManager of Kafka 4.3.1."""
+"""DescribeUserScramCredentials and AlterUserScramCredentials, as ScramImage and ScramControlManager of Kafka 4.4.0."""
 
 from __future__ import annotations
 

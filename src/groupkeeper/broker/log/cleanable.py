@@ -1,4 +1,4 @@
-"""What may be cleaned in a log now: old segments to delete, and the part worth compacting (Kafka 4.3.1's
+"""What may be cleaned in a log now: old segments to delete, and the part worth compacting (Kafka 4.4.0's
 conditions).
 """
 

@@ -1,4 +1,4 @@
-"""Compaction of a partition's log: the last record of each key stays (Apache Kafka's log cleaner, 4.3.1).
+"""Compaction of a partition's log: the last record of each key stays (Apache Kafka's log cleaner, 4.4.0).
 
 A pass reads the part that was never compacted and remembers the last offset of each key. Then it rewrites the segments,
 several small segments into one, and replaces the old ones. Offsets stay, and so does the offset range of a batch that

@@ -1,4 +1,4 @@
-"""The checks of a client's record batch before it enters a log (Kafka 4.3.1 ProduceRequest, UnifiedLog,
+"""The checks of a client's record batch before it enters a log (Kafka 4.4.0 ProduceRequest, UnifiedLog,
 LogValidator).
 
 What the header says of the records is compared with the records. The largest timestamp is corrected; all else that is

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 INT_MAX = 2**31 - 1
 _EXPECTED_PRODUCERS = 1000
 REMEMBERED_BATCHES = 5
-"""As many batches as a producer may have in flight (Kafka 4.3.1 ProducerStateEntry)."""
+"""As many batches as a producer may have in flight (Kafka 4.4.0 ProducerStateEntry)."""
 
 
 def sequence_after(sequence: int, count: int) -> int:
@@ -154,7 +154,7 @@ class Producers:
         return None
 
     def check(self, header: BatchHeader) -> None:
-        """Raises `InvalidProducerEpoch`, `OutOfOrderSequenceNumber` or `InvalidTxnState` (Kafka 4.3.1
+        """Raises `InvalidProducerEpoch`, `OutOfOrderSequenceNumber` or `InvalidTxnState` (Kafka 4.4.0
         ProducerAppendInfo).
 
         A producer without state in the partition may start with any sequence number (KIP-360). A batch without a

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class TransactionSurvey:
-    """Follows batches and markers in the order of the log (Kafka 4.3.1 CleanedTransactionMetadata).
+    """Follows batches and markers in the order of the log (Kafka 4.4.0 CleanedTransactionMetadata).
 
     Attributes:
         observed: aborted transactions with a batch that was seen; readers still need them.

@@ -1,7 +1,7 @@
 """The authentication of a connection (KIP-43, KIP-152), and its reauthentication (KIP-368).
 
 Before it is authenticated, a client may send ApiVersions once and then SaslHandshake. Then it sends the messages of the
-mechanism: SaslAuthenticate requests after SaslHandshake version 1, bare frames after version 0. As Apache Kafka 4.3.1's
+mechanism: SaslAuthenticate requests after SaslHandshake version 1, bare frames after version 0. As Apache Kafka 4.4.0's
 SaslServerAuthenticator.
 """
 

@@ -2,7 +2,7 @@
 
 A request with epoch 0 opens a session; its answer is complete and names the session. Later ones name the session with
 epochs 1, 2, ... and only the partitions that are new, changed or forgotten; their responses have only partitions with
-changes. Epoch −1 requests no session, and closes the one that it names. As Apache Kafka 4.3.1's FetchSession.
+changes. Epoch −1 requests no session, and closes the one that it names. As Apache Kafka 4.4.0's FetchSession.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The broker's settings: Kafka's names, types, defaults and bounds (4.3.1); the documentation is made from this table.
+"""The broker's settings: Kafka's names, types, defaults and bounds (4.4.0); the documentation is made from this table.
 
 There are three kinds of keys: settings of this table; settings of Kafka that have no effect in a single process
 (accepted without a warning); and unknown ones (kept in `Config.unknown`, for a warning).
@@ -41,7 +41,7 @@ class Config(GroupSettings):
 
     Attributes:
         given: the given texts of known and unknown keys, unchanged.
-        unknown: keys that neither this broker nor Kafka 4.3.1 has.
+        unknown: keys that neither this broker nor Kafka 4.4.0 has.
         features: levels of `feature.<name>` keys, by feature name.
         changed: texts of dynamic updates (`DynamicConfig`), by broker (its id as text; "" is all brokers) and by name.
     """

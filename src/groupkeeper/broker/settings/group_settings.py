@@ -132,9 +132,9 @@ class GroupSettings(Declared):
     )
     share_coordinator_load_buffer_size = whole(5242880, low=1, doc=_OWN_SIZE)
 
-    unstable_api_versions_enable = flag(
-        False, doc="Serve versions of requests that Kafka 4.3 calls unstable."
-    ).in_kafka(is_listed=False)
+    unstable_api_versions_enable = flag(False, doc="Serve versions of requests that Kafka calls unstable.").in_kafka(
+        is_listed=False
+    )
     unstable_feature_versions_enable = flag(False, doc="Accepted for compatibility.").in_kafka(is_listed=False)
 
 

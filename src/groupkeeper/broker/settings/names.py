@@ -1,4 +1,4 @@
-"""The names of broker settings in Kafka 4.3.1, including those that Kafka doesn't describe."""
+"""The names of broker settings in Kafka 4.4.0, including those that Kafka doesn't describe."""
 
 from groupkeeper.broker.settings.kafka import WITHOUT_EFFECT
 
@@ -11,6 +11,7 @@ METADATA_LEVELS = {
         """
         3.3-IV3 3.4-IV0 3.5-IV0 3.5-IV1 3.5-IV2 3.6-IV0 3.6-IV1 3.6-IV2 3.7-IV0 3.7-IV1 3.7-IV2 3.7-IV3 3.7-IV4
         3.8-IV0 3.9-IV0 4.0-IV0 4.0-IV1 4.0-IV2 4.0-IV3 4.1-IV0 4.1-IV1 4.2-IV0 4.2-IV1 4.3-IV0
+        4.4-IV0 4.4-IV1 4.4-IV2
         """.split(),
         7,
     )
@@ -41,7 +42,7 @@ _SINGLE = frozenset(
 
 
 def is_known(name: str) -> bool:
-    """Whether Kafka 4.3.1 (or a harness) has a setting of this name."""
+    """Whether Kafka 4.4.0 (or a harness) has a setting of this name."""
     return name == JAAS_FILE or name in WITHOUT_EFFECT or name in _SINGLE or name.startswith(_FAMILIES)
 
 

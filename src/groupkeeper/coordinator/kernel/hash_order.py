@@ -1,4 +1,4 @@
-"""The iteration order of the tables in Apache Kafka's coordinator (4.3.1 TimelineHashMap), which is the order in its
+"""The iteration order of the tables in Apache Kafka's coordinator (4.4.0 TimelineHashMap), which is the order in its
 replies.
 
 It follows from the keys alone: a restart and a compaction don't change it.

@@ -2,7 +2,7 @@
 
 Limits are soft unless the acquire mode is strict: batches as producers wrote them are not split. Records that were
 already delivered often are handed out in smaller and smaller portions, and one by one for the last delivery, so that a
-record which crashes its consumers is archived alone. [Kafka 4.3.1 SharePartition]
+record which crashes its consumers is archived alone. [Kafka 4.4.0 SharePartition]
 """
 
 from __future__ import annotations

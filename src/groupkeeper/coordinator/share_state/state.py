@@ -68,7 +68,7 @@ def combine_batches(
     unless that is −1.
 
     If two batches have the same offset, the batch with the higher delivery count wins, then the batch with the higher
-    state. Adjacent batches with equal fields are merged. [Kafka 4.3.1 PersisterStateBatchCombiner]
+    state. Adjacent batches with equal fields are merged. [Kafka 4.4.0 PersisterStateBatchCombiner]
     """
     kept = _from_offset(stored, start_offset)
     above = [

@@ -2,7 +2,7 @@
 
 A subtopology has as many tasks as its largest source topic has partitions. A repartition topic without a given number
 of partitions gets as many as the largest topic that is read by the subtopologies which write it. Copartitioned topics
-have the same number of partitions; a changelog has one partition for each task (Kafka 4.3.1 InternalTopicManager).
+have the same number of partitions; a changelog has one partition for each task (Kafka 4.4.0 InternalTopicManager).
 """
 
 from __future__ import annotations

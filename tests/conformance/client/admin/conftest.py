@@ -1,4 +1,4 @@
-"""Our Admin on the embedded broker in `make test`, and on Apache Kafka 4.3.1 and 3.9.1 in `make conformance`."""
+"""Our Admin on the embedded broker in `make test`, and on Apache Kafka 4.4.0, 4.3.1 and 3.9.1 in `make conformance`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ SETTINGS = {
 LISTENER = "SASL_PLAINTEXT"
 KINDS = [
     "groupkeeper",
+    pytest.param("4.4.0", marks=pytest.mark.conformance),
     pytest.param("4.3.1", marks=pytest.mark.conformance),
     pytest.param("3.9.1", marks=pytest.mark.conformance),
 ]

@@ -1,4 +1,4 @@
-"""The same group requests to Apache Kafka 4.3.1 and to our broker: the same answers, and the same calls parked."""
+"""The same group requests to Apache Kafka 4.4.0 and to our broker: the same answers, and the same calls parked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same consumer groups on Apache Kafka 4.3.1 and on our broker: the same answers, and the same records.
+"""The same consumer groups on Apache Kafka 4.4.0 and on our broker: the same answers, and the same records.
 
 Programs are random series of requests of both protocols to one group. The range assignor decides, and members sort by
 ids that they choose themselves, so that assignments are the same.
