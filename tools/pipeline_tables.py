@@ -6,10 +6,11 @@ from pathlib import Path
 
 from groupkeeper.pipeline.jobs.freshness import MOST_BEHIND_MS
 from groupkeeper.pipeline.present.stale import StaleLimits
-from groupkeeper.pipeline.present.status import RULES as STATUS_RULES
 from groupkeeper.pipeline.tables import DECODED, TABLES, Table
 from groupkeeper.pipeline.tables.schema import ddl_of
 from groupkeeper.pipeline.transforms.paces import GAPS
+from groupkeeper.rules.status import EMPTY_PATIENCE_MS, LOOK_BACK_MS, MOST_PATIENCE_MS, PATIENCE_MS
+from groupkeeper.rules.status import GAPS as USUAL_GAPS
 from groupkeeper.rules.words import duration
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "pipeline-tables.md"
@@ -68,30 +69,20 @@ producer (or from its broker, depending on the topic's settings), `measured_time
 pipeline. These times are compared without correction: a clock that is off by a minute makes ages wrong by a minute.
 An age is never below 0.
 
-**Status**, at the time of the measurement. Two times decide, and the shorter one counts: how long the oldest unread
-record has waited, and how long the group has not committed or not moved on. Aborted records do not count: a consumer
-of committed records need not commit an offset after them. Records of an open transaction count if no record before
-them waits.
+**Status**, at the time of the measurement, by [the rules that `serve` and `check` use](serve.md#pages). The tables know
+commits, not only offsets, so two more statuses come out, and `stopped` means that nothing was committed, not even the
+same offset:
 
 | status | rule |
 |---|---|
-| `ok` | nothing to read, or the records to read have not waited long |
-| `losing` | records were deleted before it read them: the log begins after its offset; the group is in use (\\*) |
-| `stopped` | a record waits, and nothing was committed for as long as the patience |
 | `stalled` | a record waits, and all commits had the same offset for as long as the patience |
-| `rewound` | behind an offset of the last {duration(STATUS_RULES.look_back_ms)}, and on its way back to it |
-| `lagging` | it commits, but the oldest record to read has waited for {duration(STATUS_RULES.lagging_ms)} |
-| `unstable` | {STATUS_RULES.rebalances} rebalances of the group or more in {duration(STATUS_RULES.rebalances_ms)} |
-| `unknown` | the log could not be queried, or the age of its records, or the latest commits, are not known |
+| `rewound` | behind an offset of the last {duration(LOOK_BACK_MS)}, and on its way back to it |
 
-(\\*) It has members, or has committed in the last {duration(STATUS_RULES.look_back_ms)}.
-
-The patience is {STATUS_RULES.intervals} times the partition's usual time between commits (for `stalled`: between moves)
-(the median of the last {GAPS}), at least {duration(STATUS_RULES.patience_ms)} and at most
-{duration(STATUS_RULES.most_patience_ms)}. It is {duration(STATUS_RULES.empty_patience_ms)} for a group without members
-(but not for groups that never have members: `simple` groups and queries). A group has the status of its worst
-partition. So neither a topic with one record an hour nor a pause after fast commits makes a group "stopped", and a
-reader that died while its lag was small is noticed.
+The patience is {USUAL_GAPS} times the usual time between commits (for `stalled`: between moves), in which half of the
+time of the last {GAPS} gaps passes; at least {duration(PATIENCE_MS)} and at most {duration(MOST_PATIENCE_MS)}. It is
+{duration(EMPTY_PATIENCE_MS)} for a group without members (but not for groups that never have members: `simple` groups
+and queries). Aborted records and markers don't wait. Records of an open transaction do if no record before them waits.
+A record whose time is ahead of the clock waits since the measurement that found it first.
 
 **Stale**: a group or offset is `idle` after {LIMITS.idle_days} days without a commit, if the group has no members or
 records are unread. An offset in a quiet topic is not idle if the group has members and has read everything.

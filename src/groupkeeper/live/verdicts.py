@@ -11,7 +11,18 @@ from typing import NamedTuple
 from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
 from groupkeeper.live.model import GroupView
 from groupkeeper.operations.lag import AnyGroup, LagStatus, PartitionLag
-from groupkeeper.rules.status import RANKS, Facts, Status, are_well, group_status, not_judged, partition_status, reason
+from groupkeeper.rules.status import (
+    RANKS,
+    Facts,
+    Status,
+    Subscription,
+    are_well,
+    group_status,
+    not_judged,
+    partition_status,
+    reason,
+    topics_read,
+)
 
 
 class Judged(NamedTuple):
@@ -82,17 +93,19 @@ def standing(group: GroupView) -> Iterator[int]:
 
 def unread_topics(group: AnyGroup | None, topics: frozenset[str]) -> frozenset[str]:
     """Of these topics, those that no member reads. Only where it is known of each member what it subscribes to."""
-    if group is None or not group.members or group.group_state is not GroupState.STABLE:
+    if group is None or group.group_state is not GroupState.STABLE:
         return frozenset()
     if group.group_type in (GroupType.SHARE, GroupType.STREAMS):
         return frozenset()
-    read: set[str] = set()
-    for member in group.members:
-        if member.subscribed_topics is None or getattr(member, "subscribed_topic_regex", None):
-            return frozenset()
-        read.update(member.subscribed_topics)
-        read.update(place.topic for place in member.assignment)
-    return topics - read
+    read = topics_read(
+        Subscription(
+            member.subscribed_topics,
+            bool(getattr(member, "subscribed_topic_regex", None)),
+            (topic_partition.topic for topic_partition in member.assignment),
+        )
+        for member in group.members
+    )
+    return frozenset() if read is None else topics - read
 
 
 def _is_well(group: GroupView, still_ms: int | None) -> bool:

@@ -7,7 +7,7 @@ is off by a minute moves the limits by a minute.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -20,6 +20,8 @@ EMPTY_PATIENCE_MS = 60 * 1000
 GAPS = 3
 """A group may take this many of its usual gaps."""
 ABANDONED_MS = 24 * 3600 * 1000
+LOOK_BACK_MS = 24 * 3600 * 1000
+"""For so long a move back counts."""
 REBALANCES = 10
 REBALANCES_MS = 10 * 60 * 1000
 
@@ -150,6 +152,44 @@ def group_status(worst: Status, members: int | None, lately: int | None) -> Stat
         worst = Status.OK
     is_unstable = lately is not None and lately >= REBALANCES and RANKS[worst] < RANKS[Status.UNSTABLE]
     return Status.UNSTABLE if is_unstable else worst
+
+
+def stands_ms(facts: Facts, status: Status) -> int | None:
+    """For how long a partition has been as its status says; None: not known, or the status begins at no time. Stopped,
+    stalled and abandoned begin when the group stood still, not when its patience ended.
+    """
+    waits_ms = facts.waits_ms or 0
+    if status is Status.ABANDONED:
+        return facts.idle_ms if is_abandoned(facts.members, facts.idle_ms) else None
+    if status is Status.STOPPED and facts.quiet_ms is not None:
+        return min(waits_ms, facts.quiet_ms)
+    if status in (Status.STOPPED, Status.STALLED):
+        return min(waits_ms, facts.still_ms or 0)
+    if status is Status.LAGGING:
+        half_gone_ms = 0 if facts.margin_ms is None else (waits_ms - facts.margin_ms) // 2
+        return max(waits_ms - LAGGING_MS, half_gone_ms)
+    return None
+
+
+class Subscription(NamedTuple):
+    """What a member reads. ``topics``: those that it names, None: not known. ``has_pattern``: it may read more.
+    ``assigned``: the topics of its partitions.
+    """
+
+    topics: Collection[str] | None
+    has_pattern: bool
+    assigned: Iterable[str]
+
+
+def topics_read(members: Iterable[Subscription]) -> frozenset[str] | None:
+    """The topics that the members of a stable group read; None: not known of each of them, or there are no members."""
+    found: set[str] = set()
+    known = list(members)
+    for member in known:
+        if member.topics is None or member.has_pattern:
+            return None
+        found.update(member.topics, member.assigned)
+    return frozenset(found) if known else None
 
 
 def reason(facts: Facts, status: Status) -> str:

@@ -31,7 +31,7 @@ def test_the_same_rows(found: Mapping[str, str], name: str) -> None:
 def test_the_corpus_has_what_tables_can_tell() -> None:
     """A table of which nothing is recorded judges nothing."""
     status = RECORDED["status"]
-    for word in ("ok", "unknown", "lagging", "rewound", "stalled", "stopped", "losing"):
+    for word in ("ok", "unknown", "lagging", "rewound", "stalled", "stopped", "losing", "abandoned"):
         assert f'"status": "{word}"' in status, word
     for word in ("idle", "topic_deleted", "expiring", "below_log_start"):
         assert f'"reason": "{word}"' in RECORDED["stale"], word

@@ -14,17 +14,18 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.transforms.traces import HOUR, MINUTE, Trace, by_sql, frame, lag_frame, lag_row, rewinds_of, seconds_of
 
-from groupkeeper.pipeline.present.status import RULES, status
+from groupkeeper.pipeline.present.status import status
 from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS
 from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.moves import moves
 from groupkeeper.pipeline.transforms.paces import paces
+from groupkeeper.rules.status import MOST_PATIENCE_MS, PATIENCE_MS
 
 PRODUCED_EVERY = (10, MINUTE, 20 * MINUTE, HOUR, 4 * HOUR)
 COMMITS_EVERY = (20, MINUTE, 15 * MINUTE, HOUR)
 FATES = ("reads", "dies", "hangs", "dies, and nothing is produced since", "is put back")
 FOR = (30, 9 * MINUTE, 45 * MINUTE, 4 * HOUR)
-AT_LEAST, AT_MOST = RULES.patience_ms / 1000, RULES.most_patience_ms / 1000
+AT_LEAST, AT_MOST = PATIENCE_MS / 1000, MOST_PATIENCE_MS / 1000
 
 
 class Case(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +19,7 @@ from tests.spark.kafka.test_source import commit, new_topic
 from tests.spark.transforms.traces import HOUR, at, by_sql, frame, lag_row, seconds_of
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
-from groupkeeper.pipeline.present.trends import lag_history, log_ends, with_trend
+from groupkeeper.pipeline.present.trends import TREND, lag_history, log_ends, with_trend
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import Tables
 from groupkeeper.pipeline.storage.output import THIN_DAYS, Output, open_output
@@ -37,11 +38,16 @@ def judged(
 ) -> DataFrame:
     """Rows of tables.LAG, as one refresh after that of `then` has them; those partitions were put ahead since."""
     given = list(found)
-    kept = [(row["partition"], row.get("retention_ms")) for row in given]
-    retentions = spark.createDataFrame(kept, "partition int, retention_ms bigint")
+    kept = [(row["partition"], row.get("retention_ms"), row["is_waiting"]) for row in given]
+    retentions = spark.createDataFrame(kept, "partition int, retention_ms bigint, is_waiting boolean")
     measured = frame(spark, LAG, given).drop(*_LATER).join(retentions, "partition")
     moved = spark.createDataFrame([("c", "g", "t", number) for number in jumps], _PLACE)
-    return by_sql(spark, with_trend, measured, frame(spark, LAG, []) if then is None else then, moved)
+    earlier = frame(spark, LAG, []) if then is None else then
+    return by_sql(spark, _with_trend, found=measured, earlier=earlier, jumps=moved)
+
+
+def _with_trend(**given: pa.Table) -> pa.RecordBatchReader:
+    return with_trend(f"WITH {TREND}", given)
 
 
 def test_rates_trend_and_what_they_lead_to(spark: SparkSession) -> None:
@@ -110,10 +116,9 @@ class Replayed:
         assert committed_then is not None
         assert end_then is not None
         rate = (end - end_then) / (seconds - then)
-        lag, lag_then = end - committed, end_then - committed_then
-        noise = max(10 * rate, max(lag, lag_then) / 20)
-        trend = "steady" if abs(lag - lag_then) <= noise else "growing" if lag > lag_then else "shrinking"
-        return rate, trend
+        come, read = end - end_then, committed - committed_then
+        is_steady = end == committed or abs(come - read) <= max(come, read) / 20
+        return rate, "steady" if is_steady else "growing" if come > read else "shrinking"
 
 
 @pytest.mark.long

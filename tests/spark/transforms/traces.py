@@ -139,10 +139,13 @@ def lag_row(
     seconds: float, committed: int, end: int, lag_ms: int | None, committed_at: float, **columns: Any
 ) -> dict[str, Any]:
     """A row of tables.LAG as it is measured at that time."""
+    stable, committed_ms = columns.get("last_stable_offset", end), columns.get("committed_lag_ms", lag_ms)
+    waits_ms = committed_ms if committed_ms or stable == end else lag_ms
     return {
         "cluster": "c", "group_id": "g", "topic": "t", "partition": 0, "committed_offset": committed,
         "log_start_offset": 0, "last_stable_offset": end, "log_end_offset": end, "lag": max(0, end - committed),
         "committed_lag": max(0, end - committed), "lag_ms": lag_ms, "lag_basis": "exact",
+        "is_waiting": None if waits_ms is None else waits_ms > 0,
         "commit_time": at(committed_at), "measured_time": at(seconds), **columns,
     }  # fmt: skip
 

@@ -49,13 +49,21 @@ class Place(NamedTuple):
 
 
 _WANTED = """
-WITH assigned AS (SELECT cluster, unnest(assigned, recursive := true) FROM members)
+WITH assigned AS (
+    SELECT cluster, group_id, coalesce(has.topic, names.topic) AS topic, unnest(partitions) AS partition, group_type
+    FROM (SELECT cluster, group_id, group_type, unnest(assigned, recursive := true) FROM members) AS has
+    LEFT JOIN names USING (cluster, topic_id)
+),
+lacking AS (  -- whether the log has records at all: before offset 0 is where it begins
+    SELECT cluster, topic, partition, -1 AS committed_offset
+    FROM assigned ANTI JOIN current_offsets USING (cluster, group_id, topic, partition)
+    WHERE group_type != 'share'
+)
 SELECT cluster, topic, partition, list(DISTINCT committed_offset) FILTER (committed_offset IS NOT NULL) AS wanted
 FROM (
     SELECT cluster, topic, partition, committed_offset FROM current_offsets
-    UNION ALL BY NAME
-    SELECT cluster, coalesce(assigned.topic, names.topic) AS topic, unnest(partitions) AS partition
-    FROM assigned LEFT JOIN names USING (cluster, topic_id)
+    UNION ALL BY NAME SELECT cluster, topic, partition FROM assigned
+    UNION ALL BY NAME FROM lacking
 )
 WHERE topic IS NOT NULL
 GROUP BY ALL

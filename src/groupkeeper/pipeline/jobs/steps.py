@@ -32,7 +32,7 @@ from groupkeeper.pipeline.present.offsets import readers, standing_offsets
 from groupkeeper.pipeline.present.quality import Offsets, checks_of_offsets, checks_of_tables, quality_rows
 from groupkeeper.pipeline.present.sql import Rows, copied, empty, of_rows, together
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
-from groupkeeper.pipeline.present.status import RULES, status
+from groupkeeper.pipeline.present.status import status
 from groupkeeper.pipeline.present.trends import lag_history, log_ends
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets
@@ -84,6 +84,7 @@ from groupkeeper.pipeline.transforms.query import Query, of_frames
 from groupkeeper.pipeline.transforms.rates import rates_of
 from groupkeeper.pipeline.transforms.rejects import rejects_of
 from groupkeeper.pipeline.transforms.spans import SPANS_OF
+from groupkeeper.rules.status import LOOK_BACK_MS
 
 __all__ = ["STEPS", "Given", "Job", "Sources", "Step"]
 
@@ -286,7 +287,7 @@ def _rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
 
 
 def _recent_rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
-    since_ms = given.now_ms - RULES.look_back_ms - _CLOCKS_MS
+    since_ms = given.now_ms - LOOK_BACK_MS - _CLOCKS_MS
     of = tables.rows_now
     return recent_rewinds(tables.rows_then(RECENT_REWINDS), of(REWINDS), of(LOG_OFFSETS), given.made_to, since_ms)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from groupkeeper.pipeline.present.sql import Rows, empty, made
-from groupkeeper.pipeline.present.trends import TREND
+from groupkeeper.pipeline.present.trends import TREND, with_trend
 from groupkeeper.pipeline.tables import FRESHNESS, LAG, TOPICS
 from groupkeeper.pipeline.tables.state import ESTIMATES
 from groupkeeper.pipeline.transforms.estimates import ASKED
@@ -39,6 +39,7 @@ measured AS (
 ),
 judged AS (
     SELECT *, lag = 0 OR NOT oldest.is_there AS is_nothing,
+        committed_lag = 0 OR NOT oldest.is_committed_there AS is_committed_nothing,
         coalesce(is_nothing OR oldest.time IS NOT NULL, false) AS is_exact
     FROM measured
 )"""
@@ -61,11 +62,16 @@ timed AS (
 ),
 found AS (
     SELECT * EXCLUDE (oldest_ms), oldest_ms AS lag_ms,
-        CASE WHEN committed_lag = 0 OR NOT oldest.is_committed_there THEN 0
+        CASE WHEN is_committed_nothing THEN 0
             WHEN oldest.committed_time IS NULL THEN lag_ms
             ELSE greatest(ms_between(oldest.committed_time, measured_time), 0) END AS committed_lag_ms,
         CASE WHEN is_exact THEN 'exact' WHEN estimated_time IS NOT NULL THEN 'interpolated' ELSE 'unknown' END
             AS lag_basis,
+        -- aborted records don't wait; those of an open transaction do where nothing before them does
+        CASE WHEN NOT is_committed_nothing OR last_stable_offset = log_end_offset
+            THEN NOT coalesce(is_committed_nothing, is_nothing, lag_ms IS NULL)
+            ELSE NOT coalesce(is_nothing, lag_ms IS NULL) END AS waits,
+        CASE WHEN is_nothing IS NOT NULL OR lag_ms IS NOT NULL THEN waits END AS is_waiting,
         CASE WHEN lag_ms IS NULL THEN why WHEN is_beyond THEN '{BEYOND}' END AS problem
     FROM timed
 ),
@@ -100,7 +106,7 @@ def lag(
         "earlier": empty(LAG) if then is None else then, "ahead": empty(LAG) if jumps is None else jumps,
         "topics_then": empty(TOPICS) if topics_then is None else topics_then,
     }  # fmt: skip
-    return made(LAG, _LAG, given)
+    return with_trend(_LAG, given)
 
 
 def to_estimate(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None = None) -> pa.Table:

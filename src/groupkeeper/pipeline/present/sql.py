@@ -29,6 +29,7 @@ __all__ = [
     "plain",
     "together",
     "use_one_thread",
+    "values",
 ]
 
 Rows: TypeAlias = pa.Table | pads.Dataset | pads.Scanner
@@ -51,16 +52,15 @@ _MACROS = f"""
 CREATE MACRO later(time, ms) AS make_timestamp((epoch_us(time) // 1000 + ms) * 1000);  -- epoch_ms rounds
 CREATE MACRO ms_between(earlier, later) AS epoch_us(later) // 1000 - epoch_us(earlier) // 1000;
 CREATE MACRO time_of(ms) AS CASE WHEN ms BETWEEN 0 AND {LAST_MS} THEN make_timestamp(ms * 1000) END;
-CREATE MACRO waits_ms(lag) AS  -- aborted records don't; those of an open transaction do where nothing before them does
+CREATE MACRO told_ms(lag) AS  -- aborted records don't wait; of an open transaction do where nothing before them does
     CASE WHEN lag.committed_lag_ms > 0 OR lag.last_stable_offset = lag.log_end_offset
         THEN coalesce(lag.committed_lag_ms, lag.lag_ms) ELSE lag.lag_ms END;
-CREATE MACRO rest(count, unit) AS CASE WHEN count > 0 THEN ' ' || count || unit ELSE '' END;
-CREATE MACRO shown(ms) AS CASE  -- as report.words.duration has it
-    WHEN ms > 0 AND ms < 1000 THEN 'under 1 s'
-    WHEN ms < 60000 THEN ms // 1000 || ' s'
-    WHEN ms < 3600000 THEN ms // 60000 || ' min' || rest(ms // 1000 % 60, ' s')
-    WHEN ms < 86400000 THEN ms // 3600000 || ' h' || rest(ms // 60000 % 60, ' min')
-    ELSE format('{{:,}}', ms // 86400000) || ' d' || rest(ms // 3600000 % 24, ' h') END;
+CREATE MACRO waits_ms(lag) AS CASE  -- of a record whose time is ahead: since the measurement that found it first
+    WHEN NOT lag.is_waiting THEN 0
+    WHEN told_ms(lag) = 0 THEN coalesce(ms_between(
+        list_filter(lag.measures, lambda each: each.log_end_offset > lag.committed_offset)[1].time, lag.measured_time
+    ), 0)
+    ELSE told_ms(lag) END;
 """
 _BATCH = 100_000
 
@@ -223,3 +223,14 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([(field.name, _plain(field.type)) for field in kind])
     return kind
+
+
+def values(column: pa.Array) -> list[Any]:
+    """The values of a column of whole numbers, truths or texts, with None for null: ten times as fast as Arrow."""
+    if pa.types.is_string(column.type) or pa.types.is_nested(column.type):
+        return list(column.to_pylist())
+    found = column.fill_null(pa.scalar(0).cast(column.type)).to_numpy(zero_copy_only=False).tolist()
+    if not column.null_count:
+        return list(found)
+    known = column.is_valid().to_numpy(zero_copy_only=False).tolist()
+    return [value if is_known else None for value, is_known in zip(found, known, strict=True)]

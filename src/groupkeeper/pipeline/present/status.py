@@ -1,151 +1,46 @@
-"""tables.STATUS: how groups are doing, by wall-clock time.
-
-The status depends on how long a record has been waiting while its group stood still. It does not depend on how often a
-group commits, on how many records a topic gets, or on the lag at the time of the last commit.
-"""
+"""tables.STATUS: how groups do, by groupkeeper.rules.status. SQL collects the facts; the rules judge them."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from groupkeeper.operations.lag import WHY_BEYOND
-from groupkeeper.pipeline.present.lag import BEYOND
-from groupkeeper.pipeline.present.sql import Rows, empty, made
+from groupkeeper.pipeline.present.sql import Rows, empty, made, values
 from groupkeeper.pipeline.tables import LOG_OFFSETS, MEMBERS, STATUS
+from groupkeeper.pipeline.tables.schema import TIME
+from groupkeeper.rules.progress import usual_gap_ms
+from groupkeeper.rules.status import (
+    LOOK_BACK_MS,
+    PATIENCE_MS,
+    RANKS,
+    REBALANCES,
+    REBALANCES_MS,
+    Facts,
+    Status,
+    Subscription,
+    group_status,
+    partition_status,
+    reason,
+    stands_ms,
+    topics_read,
+)
+from groupkeeper.rules.words import counted, duration
 
-__all__ = ["ORDER", "RULES", "StatusRules", "status"]
+__all__ = ["status"]
 
-ORDER = ("ok", "unknown", "unstable", "lagging", "rewound", "stalled", "stopped", "losing")
-"""From best to worst: a group is as its worst partition, and unstable when it rebalances all the time."""
+Row = Mapping[str, Any]
+Key = tuple[str, str]
 
-
-class StatusRules(NamedTuple):
-    """Times in milliseconds.
-
-    The patience with a group is `intervals` times its usual time between commits, or between moves ahead, but at least
-    `patience_ms` and at most `most_patience_ms`; for a group without members it is `empty_patience_ms`. A group that
-    moves on is lagging when a record has waited for `lagging_ms`. Moves back count for `look_back_ms`; a group without
-    members that has committed nothing for that long is abandoned and cannot be losing records. A group that has
-    rebalanced `rebalances` times in the last `rebalances_ms` is unstable. A commit that is younger than `recent_ms`
-    counts as recent.
-    """
-
-    lagging_ms: int = 5 * 60 * 1000
-    patience_ms: int = 10 * 60 * 1000
-    most_patience_ms: int = 3 * 3600 * 1000
-    empty_patience_ms: int = 60 * 1000
-    intervals: int = 3
-    look_back_ms: int = 24 * 3600 * 1000
-    rebalances: int = 10
-    rebalances_ms: int = 10 * 60 * 1000
-    recent_ms: int = 60 * 1000
-
-
-RULES = StatusRules()
-"""The defaults."""
-
-_KNOWN = """
-gone_back AS (  -- how far each partition had been before; an offset beyond the log has never been reached
+_PARTITIONS = """
+WITH gone_back AS (  -- how far each partition had been before; an offset beyond the log has never been reached
     SELECT cluster, group_id, topic, partition, max(from_offset) AS had_been, max(rewind_time) AS rewind_time
     FROM rewinds JOIN lags USING (cluster, group_id, topic, partition)
     WHERE direction = 'back' AND coalesce(from_offset <= log_end_offset, true)
         AND rewind_time >= later(measured_time, -$look_back_ms)
     GROUP BY ALL
-),
-usual AS (  -- the median of the last gaps, the lower of two
-    SELECT cluster, group_id, topic, partition, moved_time, first_time,
-        list_sort(commit_gaps)[(len(commit_gaps) + 1) // 2] * $intervals AS commits_in,
-        list_sort(move_gaps)[(len(move_gaps) + 1) // 2] * $intervals AS moves_in
-    FROM paces
-),
-asked AS (
-    SELECT lags.*, moved_time, first_time, had_been, rewind_time, members,
-        committed_offset > log_end_offset AS is_beyond,
-        coalesce(members = 0 AND group_type NOT IN ('simple', 'spark'), false) AS is_empty,
-        CASE WHEN is_empty THEN $empty_patience_ms
-            ELSE least(greatest(coalesce(commits_in, 0), $patience_ms), $most_patience_ms) END AS commit_patience,
-        CASE WHEN is_empty THEN $empty_patience_ms
-            ELSE least(greatest(commit_patience, moves_in), $most_patience_ms) END AS move_patience,
-        waits_ms(lags) AS waits_ms,
-        ms_between(commit_time, measured_time) AS since_commit,
-        CASE WHEN since_commit IS NOT NULL THEN least(waits_ms, since_commit) END AS quiet_ms,  -- null: not known
-        ms_between(coalesce(moved_time, first_time, commit_time), measured_time) AS since_move,
-        CASE WHEN since_move IS NOT NULL THEN least(waits_ms, since_move) END AS stuck_ms
-    FROM lags
-    LEFT JOIN usual USING (cluster, group_id, topic, partition)
-    LEFT JOIN gone_back USING (cluster, group_id, topic, partition)
-    LEFT JOIN groups USING (cluster, group_id)
-)"""
-
-_VERDICT = f"""
-verdicts AS (
-    SELECT *, 'the oldest record to read has waited for ' || shown(waits_ms) AS waits,
-        CASE WHEN is_empty THEN '; the group has no members' ELSE '' END AS no_members,
-        CASE
-        WHEN lag IS NULL OR is_beyond THEN 'unknown'
-        WHEN committed_offset >= 0 AND committed_offset < log_start_offset
-            AND coalesce(members > 0 OR since_commit < $look_back_ms, false) THEN 'losing'
-        WHEN lag = 0 THEN 'ok'
-        WHEN lag_ms IS NULL THEN 'unknown'
-        WHEN waits_ms = 0 THEN 'ok'
-        WHEN quiet_ms >= commit_patience THEN 'stopped'
-        WHEN stuck_ms >= move_patience THEN 'stalled'
-        WHEN committed_offset < had_been THEN 'rewound'
-        WHEN waits_ms >= $lagging_ms THEN 'lagging'
-        ELSE 'ok' END AS status
-    FROM asked
-),
-judged AS (
-    SELECT cluster, group_id, topic, partition, status, lag, lag_ms,
-        CASE status
-        WHEN 'stopped' THEN later(measured_time, -quiet_ms)
-        WHEN 'stalled' THEN later(measured_time, -stuck_ms)
-        WHEN 'rewound' THEN rewind_time
-        WHEN 'lagging' THEN later(measured_time, $lagging_ms - waits_ms) END AS since_time,
-        CASE
-        WHEN lag IS NULL THEN coalesce(problem, 'the partition could not be asked')
-        WHEN status = 'losing' THEN format('{{:,}}', log_start_offset - committed_offset)
-            || ' records were deleted before it read them: it is at offset ' || committed_offset
-            || ', the log begins at ' || log_start_offset
-        WHEN is_beyond
-            THEN '{BEYOND}, ' || log_end_offset || ': {WHY_BEYOND}'
-        WHEN lag = 0 THEN 'nothing to read'
-        WHEN lag_ms IS NULL THEN concat_ws(': ', 'there are records to read, of unknown age', problem)
-        WHEN lag_ms = 0 THEN 'no record waits: what is left is new, or markers only'
-        WHEN waits_ms = 0 THEN 'no record waits: what is left was aborted'
-        WHEN status = 'stopped' THEN waits || ', and nothing was committed for ' || shown(quiet_ms) || no_members
-        WHEN status = 'stalled' THEN waits || ', and commits are of the same offset for ' || shown(stuck_ms)
-        WHEN status = 'rewound' THEN 'it had been at offset ' || had_been || ', and is at ' || committed_offset
-        WHEN status = 'lagging' THEN waits || CASE WHEN since_commit < $recent_ms THEN '; committed recently'
-            WHEN since_commit IS NULL THEN '; the time of its last commit is not known'
-            ELSE '; its last commit was ' || shown(since_commit) || ' before' END || no_members
-        ELSE waits END AS rule
-    FROM verdicts
-)"""
-
-_BY_GROUP = """
-ranked AS (
-    SELECT *, list_position($order, status) AS rank FROM judged
-),
-worst AS (  -- a group is as its worst partition, and since the earliest of those of that status
-    SELECT cluster, group_id, arg_max(ranked, row(rank, coalesce(lag_ms, 0), topic, partition)) AS of_all,
-        min({'rank': -rank, 'is_known': since_time IS NOT NULL, 'time': since_time}).time AS since_time,
-        sum(lag) AS lag, max(lag_ms) AS lag_ms
-    FROM ranked
-    GROUP BY cluster, group_id
-),
-now AS (
-    SELECT cluster, max(measured_time) AS now
-    FROM (SELECT cluster, measured_time FROM lags UNION ALL SELECT cluster, measured_time FROM log_offsets)
-    GROUP BY cluster
-),
-often AS (  -- groups that rebalance all the time
-    SELECT cluster, group_id, list_filter(rebalanced, lambda time: time >= later(now, -$rebalances_ms)) AS lately,
-        len(lately) || ' rebalances in the last ' || $rebalances_ms // 60000 || ' min' AS how_often
-    FROM facts JOIN now USING (cluster)
-    WHERE len(lately) >= $rebalances
 ),
 has AS (
     SELECT DISTINCT cluster, group_id, topic, topic_id, unnest(partitions) AS partition
@@ -154,60 +49,216 @@ has AS (
 names AS (
     SELECT DISTINCT cluster, topic_id, topic FROM log_offsets WHERE topic_id IS NOT NULL
 ),
-lacking AS (  -- groups whose members are assigned partitions with records, and have committed nothing there
-    SELECT cluster, group_id, count(*) AS number, min(topic || '-' || partition) AS example
+lacking AS (  -- partitions that members are assigned, in which the group has committed nothing
+    SELECT cluster, group_id, topic, partition,
+        CASE WHEN is_deleted OR NOT list_filter(records, lambda each: each['offset'] = -1)[1].is_there THEN 0
+            ELSE log_end_offset - log_start_offset END AS in_log,
+        epoch_us(measured_time) AS measured_us
     FROM (
         SELECT has.cluster, group_id, coalesce(has.topic, names.topic) AS topic, partition
         FROM has LEFT JOIN names ON names.cluster = has.cluster AND names.topic_id = has.topic_id
     )
     ANTI JOIN lags USING (cluster, group_id, topic, partition)
     JOIN log_offsets USING (cluster, topic, partition)
-    WHERE NOT is_deleted AND coalesce(log_end_offset > log_start_offset, true)
-    GROUP BY ALL
+)
+SELECT cluster, group_id, topic, partition, committed_offset, lag, lag_ms, is_waiting, waits_ms(lags) AS waits_ms,
+    waits_ms >= $patience_ms AS is_late,  -- otherwise no gap matters
+    CASE WHEN committed_offset < 0 THEN 0 ELSE greatest(log_start_offset - committed_offset, 0) END AS lost,
+    log_end_offset - log_start_offset AS in_log, coalesce(committed_offset > log_end_offset, false) AS is_beyond,
+    retention_margin_ms AS margin_ms, had_been, epoch_us(rewind_time) AS rewind_us,
+    CASE WHEN is_late THEN commit_gaps END AS commit_gaps, CASE WHEN is_late THEN move_gaps END AS move_gaps,
+    epoch_us(measured_time) AS measured_us, problem, ms_between(commit_time, measured_time) AS quiet_ms,
+    ms_between(coalesce(moved_time, first_time, commit_time), measured_time) AS still_ms
+FROM lags
+LEFT JOIN paces USING (cluster, group_id, topic, partition)
+LEFT JOIN gone_back USING (cluster, group_id, topic, partition)
+UNION ALL BY NAME SELECT *, false AS is_beyond FROM lacking
+ORDER BY cluster, group_id, topic, partition
+"""
+_GROUPS = """
+WITH now AS (
+    SELECT cluster, max(measured_time) AS now
+    FROM (SELECT cluster, measured_time FROM lags UNION ALL SELECT cluster, measured_time FROM log_offsets)
+    GROUP BY cluster
 ),
-groups_judged AS (
-    SELECT cluster, group_id, lately IS NOT NULL AND coalesce(of_all.rank, 0) < $unstable AS is_unstable,
-        number IS NOT NULL AND coalesce(of_all.rank, 0) < $unknown AS is_lacking,
-        of_all.topic || '-' || of_all.partition || ': ' || of_all.rule AS of_partition,
-        CASE WHEN is_unstable THEN 'unstable' WHEN is_lacking THEN 'unknown' ELSE of_all.status END AS status,
-        CASE WHEN is_unstable THEN list_min(lately) WHEN NOT is_lacking THEN since_time END AS since_time, lag, lag_ms,
-        CASE WHEN is_unstable THEN how_often
-            WHEN is_lacking THEN example || ': nothing is committed: auto.offset.reset decides where the group begins'
-                || CASE number WHEN 1 THEN '' WHEN 2 THEN '; 1 more partition is like it'
-                    ELSE '; ' || number - 1 || ' more partitions are like it' END
-            ELSE concat_ws('; ', of_partition, how_often) END AS rule
-    FROM worst FULL JOIN often USING (cluster, group_id) FULL JOIN lacking USING (cluster, group_id)
-)"""
+sums AS (
+    SELECT cluster, group_id, sum(lag) AS lag, max(lag_ms) AS lag_ms FROM lags GROUP BY ALL
+),
+names AS (
+    SELECT DISTINCT cluster, topic_id, topic FROM log_offsets WHERE topic_id IS NOT NULL
+),
+readers AS (
+    SELECT cluster, group_id, list({
+        'topics': subscribed_topics, 'has_pattern': coalesce(subscribed_regex, '') != '', 'assigned': own
+    }) AS readers
+    FROM members LEFT JOIN (
+        SELECT cluster, group_id, member_id, list(DISTINCT coalesce(has.topic, names.topic)) AS own
+        FROM (SELECT cluster, group_id, member_id, unnest(assigned, recursive := true) FROM members) AS has
+        LEFT JOIN names USING (cluster, topic_id)
+        GROUP BY ALL
+    ) USING (cluster, group_id, member_id)
+    WHERE group_type NOT IN ('share', 'streams')
+    GROUP BY ALL
+)
+SELECT cluster, group_id, members, group_type IN ('simple', 'spark') AS is_simple, lag, lag_ms,
+    epoch_us(last_commit_time) AS last_commit_us,
+    list_transform(list_filter(rebalanced, lambda time: time >= later(now, -$rebalances_ms)), lambda time:
+        epoch_us(time)) AS lately,
+    CASE WHEN group_state = 'Stable' THEN readers END AS readers
+FROM groups FULL JOIN facts USING (cluster, group_id) FULL JOIN sums USING (cluster, group_id)
+LEFT JOIN readers USING (cluster, group_id) LEFT JOIN now USING (cluster)
+"""
+_PLACE = [STATUS.arrow.field(name) for name in STATUS.key]
+_PARTITION_FACTS = pa.schema([
+    *_PLACE, *((name, pa.int64()) for name in ("committed_offset", "lag", "lag_ms", "waits_ms", "lost", "in_log",
+    "margin_ms", "had_been", "rewind_us", "measured_us", "quiet_ms", "still_ms")),
+    ("is_waiting", pa.bool_()), ("is_beyond", pa.bool_()), ("problem", pa.string()),
+    ("commit_gaps", pa.list_(pa.int64())), ("move_gaps", pa.list_(pa.int64())),
+])  # fmt: skip
+_READER = pa.struct([
+    ("topics", pa.list_(pa.string())), ("has_pattern", pa.bool_()), ("assigned", pa.list_(pa.string())),
+])  # fmt: skip
+_GROUP_FACTS = pa.schema([
+    *_PLACE[:2], *((name, pa.int64()) for name in ("members", "lag", "lag_ms", "last_commit_us")),
+    ("is_simple", pa.bool_()), ("lately", pa.list_(pa.int64())), ("readers", pa.list_(_READER)),
+])  # fmt: skip
+
+_TOLD = ("status", "since_time", "rule")
+_OF_GROUP = (*STATUS.key, "status", "since_time", "lag", "rule", "lag_ms")
+
+
+class _Partition(NamedTuple):
+    """A row of _PARTITIONS."""
+
+    cluster: str
+    group_id: str
+    topic: str
+    partition: int
+    committed_offset: int | None
+    lag: int | None
+    lag_ms: int | None
+    waits_ms: int | None
+    lost: int | None
+    in_log: int | None
+    margin_ms: int | None
+    had_been: int | None
+    rewind_us: int | None
+    measured_us: int | None
+    quiet_ms: int | None
+    still_ms: int | None
+    is_waiting: bool | None
+    is_beyond: bool
+    problem: str | None
+    commit_gaps: list[int] | None
+    move_gaps: list[int] | None
+
+
+class _Group:
+    """A group, and what its partitions come to. Times are in µs since 1970."""
+
+    def __init__(self, row: Row) -> None:
+        self.members: int | None = row["members"]
+        self.is_simple = bool(row["is_simple"])
+        self.last_commit_us: int | None = row["last_commit_us"]
+        self.lately_us: Sequence[int] = row["lately"] or ()
+        self.lag, self.lag_ms = row["lag"], row["lag_ms"]
+        self.read = topics_read(
+            Subscription(each["topics"], each["has_pattern"], each["assigned"] or ()) for each in row["readers"] or ()
+        )
+        self._worst: tuple[tuple[int, bool, int, str, int], Status, str] | None = None
+        self._alike: Counter[Status] = Counter()
+        self._since_us: dict[Status, int] = {}
+
+    @property
+    def is_told(self) -> bool:
+        return self._worst is not None or len(self.lately_us) >= REBALANCES
+
+    def judged(self, row: _Partition) -> tuple[Status, int | None, str]:
+        """Status, since when, and why, of a partition of the group."""
+        is_dated = self.last_commit_us is not None and row.measured_us is not None
+        facts = Facts(
+            row.committed_offset, row.lag, row.lost, row.in_log, row.is_beyond, row.is_waiting, row.waits_ms,
+            row.margin_ms, row.still_ms, row.quiet_ms, row.had_been, self.members, self.is_simple,
+            None if self.read is None or not self.members else row.topic in self.read,
+            max(0, (row.measured_us or 0) - (self.last_commit_us or 0)) // 1000 if is_dated else None,
+            usual_gap_ms(row.commit_gaps) if row.commit_gaps else None,
+            usual_gap_ms(row.move_gaps) if row.move_gaps else None,
+        )  # fmt: skip
+        found = partition_status(facts)
+        why = reason(facts, found)
+        if found is Status.UNKNOWN and row.problem is not None and row.problem != why:
+            why = row.problem if row.lag is None else f"{why}: {row.problem}"
+        stands = stands_ms(facts, found)
+        since_us = None if stands is None or row.measured_us is None else row.measured_us - stands * 1000
+        verdict = found, row.rewind_us if found is Status.REWOUND else since_us, why
+        self._add(row, *verdict)
+        return verdict
+
+    def _add(self, row: _Partition, found: Status, since_us: int | None, why: str) -> None:
+        rank = -1 if found is Status.ABANDONED and self.members else RANKS[found]
+        is_committed = row.committed_offset is not None
+        place = (row.lag_ms or 0, row.topic, row.partition) if is_committed else (0, "", 0)
+        badness = rank, is_committed, *place
+        if self._worst is None or badness > self._worst[0]:
+            self._worst = badness, found, f"{row.topic}-{row.partition}: {why}"
+        self._alike[found] += 1
+        if since_us is not None:
+            self._since_us[found] = min(since_us, self._since_us.get(found, since_us))
+
+    def columns(self) -> tuple[Status, int | None, int | None, str, int | None]:
+        """Those of the group from `status` on. Its rule is that of the partition of its status that has waited longest;
+        of those without an offset, of the first.
+        """
+        worst = Status.OK if self._worst is None else self._worst[1]
+        found = group_status(worst, self.members, len(self.lately_us))
+        why = []
+        if found is not Status.UNSTABLE and self._worst is not None:
+            why.append(self._worst[2])
+            more = self._alike[worst] - 1
+            if more and not self._worst[0][1]:
+                why.append(f"{counted(more, 'more partition')} {'is' if more == 1 else 'are'} like it")
+        if len(self.lately_us) >= REBALANCES:
+            why.append(f"{counted(len(self.lately_us), 'rebalance')} in the last {duration(REBALANCES_MS)}")
+        since_us = min(self.lately_us) if found is Status.UNSTABLE else self._since_us.get(worst)
+        return found, since_us, self.lag, "; ".join(why), self.lag_ms
 
 
 def status(
-    paces: Rows, lag: Rows, rewinds: Rows, groups: Rows, facts: Rows, rules: StatusRules = RULES, *,
-    members: Rows | None = None, log_offsets: Rows | None = None,
+    paces: Rows, lag: Rows, rewinds: Rows, groups: Rows, facts: Rows, *, members: Rows | None = None,
+    log_offsets: Rows | None = None,
 ) -> pa.RecordBatchReader:  # fmt: skip
     """The status at the instant of each cluster's measurement, from rows of the tables with the arguments' names
-    (tables.state has `paces` and, as GROUP_FACTS, `facts`).
-
-    losing: records were deleted before the group read them · stopped: a record waits, and nothing was committed for as
-        long · stalled: the group commits, but always the same offset · rewound: behind an earlier offset, and on its
-        way back to it · lagging: the oldest record to read is old, and the group makes progress · unstable (only of
-        whole groups): the group rebalances too often. Aborted records do not count as records to read: a consumer of
-        committed records need not commit an offset after them. Records of an open transaction count, as it may be
-        committed. A group is unknown at best while a partition with records that a member is assigned has no committed
-        offset: rows of tables.MEMBERS and tables.LOG_OFFSETS tell.
-
-    Commit times come from the coordinator's clock, a record's time from its producer or broker, the time of the
-    measurement from this machine. They are compared without correction, so a clock that is off by a minute moves the
-    limits by a minute.
+    (tables.state has `paces` and, as GROUP_FACTS, `facts`). What members are assigned, and no offset is committed of,
+    counts for its group; rows of tables.MEMBERS and tables.LOG_OFFSETS tell.
     """
-    names = "cluster, group_id, topic, partition, status, since_time, lag, rule, lag_ms"
-    query = f"""WITH {", ".join((_KNOWN, _VERDICT, _BY_GROUP))}
-    SELECT {names} FROM judged UNION ALL BY NAME SELECT {names.replace("topic, partition, ", "")} FROM groups_judged"""
-    given = {"paces": paces, "lags": lag, "rewinds": rewinds, "groups": groups, "facts": facts}
-    given |= {"members": empty(MEMBERS) if members is None else members}
-    given |= {"log_offsets": empty(LOG_OFFSETS) if log_offsets is None else log_offsets}
-    values = {
-        **rules._asdict(),
-        "order": list(ORDER),
-        **{name: ORDER.index(name) + 1 for name in ("unstable", "unknown")},
-    }
-    return made(STATUS, query, given, values)
+    given = {"lags": lag, "members": empty(MEMBERS) if members is None else members,
+             "log_offsets": empty(LOG_OFFSETS) if log_offsets is None else log_offsets}  # fmt: skip
+    found = made(_GROUP_FACTS, _GROUPS, {**given, "groups": groups, "facts": facts}, {"rebalances_ms": REBALANCES_MS})
+    of_groups: dict[Key, _Group] = defaultdict(lambda: _Group(defaultdict(lambda: None)))
+    of_groups |= {(row["cluster"], row["group_id"]): _Group(row) for row in found.read_all().to_pylist()}
+    patience = {"look_back_ms": LOOK_BACK_MS, "patience_ms": PATIENCE_MS}
+    partitions = made(_PARTITION_FACTS, _PARTITIONS, {**given, "paces": paces, "rewinds": rewinds}, patience)
+    judged = [_judged(batch, of_groups) for batch in partitions]
+    told = {key: group.columns() for key, group in of_groups.items() if group.is_told}
+    return pa.Table.from_batches([*judged, _of_groups(told)], STATUS.arrow).to_reader()
+
+
+def _judged(batch: pa.RecordBatch, of_groups: Mapping[Key, _Group]) -> pa.RecordBatch:
+    """The rows of partitions with a committed offset. All count for their groups."""
+    rows = map(_Partition._make, zip(*(values(batch[name]) for name in _Partition._fields), strict=True))
+    verdicts = [of_groups[row.cluster, row.group_id].judged(row) for row in rows]
+    told = dict(zip(("status", "since_time", "rule"), zip(*verdicts, strict=True), strict=False))
+    arrays = [_array(told.get(name, ()), name) if name in _TOLD else batch[name] for name in STATUS.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=STATUS.arrow).filter(batch["committed_offset"].is_valid())
+
+
+def _of_groups(told: Mapping[Key, tuple[Any, ...]]) -> pa.RecordBatch:
+    rows = zip(*((*key, None, None, *own) for key, own in told.items()), strict=True)
+    columns = dict(zip(_OF_GROUP, rows, strict=False))
+    arrays = [_array(columns.get(name, ()), name) for name in STATUS.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=STATUS.arrow)
+
+
+def _array(column: Sequence[Any], name: str) -> pa.Array:
+    kind = STATUS.arrow.field(name).type
+    return pa.array(column, pa.int64()).cast(TIME) if kind == TIME else pa.array(column, kind)

@@ -4,10 +4,13 @@ tables.LOG_ENDS).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
-from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.present.sql import Rows, made, values
 from groupkeeper.pipeline.tables import LAG, LAG_HISTORY, LOG_ENDS
+from groupkeeper.rules.progress import catch_up_ms, retention_margin_ms, trend
 
 __all__ = ["LEAST_S", "MEASURES", "TREND", "lag_history", "log_ends", "with_trend"]
 
@@ -15,10 +18,13 @@ MEASURES = 11
 """The measures that are kept: of as many minutes, when there is a refresh in each."""
 
 LEAST_S = 30
-_NOISE_S = 10
-"""A group that commits every few seconds has a lag that goes up and down by what comes in between."""
-
-_NOISE_SHARE = 0.05
+_MOST_MS = 2**63 - 1
+_FACTS = ("lag", "produced_per_s", "consumed_per_s", "waits_ms", "retention_ms")
+_BY_RULES = ("trend", "catch_up_ms", "retention_margin_ms")
+_MEASURED = pa.schema([
+    *(field for field in LAG.arrow if field.name not in _BY_RULES),
+    *((name, pa.int64()) for name in ("waits_ms", "retention_ms")),
+])  # fmt: skip
 
 TREND = f"""
 remembered AS (
@@ -51,29 +57,40 @@ rated AS (
             THEN ms_between(earliest.time, measured_time) / 1000 END AS seconds,
         (log_end_offset - earliest.log_end_offset) / seconds AS produced_per_s,
         (greatest(committed_offset, 0) - greatest(earliest.committed_offset, 0)) / seconds AS consumed_per_s,
-        greatest(earliest.log_end_offset - greatest(earliest.committed_offset, 0), 0) AS lag_then,
-        lag - lag_then AS change, consumed_per_s - produced_per_s AS gain
+        all_measures AS measures
     FROM remembered
 )
-SELECT * EXCLUDE (seconds), all_measures AS measures,
-    CASE
-    WHEN seconds IS NULL THEN NULL
-    WHEN abs(change) <= greatest({_NOISE_SHARE} * greatest(lag, lag_then), {_NOISE_S} * produced_per_s) THEN 'steady'
-    WHEN change > 0 THEN 'growing'
-    ELSE 'shrinking' END AS trend,
-    CASE WHEN lag = 0 THEN 0 WHEN gain > 0 THEN try_cast(trunc(lag / gain * 1000) AS BIGINT) END AS catch_up_ms,
-    CASE WHEN lag > 0 AND retention_ms >= 0 AND waits_ms(rated) > 0 THEN retention_ms - waits_ms(rated) END
-        AS retention_margin_ms
-FROM rated
+SELECT *, CASE WHEN is_waiting THEN waits_ms(rated) END AS waits_ms FROM rated
 """
 """Of `found`, rows of tables.LAG without the columns that need more than one measurement, but with `retention_ms` of
 their topics; `earlier` are rows of the refresh before, `jumps` have groups and partitions that were put ahead since.
 """
 
 
-def with_trend(found: Rows, then: Rows, jumps: Rows) -> pa.RecordBatchReader:
-    """tables.LAG, as TREND has it."""
-    return made(LAG, f"WITH {TREND}", {"found": found, "earlier": then, "jumps": jumps})
+def with_trend(query: str, given: Mapping[str, Rows]) -> pa.RecordBatchReader:
+    """tables.LAG of a query whose rows TREND has completed: the rules judge them."""
+    found = made(_MEASURED, query, given)
+    return pa.RecordBatchReader.from_batches(LAG.arrow, map(_judged, found))
+
+
+def _judged(found: pa.RecordBatch) -> pa.RecordBatch:
+    lags, produced, consumed, waits, kept = (values(found[name]) for name in _FACTS)
+    judged = {
+        "trend": [None if come is None or read is None or lag is None else trend(come, read, lag)
+                  for lag, come, read in zip(lags, produced, consumed, strict=True)],
+        "catch_up_ms": [0 if lag == 0 else None if come is None or read is None or lag is None
+                        else _known(catch_up_ms(lag, come, read))
+                        for lag, come, read in zip(lags, produced, consumed, strict=True)],
+        "retention_margin_ms": [None if wait is None else retention_margin_ms(-wait, kept_ms, 0)
+                                for wait, kept_ms in zip(waits, kept, strict=True)],
+    }  # fmt: skip
+    arrays = [pa.array(judged[field.name], field.type) if field.name in judged else found[field.name]
+              for field in LAG.arrow]  # fmt: skip
+    return pa.RecordBatch.from_arrays(arrays, schema=LAG.arrow)
+
+
+def _known(ms: int | None) -> int | None:
+    return None if ms is None or ms > _MOST_MS else ms
 
 
 _HISTORY = """

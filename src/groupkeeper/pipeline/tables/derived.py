@@ -294,8 +294,8 @@ LAG = Table(
         Column(
             "trend",
             pa.string(),
-            "growing, shrinking, or steady: lag changed by at most what is produced in 10 s, or a twentieth; null as "
-            "above",
+            "growing, shrinking, or steady: the rates differ by at most a twentieth of the larger one, or nothing is "
+            "left to read; null as above",
         ),
         Column(
             "catch_up_ms",
@@ -307,6 +307,11 @@ LAG = Table(
             pa.int64(),
             "time until retention.ms lets the oldest unread record that was not aborted be deleted; below 0: it may "
             "be deleted at any moment; null: there is no such record, records are not deleted by age, or not known",
+        ),
+        Column(
+            "is_waiting",
+            pa.bool_(),
+            "whether a record waits to be read: aborted records and markers of transactions do not; null: not known",
         ),
     ),
 )
@@ -409,13 +414,14 @@ STATUS = Table(
         Column(
             "status",
             pa.string(),
-            "ok, unstable, lagging, rewound, stalled, stopped, losing; unknown if lag is unknown; for a group also if "
-            "nothing is committed in a partition with records that a member is assigned",
+            "ok, abandoned, unknown, unstable, lagging, rewound, stalled, stopped, losing; partitions that members are "
+            "assigned count for the group also where nothing is committed",
         ),
         Column(
             "since_time",
             TIME,
-            "since when; null for ok and unknown; for a group: the earliest time among its partitions with that "
+            "since when; null for ok and unknown, and where no member reads the topic; for a group: the earliest time "
+            "among its partitions with that "
             "status; for unstable: the first rebalance that the rule counts",
         ),
         Column("lag", pa.int64(), "records still to read; null: not known; for a group: the sum of all known lags"),

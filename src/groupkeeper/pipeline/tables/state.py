@@ -50,7 +50,7 @@ GROUP_FACTS = Table(
         Column("began", TIME, "the earliest record that shows an event; null: none"),
         Column("changed", TIME, "the latest record of any kind"),
         Column("was_empty", pa.bool_(), "whether it had no members after the last event; null: not known"),
-        Column("rebalanced", pa.list_(TIME), "the last rebalances, in order: those of RULES.rebalances_ms"),
+        Column("rebalanced", pa.list_(TIME), "the last rebalances, in order: those of REBALANCES_MS"),
     ),
 )
 

@@ -8,11 +8,9 @@ from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS
 from groupkeeper.pipeline.tables.state import GROUP_FACTS
 from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
 from groupkeeper.pipeline.transforms.record_kinds import IS_GROUP, IS_MEMBER, IS_TARGET
+from groupkeeper.rules.status import REBALANCES_MS
 
-__all__ = ["GROUP_FACTS_OF", "REBALANCES_MS", "group_facts", "memberships"]
-
-REBALANCES_MS = 10 * 60 * 1000
-"""So far back from a group's last rebalance the others are known."""
+__all__ = ["GROUP_FACTS_OF", "group_facts", "memberships"]
 
 _GROUP = "cluster, group_id"
 _SHOWS = f"problem IS NULL AND ({IS_GROUP} OR {IS_MEMBER} OR {IS_TARGET})"
