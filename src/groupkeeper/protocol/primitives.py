@@ -172,10 +172,14 @@ def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
     raise MalformedMessage(f"unsigned varint at {pos} is longer than 32 bits")
 
 
+_MOST_TAGS = 1000
+"""In one place. Kafka's messages have less than ten, and others than the sender wait while a header is read."""
+
+
 def read_tag_count(buf: bytes, pos: int) -> tuple[int, int]:
-    """Number of tagged fields, each of at least two bytes, bounded by the bytes that remain."""
+    """Number of tagged fields, each of at least two bytes, bounded by the bytes that remain and by `_MOST_TAGS`."""
     count, pos = read_varint(buf, pos)
-    if count > (len(buf) - pos) // 2:
+    if count > min((len(buf) - pos) // 2, _MOST_TAGS):
         raise MalformedMessage(f"{count} tagged fields in {len(buf) - pos} bytes")
     return count, pos
 

@@ -79,6 +79,19 @@ def test_malformed_frames() -> None:
     assert api_name(12345) == "12345"
 
 
+def test_a_header_with_more_tags_than_any_message_has_is_refused_at_once() -> None:
+    frame = encode_request(7, "me", HeartbeatRequest("g", 3, "m"), 4)[4:]
+    tags_at = frame.index(b"me") + 2
+    for count, is_read in ((1000, True), (1001, False)):
+        tags = bytes((count % 128 + 128, count // 128)) + b"\0\0" * count
+        many = frame[:tags_at] + tags + frame[tags_at + 1 :]
+        if is_read:
+            assert decode_request(many)[1] == HeartbeatRequest("g", 3, "m")
+        else:
+            with pytest.raises(MalformedMessage, match="1001 tagged fields"):
+                decode_request_header(many)
+
+
 def test_errors_are_values() -> None:  # GW-07
     error = errors.error_for(25)
     assert isinstance(error, errors.UnknownMemberId)
