@@ -55,6 +55,7 @@ TOOLS = {
     "console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
     "verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
     "verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+    "verifiable-share-consumer": "org.apache.kafka.tools.VerifiableShareConsumer",
 }
 
 # Cheap to start rather than quick when warm: every tool call is a JVM of its own.
