@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -13,7 +14,7 @@ import pytest
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.rig.actors.others import KafkaPythonThread
-from tests.rig.actors.performing import CLIENT, Gate, partitions_of, patiently
+from tests.rig.actors.performing import CLIENT, Gate, Performer, partitions_of, patiently
 from tests.rig.actors.sleeping import hash_of, log_partition_of
 from tests.rig.asking import Answer, Difference
 from tests.rig.cast import draw
@@ -245,6 +246,26 @@ def test_what_does_not_answer_yet_is_asked_again(broker: BackgroundBroker) -> No
         return partitions_of(admin, "t")
 
     assert patiently(ask) == [0]
+
+
+def test_who_misses_that_the_gate_was_open_still_rests(tmp_path: Path) -> None:
+    gate, was_open = Gate(), threading.Event()
+
+    class Idler(Performer):
+        def idle(self) -> None:
+            was_open.wait(30)
+
+    gate.close()
+    idler = Idler(Cutter("a", "c", "t"), gate, Notebook(tmp_path / "a.facts"), {}, random.Random(1))
+    idler.start()
+    gate.wait_for_rest([idler], 30)
+    gate.open()
+    gate.close()
+    was_open.set()
+    gate.wait_for_rest([idler], 30)
+    assert idler in gate._resting
+    gate.end()
+    idler.join(30)
 
 
 @pytest.fixture(params=["simple", "consumer"])

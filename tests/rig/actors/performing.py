@@ -74,8 +74,9 @@ class Gate:
 
     def rest(self, thread: threading.Thread) -> None:
         with self._changed:
-            self._resting.add(thread)
-            self._changed.notify_all()
+            if self.is_closed:
+                self._resting.add(thread)
+                self._changed.notify_all()
 
     def wait_for_rest(self, threads: Sequence[threading.Thread], timeout: float = 5 * PATIENCE_S) -> None:
         with self._changed:
@@ -104,8 +105,8 @@ class Performer(threading.Thread):
             while not self.gate.is_over:
                 if self.gate.is_closed:
                     self.settle()
-                    self.gate.rest(self)
                     while self.gate.is_closed and not self.gate.is_over:
+                        self.gate.rest(self)  # again each time: the gate may have been open for a moment
                         self.idle()
                 else:
                     self.step()
