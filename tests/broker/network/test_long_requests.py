@@ -212,7 +212,10 @@ async def turns_of(work: Coroutine[Any, Any, Any]) -> int:
 
 
 @pytest.mark.parametrize("version", [2, 7, 9, 10])
-async def test_all_offsets_of_a_group_are_read_in_turns(peer: Peer, version: int) -> None:
+async def test_all_offsets_of_a_group_are_read_in_turns(
+    peer: Peer, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offset_fetch, "_LONG", 1000)
     peer.broker.topics.create("other", PARTITIONS, {})
     for topic in ("wide", "other"):
         await peer.commit({(topic, index): index for index in MANY}, group_id="g")

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _GROUP_ERROR_SINCE = 2
 _SEVERAL_GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
-_LONG = 1000
-"""Offsets that are read at once."""
+_LONG = 20_000
+"""Offsets that are read at once, and so are of one instant, in 30 ms. Of more of them a commit may come in between."""
 
 
 def reply(broker: Broker, call: Call) -> RootMessage:
