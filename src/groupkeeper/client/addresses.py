@@ -30,6 +30,12 @@ def parse_bootstrap_servers(text: str) -> list[Address]:
 
 def _parse(text: str) -> Address:
     rest = text.rpartition("://")[2]
+    if "@" in rest:
+        own = rest.rpartition("@")[2]
+        raise InvalidAddress(
+            f"bootstrap server {own}: no user or password stands in front of an address: "
+            "give sasl.mechanism and sasl.jaas.config by --command-config"
+        )
     host, colon, port_text = rest.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]

@@ -49,6 +49,14 @@ def test_mistakes_are_named(text: str, says: str) -> None:
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["kafka://u:hush@host:9092", "u:hush@host:9092", "good:1,u:p@hush@host:9092"])
+def test_a_password_is_not_quoted(text: str) -> None:
+    with pytest.raises(InvalidAddress) as caught:
+        parse_bootstrap_servers(text)
+    assert "bootstrap server host:9092: no user or password stands in front" in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
 def test_an_address_is_written_as_it_is_read() -> None:
     assert str(Address("::1", 9092)) == "[::1]:9092"
     assert str(Address("broker", 9092)) == "broker:9092"

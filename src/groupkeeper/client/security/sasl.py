@@ -238,7 +238,9 @@ def _tokens_of(
     if scheme in ("http", "https"):
         return tokens.TokenSource(token_endpoint.endpoint_of(properties, module).fetch), extensions
     if url:
-        raise IllegalArgument(f"{token_endpoint.URL}={url}: a URL with https:, http: or file: is needed")
+        raise IllegalArgument(
+            f"{token_endpoint.URL}={token_endpoint.shown(url)}: a URL with https:, http: or file: is needed"
+        )
     tokens.unsecured_token(module, time.time())  # complains now rather than when connecting
 
     async def make() -> tokens.Token:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import time
 import urllib.error
 import urllib.parse
@@ -28,6 +29,11 @@ _ATTEMPTS = 3
 _FIRST_PAUSE_S = 0.1
 
 
+def shown(url: str) -> str:
+    """The URL for people: without user and password."""
+    return re.sub(r"(?<=//)[^/?#]*@", "…@", url)
+
+
 class _Retriable(Exception):
     """The server could not be reached, or replied with a server error."""
 
@@ -44,7 +50,7 @@ class TokenEndpoint(NamedTuple):
     tls: Mapping[str, str]
 
     def __repr__(self) -> str:
-        return f"TokenEndpoint({self.url})"
+        return f"TokenEndpoint({shown(self.url)})"
 
     async def fetch(self) -> Token:
         """A new token. Raises AuthenticationFailed with the reason."""
@@ -58,7 +64,7 @@ class TokenEndpoint(NamedTuple):
         raise self._failed(last)
 
     def _failed(self, reason: str) -> AuthenticationFailed:
-        return AuthenticationFailed(f"no token from {URL}={self.url}: {reason}")
+        return AuthenticationFailed(f"no token from {URL}={shown(self.url)}: {reason}")
 
     def _ask(self) -> Token:
         request = urllib.request.Request(self.url, self._form(), headers=self._headers(), method="POST")
@@ -165,5 +171,5 @@ def read_token(url: str) -> Token:
         value = Path(path).read_text("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not a token"
-        raise AuthenticationFailed(f"no token from {URL}={url}: {reason}") from None
+        raise AuthenticationFailed(f"no token from {URL}={shown(url)}: {reason}") from None
     return Token(value, expiry_of(value))

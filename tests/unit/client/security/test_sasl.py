@@ -239,10 +239,10 @@ def test_conversations_refuse_what_has_no_form() -> None:
             {
                 "sasl.mechanism": "OAUTHBEARER",
                 "sasl.jaas.config": "OAuthBearerLoginModule required;",
-                "sasl.oauthbearer.token.endpoint.url": "ftp://x",
+                "sasl.oauthbearer.token.endpoint.url": "ftp://user:hush@x",
             },
             IllegalArgument,
-            "a URL with https:, http: or file: is needed",
+            "url=ftp://…@x: a URL with https:, http: or file: is needed",
         ),
         (
             {
