@@ -16,7 +16,7 @@ from tests.rig.judges.pipeline import MS, Row, ns_of
 from tests.rig.truth import Between, Key, Truth
 
 NAME = "status"
-ORDER = ("ok", "unknown", "unstable", "lagging", "rewound", "stalled", "stopped", "losing")
+ORDER = ("ok", "abandoned", "unknown", "unstable", "lagging", "rewound", "stalled", "stopped", "losing")
 """From best to worst: a group is as its worst partition."""
 
 LAGGING_MS, EMPTY_PATIENCE_MS, PATIENCE_MS, MOST_PATIENCE_MS = 300_000, 60_000, 600_000, 10_800_000
@@ -83,16 +83,26 @@ def _statuses(truth: Truth, answer: Answer, lag: Row) -> set[str]:
     offset, start = lag["committed_offset"], log.start(at, answer.answered)
     is_left = all(one is not None and _since(at // MS, one).low > DAY_MS for one in found)  # it loses nothing any more
     if 0 <= offset < start.low and not is_left:
-        return {"losing"}
+        return {"losing"} if _may_be_read(truth, answer, key) else {"losing", "abandoned"}
     waiting = _statuses_in_the_log(truth, answer, lag, found)
+    if lag["lag"] and waiting != {"unknown"} and (is_left or not _may_be_read(truth, answer, key)):
+        waiting |= {"abandoned"}  # a group that is not calm may not have said which topics it reads
     return waiting | {"losing"} if 0 <= offset < start.high else waiting
+
+
+def _may_be_read(truth: Truth, answer: Answer, key: Key) -> bool:
+    """Whether a member may read the topic: one that has partitions has some of each topic that it reads."""
+    places = [one.places for one in truth.members(*key[:2], answer.asked).values()]
+    return not any(places) or any(topic == key[2] for some in places for topic, _ in some)
 
 
 def _statuses_in_the_log(truth: Truth, answer: Answer, lag: Row, committed: list[Committed | None]) -> set[str]:
     if lag["committed_offset"] > lag["log_end_offset"]:
         return {"unknown"} if lag["problem"] else {"a reason why what is read is unknown"}
-    if lag["lag"] == 0 or lag["lag_ms"] == 0:
+    if lag["lag"] == 0 or (lag["lag_ms"] == 0 and not lag["is_waiting"]):
         return {"ok"}
+    if lag["lag_ms"] == 0:  # the record's time is ahead: it waits since it was found
+        return set(ORDER) - {"losing", "unknown", "unstable"}
     if lag["lag_ms"] is None:
         return {"unknown"} if lag["problem"] else {"a reason why the age is unknown"}
     if (waits_ms := _waits_ms(lag)) == 0:
@@ -127,7 +137,9 @@ def _on_the_way(lag: Row, offsets: list[int]) -> str:
     had_been = max((one for one, later in pairwise(offsets) if later < one <= lag["log_end_offset"]), default=0)
     if lag["committed_offset"] < had_been:
         return "rewound"
-    return "lagging" if _waits_ms(lag) >= LAGGING_MS else "ok"
+    waits_ms, margin_ms = _waits_ms(lag), lag["retention_margin_ms"]
+    is_half_gone = margin_ms is not None and margin_ms < waits_ms
+    return "lagging" if waits_ms >= LAGGING_MS or is_half_gone else "ok"
 
 
 def _waits_ms(lag: Row) -> int:
@@ -160,9 +172,11 @@ def _compare_group(truth: Truth, answer: Answer, parts: list[Row | None], row: R
     verdict.comparisons += 3
     worst = max((one["status"] for one in known), key=ORDER.index)
     wanted = {worst}
+    if worst == "abandoned":  # of a group with members only the topics that they read count
+        wanted.add("ok")
     if ORDER.index(worst) < ORDER.index("unstable"):
         least, most = rebalances(truth, answer, key[:2])
-        wanted = {"unstable"} if least >= REBALANCES else {worst, "unstable"} if most >= REBALANCES else {worst}
+        wanted = {"unstable"} if least >= REBALANCES else wanted | {"unstable"} if most >= REBALANCES else wanted
     if row["status"] not in wanted:
         text = f"the group is {row['status']} ({row['rule']}), truth {' or '.join(sorted(wanted))}"
         verdict.differences.append(_difference(key, text))
