@@ -74,7 +74,7 @@ class Gate:
 
     def rest(self, thread: threading.Thread) -> None:
         with self._changed:
-            if self.is_closed:
+            if self.is_closed and thread not in self._resting:  # said once: who rests is woken by it
                 self._resting.add(thread)
                 self._changed.notify_all()
 
