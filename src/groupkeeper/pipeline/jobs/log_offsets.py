@@ -14,7 +14,7 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.kafka.instants import Instants, LogEnds
 from groupkeeper.pipeline.kafka.measuring import Measure, Row, cluster_of, measure
 from groupkeeper.pipeline.kafka.options import Options
-from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.present.sql import ASSIGNED, Rows, made
 from groupkeeper.pipeline.tables import LOG_OFFSETS
 from groupkeeper.pipeline.tables.schema import ddl_of
 
@@ -48,11 +48,9 @@ class Place(NamedTuple):
     offsets: Sequence[int]
 
 
-_WANTED = """
+_WANTED = f"""
 WITH assigned AS (
-    SELECT cluster, group_id, coalesce(has.topic, names.topic) AS topic, unnest(partitions) AS partition, group_type
-    FROM (SELECT cluster, group_id, group_type, unnest(assigned, recursive := true) FROM members) AS has
-    LEFT JOIN names USING (cluster, topic_id)
+    SELECT cluster, group_id, group_type, topic, unnest(partitions) AS partition FROM ({ASSIGNED})
 ),
 lacking AS (  -- whether the log has records at all: before offset 0 is where it begins
     SELECT cluster, topic, partition, -1 AS committed_offset

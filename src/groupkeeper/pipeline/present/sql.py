@@ -19,6 +19,7 @@ from groupkeeper.pipeline.tables.schema import LAST_MS, Column, Table, ddl_of
 from groupkeeper.pipeline.transforms.query import Query
 
 __all__ = [
+    "ASSIGNED",
     "LATEST_RECORDS",
     "Rows",
     "copied",
@@ -45,6 +46,15 @@ WHERE NOT is_tombstone
 """
 """Of `group_records`, rows of tables.GROUP_RECORDS, the latest of each group, record name and member, unless it is a
 tombstone. Resolved patterns, whose keys have no member, are left out, and so is what could not be decoded.
+"""
+
+ASSIGNED = """
+SELECT cluster, group_id, group_type, member_id, coalesce(own.topic, names.topic) AS topic, partitions
+FROM (SELECT cluster, group_id, group_type, member_id, unnest(assigned, recursive := true) FROM members) AS own
+LEFT JOIN names USING (cluster, topic_id)
+"""
+"""Of `members`, rows of tables.MEMBERS, what each is assigned, a row for each topic. The newer protocols have ids of
+topics, which `names` knows by `cluster` and `topic_id`.
 """
 
 _SETTINGS = {"memory_limit": "1GB", "preserve_insertion_order": "false"}
@@ -226,7 +236,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def values(column: pa.Array) -> list[Any]:
-    """The values of a column of whole numbers, truths or texts, with None for null: ten times as fast as Arrow."""
+    """The values of a column of numbers, truths or texts, None for null: read in one go, as `to_pylist` is slow."""
     if pa.types.is_string(column.type) or pa.types.is_nested(column.type):
         return list(column.to_pylist())
     found = column.fill_null(pa.scalar(0).cast(column.type)).to_numpy(zero_copy_only=False).tolist()

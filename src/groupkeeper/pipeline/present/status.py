@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from groupkeeper.pipeline.present.sql import Rows, empty, made, values
+from groupkeeper.pipeline.present.sql import ASSIGNED, Rows, empty, made, values
 from groupkeeper.pipeline.tables import LOG_OFFSETS, MEMBERS, STATUS
 from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.rules.progress import usual_gap_ms
@@ -33,21 +33,17 @@ __all__ = ["status"]
 
 Row = Mapping[str, Any]
 Key = tuple[str, str]
+Columns = Mapping[str, pa.Array | Sequence[Any]]
 
-_PARTITIONS = """
-WITH gone_back AS (  -- how far each partition had been before; an offset beyond the log has never been reached
+_NAMES = "names AS (SELECT DISTINCT cluster, topic_id, topic FROM log_offsets WHERE topic_id IS NOT NULL)"
+_PARTITIONS = f"""
+WITH {_NAMES},
+gone_back AS (  -- how far each partition had been before; an offset beyond the log has never been reached
     SELECT cluster, group_id, topic, partition, max(from_offset) AS had_been, max(rewind_time) AS rewind_time
     FROM rewinds JOIN lags USING (cluster, group_id, topic, partition)
     WHERE direction = 'back' AND coalesce(from_offset <= log_end_offset, true)
         AND rewind_time >= later(measured_time, -$look_back_ms)
     GROUP BY ALL
-),
-has AS (
-    SELECT DISTINCT cluster, group_id, topic, topic_id, unnest(partitions) AS partition
-    FROM (SELECT cluster, group_id, unnest(assigned, recursive := true) FROM members WHERE group_type != 'share')
-),
-names AS (
-    SELECT DISTINCT cluster, topic_id, topic FROM log_offsets WHERE topic_id IS NOT NULL
 ),
 lacking AS (  -- partitions that members are assigned, in which the group has committed nothing
     SELECT cluster, group_id, topic, partition,
@@ -55,8 +51,8 @@ lacking AS (  -- partitions that members are assigned, in which the group has co
             ELSE log_end_offset - log_start_offset END AS in_log,
         epoch_us(measured_time) AS measured_us
     FROM (
-        SELECT has.cluster, group_id, coalesce(has.topic, names.topic) AS topic, partition
-        FROM has LEFT JOIN names ON names.cluster = has.cluster AND names.topic_id = has.topic_id
+        SELECT DISTINCT cluster, group_id, topic, unnest(partitions) AS partition
+        FROM ({ASSIGNED}) WHERE group_type != 'share'
     )
     ANTI JOIN lags USING (cluster, group_id, topic, partition)
     JOIN log_offsets USING (cluster, topic, partition)
@@ -75,8 +71,9 @@ LEFT JOIN gone_back USING (cluster, group_id, topic, partition)
 UNION ALL BY NAME SELECT *, false AS is_beyond FROM lacking
 ORDER BY cluster, group_id, topic, partition
 """
-_GROUPS = """
-WITH now AS (
+_GROUPS = f"""
+WITH {_NAMES},
+now AS (
     SELECT cluster, max(measured_time) AS now
     FROM (SELECT cluster, measured_time FROM lags UNION ALL SELECT cluster, measured_time FROM log_offsets)
     GROUP BY cluster
@@ -84,18 +81,12 @@ WITH now AS (
 sums AS (
     SELECT cluster, group_id, sum(lag) AS lag, max(lag_ms) AS lag_ms FROM lags GROUP BY ALL
 ),
-names AS (
-    SELECT DISTINCT cluster, topic_id, topic FROM log_offsets WHERE topic_id IS NOT NULL
-),
 readers AS (
-    SELECT cluster, group_id, list({
+    SELECT cluster, group_id, list({{
         'topics': subscribed_topics, 'has_pattern': coalesce(subscribed_regex, '') != '', 'assigned': own
-    }) AS readers
+    }}) AS readers
     FROM members LEFT JOIN (
-        SELECT cluster, group_id, member_id, list(DISTINCT coalesce(has.topic, names.topic)) AS own
-        FROM (SELECT cluster, group_id, member_id, unnest(assigned, recursive := true) FROM members) AS has
-        LEFT JOIN names USING (cluster, topic_id)
-        GROUP BY ALL
+        SELECT cluster, group_id, member_id, list(DISTINCT topic) AS own FROM ({ASSIGNED}) GROUP BY ALL
     ) USING (cluster, group_id, member_id)
     WHERE group_type NOT IN ('share', 'streams')
     GROUP BY ALL
@@ -106,7 +97,7 @@ SELECT cluster, group_id, members, group_type IN ('simple', 'spark') AS is_simpl
         epoch_us(time)) AS lately,
     CASE WHEN group_state = 'Stable' THEN readers END AS readers
 FROM groups FULL JOIN facts USING (cluster, group_id) FULL JOIN sums USING (cluster, group_id)
-LEFT JOIN readers USING (cluster, group_id) LEFT JOIN now USING (cluster)
+FULL JOIN readers USING (cluster, group_id) LEFT JOIN now USING (cluster)
 """
 _PLACE = [STATUS.arrow.field(name) for name in STATUS.key]
 _PARTITION_FACTS = pa.schema([
@@ -234,8 +225,7 @@ def status(
     given = {"lags": lag, "members": empty(MEMBERS) if members is None else members,
              "log_offsets": empty(LOG_OFFSETS) if log_offsets is None else log_offsets}  # fmt: skip
     found = made(_GROUP_FACTS, _GROUPS, {**given, "groups": groups, "facts": facts}, {"rebalances_ms": REBALANCES_MS})
-    of_groups: dict[Key, _Group] = defaultdict(lambda: _Group(defaultdict(lambda: None)))
-    of_groups |= {(row["cluster"], row["group_id"]): _Group(row) for row in found.read_all().to_pylist()}
+    of_groups = {(row["cluster"], row["group_id"]): _Group(row) for row in found.read_all().to_pylist()}
     patience = {"look_back_ms": LOOK_BACK_MS, "patience_ms": PATIENCE_MS}
     partitions = made(_PARTITION_FACTS, _PARTITIONS, {**given, "paces": paces, "rewinds": rewinds}, patience)
     judged = [_judged(batch, of_groups) for batch in partitions]
@@ -247,18 +237,23 @@ def _judged(batch: pa.RecordBatch, of_groups: Mapping[Key, _Group]) -> pa.Record
     """The rows of partitions with a committed offset. All count for their groups."""
     rows = map(_Partition._make, zip(*(values(batch[name]) for name in _Partition._fields), strict=True))
     verdicts = [of_groups[row.cluster, row.group_id].judged(row) for row in rows]
-    told = dict(zip(("status", "since_time", "rule"), zip(*verdicts, strict=True), strict=False))
-    arrays = [_array(told.get(name, ()), name) if name in _TOLD else batch[name] for name in STATUS.names]
-    return pa.RecordBatch.from_arrays(arrays, schema=STATUS.arrow).filter(batch["committed_offset"].is_valid())
+    told: Columns = dict(zip(_TOLD, zip(*verdicts, strict=True), strict=False))
+    kept = {name: batch[name] for name in STATUS.names if name not in _TOLD}
+    return _batch({**kept, **told}).filter(batch["committed_offset"].is_valid())
 
 
 def _of_groups(told: Mapping[Key, tuple[Any, ...]]) -> pa.RecordBatch:
     rows = zip(*((*key, None, None, *own) for key, own in told.items()), strict=True)
-    columns = dict(zip(_OF_GROUP, rows, strict=False))
-    arrays = [_array(columns.get(name, ()), name) for name in STATUS.names]
+    return _batch(dict(zip(_OF_GROUP, rows, strict=False)))
+
+
+def _batch(columns: Columns) -> pa.RecordBatch:
+    """Rows of tables.STATUS. A column that is not given has none."""
+    arrays = [_array(columns.get(field.name, ()), field.type) for field in STATUS.arrow]
     return pa.RecordBatch.from_arrays(arrays, schema=STATUS.arrow)
 
 
-def _array(column: Sequence[Any], name: str) -> pa.Array:
-    kind = STATUS.arrow.field(name).type
+def _array(column: pa.Array | Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
     return pa.array(column, pa.int64()).cast(TIME) if kind == TIME else pa.array(column, kind)
