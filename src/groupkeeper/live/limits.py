@@ -55,7 +55,7 @@ class Finding(NamedTuple):
 def judge(snapshot: ClusterSnapshot, limits: Limits, group_ids: Iterable[str] | None = None) -> Iterator[Finding]:
     """A finding for each limit of each group; None: of all groups of the snapshot, in the order of their ids."""
     for group_id in sorted(snapshot.groups) if group_ids is None else group_ids:
-        yield from judge_group(snapshot.groups[group_id], limits, snapshot.measured_ms or 0)
+        yield from judge_group(snapshot.groups[group_id], limits, snapshot.at_ms)
 
 
 def judge_group(group: GroupView, limits: Limits, now_ms: int) -> Iterator[Finding]:

@@ -190,6 +190,11 @@ class ClusterSnapshot(NamedTuple):
         """What is known of the cluster: this, or the last successful poll, which is old."""
         return self if self.is_up or self.last is None else self.last
 
+    @property
+    def at_ms(self) -> int:
+        """The instant at which all surfaces judge its groups; 0 after a failed poll, which has none."""
+        return self.measured_ms or 0
+
 
 def not_polled(cluster: str) -> ClusterSnapshot:
     """A cluster before its first poll."""

@@ -246,7 +246,7 @@ def group_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
     description = group.description
     assignor = label(description.partition_assignor) if description is not None else ""
     yield _sample("groupkeeper_group_info", f'{own},type="{kind}",state="{state}",assignor="{assignor}"', 1)
-    status = judge_status(group, snapshot.measured_ms or 0).status
+    status = judge_status(group, snapshot.at_ms).status
     yield _sample("groupkeeper_group_status", f'{own},status="{status}"', 1)
     if description is not None:
         yield _sample("groupkeeper_group_members", own, len(description.members))
@@ -276,7 +276,7 @@ def group_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sampl
 def topic_samples(snapshot: ClusterSnapshot, group: GroupView) -> Iterator[Sample]:
     """The samples of a group's topics."""
     group_labels = _labels(snapshot, group)
-    at_ms = snapshot.measured_ms or 0
+    at_ms = snapshot.at_ms
     statuses: dict[str, Counter[LagStatus]] = {}
     done_ahead: dict[str, int] = {}
     for row in group.rows:

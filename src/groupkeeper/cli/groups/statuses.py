@@ -59,7 +59,7 @@ def judged(snapshot: ClusterSnapshot) -> Statuses:
     """The groups of a poll."""
     from groupkeeper.live.verdicts import judge_status, missing_facts, worst_partition
 
-    at_ms = snapshot.measured_ms or 0
+    at_ms = snapshot.at_ms
     found: dict[str, Row] = {}
     for group in snapshot.groups.values():
         worst = worst_partition(group, at_ms)

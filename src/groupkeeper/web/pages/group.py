@@ -64,7 +64,7 @@ def group_page(
     when = (
         f'<p class="soft">{parts.measured(snapshot, now_ms)}</p>' if snapshot.is_up else parts.as_of(snapshot, now_ms)
     )
-    facts = f"{parts.problems(group.problems)}{_facts(group, snapshot.known.measured_ms or 0)}"
+    facts = f"{parts.problems(group.problems)}{_facts(group, snapshot.known.at_ms)}"
     front = f"{when}{parts.old(snapshot, facts)}{scope.topics_chosen(snapshot.known)}"
     numbers = f"<h2>Partitions</h2>{_partitions(snapshot.known, group)}{_who(group)}"
     body = (
@@ -209,7 +209,7 @@ def _partitions(snapshot: ClusterSnapshot, group: GroupView) -> str:
         *map(parts.head, ("member", "problem")),
     ]
     rows = []
-    statuses = partition_statuses(group, snapshot.measured_ms or 0)
+    statuses = partition_statuses(group, snapshot.at_ms)
     for row, wait in list(zip(group.rows, group.waits, strict=True))[:_MOST_ROWS]:
         topic = parts.url("/topic", cluster=snapshot.cluster, topic=row.topic)
         failed = row.failure is not None and row.status is not LagStatus.DELETED

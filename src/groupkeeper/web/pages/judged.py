@@ -31,7 +31,7 @@ Judge = Callable[[ClusterSnapshot], Sequence[Row]]
 
 def rows_of(snapshot: ClusterSnapshot) -> Sequence[Row]:
     """A ``Judge``."""
-    at_ms = snapshot.measured_ms or 0
+    at_ms = snapshot.at_ms
     return [Row(group, judge_status(group, at_ms)) for _, group in sorted(snapshot.groups.items())]
 
 

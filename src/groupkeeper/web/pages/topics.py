@@ -195,7 +195,7 @@ def _reader_cells(snapshot: ClusterSnapshot, group: GroupView, view: TopicView) 
     link = parts.url("/group", cluster=snapshot.cluster, group=group.group_id)
     lag, wait = view.lag, view.wait
     return (
-        Cell(parts.status(judge_status(group, snapshot.measured_ms or 0).status)),
+        Cell(parts.status(judge_status(group, snapshot.at_ms).status)),
         Cell(f'<a href="{link}">{parts.text(group.group_id)}</a>', "name"),
         Cell(group.group_type or "—", "t"),
         Cell(group.group_state or "—", "t"),
