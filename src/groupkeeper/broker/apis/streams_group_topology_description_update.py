@@ -5,6 +5,7 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.apis._streams_groups import trouble_of
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.coordinator.epochs.checks import check_texts
 from groupkeeper.coordinator.refusals import refuse as refuse_request
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, InvalidRequest, UnsupportedVersion
 from groupkeeper.protocol.messages.streams_group_topology_description_update_request import (
@@ -40,7 +41,8 @@ def _trouble_of(broker: Broker, call: Call, request: StreamsGroupTopologyDescrip
         return GroupAuthorizationFailed()
     if not broker.config.group_streams_topology_description_plugin_class:
         return UnsupportedVersion("The broker has no streams group topology description plugin configured.")
-    for name, value in (("MemberId", request.member_id), ("GroupId", request.group_id)):
-        if not value.strip():
-            return InvalidRequest(f"{name} can't be empty.")
+    try:
+        check_texts(MemberId=request.member_id, GroupId=request.group_id)
+    except InvalidRequest as refusal:
+        return refusal
     return None

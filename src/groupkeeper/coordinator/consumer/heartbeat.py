@@ -17,7 +17,7 @@ from groupkeeper.coordinator.consumer.group import (
 from groupkeeper.coordinator.consumer.reconcile import ReportedPartitions
 from groupkeeper.coordinator.consumer.regex import follow_subscription
 from groupkeeper.coordinator.consumer.step import Step
-from groupkeeper.coordinator.epochs.checks import check_epoch, check_holder, check_released, unknown_member
+from groupkeeper.coordinator.epochs.checks import check_epoch, check_holder, check_released, check_texts, unknown_member
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH, LEFT_STATICALLY_EPOCH
 from groupkeeper.coordinator.kernel.group_state import GroupState, GroupType
 from groupkeeper.coordinator.kernel.result import Call, Result
@@ -59,10 +59,7 @@ def _check_request(call: Call, request: ConsumerGroupHeartbeatRequest, settings:
     epoch = request.member_epoch
     if not request.member_id and (call.version >= _FIRST_VERSION_WITH_OWN_MEMBER_ID or epoch != 0):
         raise InvalidRequest("MemberId can't be empty.")
-    texts = {"GroupId": request.group_id, "InstanceId": request.instance_id, "RackId": request.rack_id}
-    for name, value in texts.items():
-        if value is not None and not value.strip():
-            raise InvalidRequest(f"{name} can't be empty.")
+    check_texts(GroupId=request.group_id, InstanceId=request.instance_id, RackId=request.rack_id)
     if epoch == 0:
         _check_join(request)
     elif epoch == LEFT_STATICALLY_EPOCH and request.instance_id is None:

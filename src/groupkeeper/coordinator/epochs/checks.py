@@ -13,6 +13,7 @@ from groupkeeper.protocol.errors import (
     FencedMemberEpoch,
     GroupIdNotFound,
     InvalidGroupId,
+    InvalidRequest,
     KafkaError,
     UnknownMemberId,
     UnreleasedInstanceId,
@@ -39,6 +40,13 @@ def check_epoch(
         f"than the one known by the group coordinator ({known}){'' if is_greater else detail}. The member must abandon "
         "all its partitions and rejoin."
     )
+
+
+def check_texts(**texts: str | None) -> None:
+    """Texts by their names in the request; None: not given. Raises `InvalidRequest` for an empty one."""
+    for name, value in texts.items():
+        if value is not None and not value.strip():
+            raise InvalidRequest(f"{name} can't be empty.")
 
 
 def unknown_member(member_id: str, group_id: str) -> UnknownMemberId:

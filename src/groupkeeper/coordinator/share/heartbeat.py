@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groupkeeper.coordinator.epochs.checks import check_epoch, unknown_member
+from groupkeeper.coordinator.epochs.checks import check_epoch, check_texts, unknown_member
 from groupkeeper.coordinator.epochs.group import LEFT_EPOCH
 from groupkeeper.coordinator.kernel.group_state import GroupType
 from groupkeeper.coordinator.kernel.result import Call, Result
@@ -44,10 +44,7 @@ def heartbeat(
 
 
 def _check_request(request: ShareGroupHeartbeatRequest) -> None:
-    texts = {"MemberId": request.member_id, "GroupId": request.group_id, "RackId": request.rack_id}
-    for name, value in texts.items():
-        if value is not None and not value.strip():
-            raise InvalidRequest(f"{name} can't be empty.")
+    check_texts(MemberId=request.member_id, GroupId=request.group_id, RackId=request.rack_id)
     if request.member_epoch == 0 and not request.subscribed_topic_names:
         raise InvalidRequest("SubscribedTopicNames must be set in first request.")
     if request.member_epoch < LEFT_EPOCH:

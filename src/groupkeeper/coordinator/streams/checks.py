@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from groupkeeper.coordinator.epochs.checks import check_texts
 from groupkeeper.coordinator.epochs.group import LEFT_STATICALLY_EPOCH
 from groupkeeper.protocol.errors import InvalidRequest, StreamsInvalidTopology
 from groupkeeper.protocol.messages import streams_group_topology_value as stored
@@ -18,15 +19,9 @@ from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
 def check_request(request: StreamsGroupHeartbeatRequest) -> None:
     """Raises `InvalidRequest`, `StreamsInvalidTopology`."""
     _check_features(request)
-    texts = {
-        "MemberId": request.member_id,
-        "GroupId": request.group_id,
-        "InstanceId": request.instance_id,
-        "RackId": request.rack_id,
-    }
-    for name, value in texts.items():
-        if value is not None and not value.strip():
-            raise InvalidRequest(f"{name} can't be empty.")
+    check_texts(
+        MemberId=request.member_id, GroupId=request.group_id, InstanceId=request.instance_id, RackId=request.rack_id
+    )
     if request.member_epoch == 0:
         _check_join(request)
     elif request.member_epoch == LEFT_STATICALLY_EPOCH and request.instance_id is None:
