@@ -277,6 +277,10 @@ class Truth:
         last = {one.actor: one for one in self.assigned[cluster, group] if one.ended <= at}
         return {actor: one for actor, one in last.items() if (actor, one.session) not in gone}
 
+    def topics_read(self, cluster: str, group: str, at: int) -> set[str]:
+        """The topics of which members have partitions: of a calm group all that it reads."""
+        return {topic for one in self.members(cluster, group, at).values() for topic, _ in one.places}
+
     def is_calm(self, cluster: str, group: str, since: int, until: int, death: int) -> bool:
         """Whether all who joined were assigned something by then, or nothing, and no member came, went or died."""
         name = (cluster, group)

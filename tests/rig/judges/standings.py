@@ -82,9 +82,9 @@ def _surely_has_records(truth: Truth, answer: Answer, topic: str, partition: int
 
 
 def _read(truth: Truth, answer: Answer, name: tuple[str, str]) -> set[Key]:
-    """Partitions with commits, without topics that no member reads any more: a calm group has assigned all it reads."""
+    """Partitions with commits, without topics that no member reads any more."""
     keys = truth.by_group.get(name, set())
-    read = {topic for one in truth.members(*name, answer.asked).values() for topic, _ in one.places}
+    read = truth.topics_read(*name, answer.asked)
     return {key for key in keys if key[2] in read} if read else keys
 
 

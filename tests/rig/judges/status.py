@@ -91,9 +91,9 @@ def _statuses(truth: Truth, answer: Answer, lag: Row) -> set[str]:
 
 
 def _may_be_read(truth: Truth, answer: Answer, key: Key) -> bool:
-    """Whether a member may read the topic: one that has partitions has some of each topic that it reads."""
-    places = [one.places for one in truth.members(*key[:2], answer.asked).values()]
-    return not any(places) or any(topic == key[2] for some in places for topic, _ in some)
+    """Whether a member may read the topic."""
+    read = truth.topics_read(*key[:2], answer.asked)
+    return not read or key[2] in read
 
 
 def _statuses_in_the_log(truth: Truth, answer: Answer, lag: Row, committed: list[Committed | None]) -> set[str]:
