@@ -135,7 +135,10 @@ class Settings:
     group_streams_max_size: int = setting(_MANY, "Most members of a streams group.", low=1)
     group_streams_num_standby_replicas: int = setting(0, "Standby replicas of each task.", low=0, is_of_group=True)
     group_streams_rack_aware_assignment_tags: tuple[str, ...] = setting(
-        (), "Tags that clients must have; those without are told. They place no tasks, as in Kafka.", is_of_group=True
+        (),
+        "Tags that each client must have: a member without one gets a status that says so. As in Kafka, they do not "
+        "change where tasks are placed.",
+        is_of_group=True,
     )
     group_streams_topology_description_plugin_class: str = setting(
         "",

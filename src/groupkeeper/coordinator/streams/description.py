@@ -79,7 +79,7 @@ def take_description(
         )
     description = _read(request.topology_description)
     step = StreamsStep(group, settings, state.topics, now_ms)
-    # Kafka says before it calls its plug-in that nobody can tell, and with a second record that it has returned.
+    # Kafka's first record says that a description is being stored, its second one that the plug-in has stored it.
     for told in (IN_DOUBT, epoch):
         if told != step.group.described_epoch:
             step.write(epoch_record(replace(step.group, described_epoch=told)))
@@ -98,7 +98,7 @@ def describe_topology(group: StreamsGroup, one: described.DescribedGroup) -> Non
 
 
 def _read(description: given.TopologyDescription) -> described.TopologyDescription:
-    """As it is told again. Raises `InvalidRequest`."""
+    """The description in the form in which groups are described. Raises `InvalidRequest`."""
     subtopologies = [
         described.TopologyDescriptionSubtopology(one.subtopology_id, [_node(node) for node in one.nodes])
         for one in description.subtopologies

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NOT_DESCRIBED: Final = -1
 IN_DOUBT: Final = -2
-"""No description of the topology is kept; or nobody can tell, as Kafka was just storing one."""
+"""No description of the topology is kept; or it is unknown, as a coordinator was just storing one."""
 NOT_VALIDATED: Final = -1
 """The validated topology epoch of a group with missing or incorrectly partitioned topics."""
 

@@ -28,7 +28,7 @@ _MOST_PLACES = 100
 _WITH_DATE_S = 10 * 86400
 _RULES = {
     "ok": "nothing waits for long",
-    "abandoned": "records wait, but nobody has read for a day",
+    "abandoned": "records wait, without members and commits for a day",
     "unknown": "the logs were not queried, or do not show it",
     "unstable": "rebalances again and again",
     "lagging": "committing, but minutes behind",
