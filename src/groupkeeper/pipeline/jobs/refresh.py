@@ -293,6 +293,7 @@ def _make(output: Output, step: Step, frames: Frames, given: Given) -> _Built:
     try:
         with described(output.spark, f"{name}: refresh"):
             made = step.make(frames, given)
+            made = made.to_reader() if isinstance(made, pa.Table) else made
             if step.job is Job.ASKED and output.is_here and not isinstance(made, DataFrame):
                 return {name: made.read_all()}
             if step.adds:

@@ -112,9 +112,9 @@ class _Rows:
         own = self._shared(QUERIES, given.queries.names()) if given.queries else None
         return given if own is None else given._replace(queries=given.queries.only(own["group_id"].to_pylist()))
 
-    def keep(self, table: Table, built: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    def keep(self, table: Table, built: pa.Table | pa.RecordBatchReader) -> pa.RecordBatchReader:
         """The same rows, which later steps get as well."""
-        whole = built.read_all()
+        whole = built if isinstance(built, pa.Table) else built.read_all()
         self._now[table.name] = whole.select(table.names)
         return whole.to_reader()
 

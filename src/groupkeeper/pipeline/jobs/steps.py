@@ -86,7 +86,7 @@ from groupkeeper.pipeline.transforms.rejects import rejects_of
 from groupkeeper.pipeline.transforms.spans import SPANS_OF
 from groupkeeper.rules.status import LOOK_BACK_MS
 
-__all__ = ["STEPS", "Given", "Job", "Sources", "Step"]
+__all__ = ["STEPS", "Given", "Job", "Made", "Sources", "Step"]
 
 _NOTHING: Mapping[str, Table] = MappingProxyType({})
 
@@ -202,6 +202,9 @@ class Job(enum.Enum):
     """
 
 
+Made: TypeAlias = DataFrame | pa.Table | pa.RecordBatchReader
+
+
 class Step(NamedTuple):
     """A table and how it is built. `is_of_history`: its rows come from new rows of history; Spark's SQL builds them if
     these are many. `adds`: its rows are appended; the column OPEN marks provisional rows. `is_published`: False for a
@@ -210,19 +213,16 @@ class Step(NamedTuple):
 
     table: Table
     job: Job
-    make: Callable[[Sources, Given], DataFrame | pa.RecordBatchReader]
+    make: Callable[[Sources, Given], Made]
     is_of_history: bool = False
     adds: bool = False
     is_published: bool = True
 
 
-_Made: TypeAlias = DataFrame | pa.RecordBatchReader
-
-
 def _asked(
     tables: Sources, query: Query, *, new: Sequence[Table] = (COMMITS,), before: Mapping[str, Table] = _NOTHING,
     then: Mapping[str, Table] = _NOTHING, now: Mapping[str, Table] = _NOTHING,
-) -> _Made:  # fmt: skip
+) -> Made:  # fmt: skip
     """The result of a query of `new` rows and of earlier and current tables: by a task if there are few new rows,
     otherwise by Spark's SQL.
     """
@@ -239,7 +239,7 @@ def _asked(
     return of_frames(query, tables.spark, frames)
 
 
-def _last_commits(tables: Sources, _: Given) -> _Made:
+def _last_commits(tables: Sources, _: Given) -> Made:
     return _asked(tables, LAST_COMMITS_OF, then={"last_commits": LAST_COMMITS})
 
 
@@ -247,36 +247,36 @@ def _current_offsets(tables: Sources, given: Given) -> pa.RecordBatchReader:
     return standing_offsets(tables.rows_now(LAST_COMMITS), given.queries.offsets())
 
 
-def _group_events(tables: Sources, _: Given) -> _Made:
+def _group_events(tables: Sources, _: Given) -> Made:
     if not tables.has_new(GROUP_RECORDS):
         return empty(GROUP_EVENTS).append_column(OPEN, pa.array([], pa.bool_())).to_reader()
     then = {"last_records": LAST_RECORDS, "facts": GROUP_FACTS}
     return _asked(tables, group_events_of(OPEN), new=(GROUP_RECORDS,), then=then)
 
 
-def _last_records(tables: Sources, _: Given) -> _Made:
+def _last_records(tables: Sources, _: Given) -> Made:
     if not tables.has_new(GROUP_RECORDS):
         return copied(LAST_RECORDS, tables.rows_then(LAST_RECORDS))
     return _asked(tables, LAST_RECORDS_OF, new=(GROUP_RECORDS,), then={"last_records": LAST_RECORDS})
 
 
-def _group_facts(tables: Sources, _: Given) -> _Made:
+def _group_facts(tables: Sources, _: Given) -> Made:
     if not tables.has_new(GROUP_RECORDS):
         return copied(GROUP_FACTS, tables.rows_then(GROUP_FACTS))
     then, now = {"known": GROUP_FACTS}, {"group_events": GROUP_EVENTS}
     return _asked(tables, GROUP_FACTS_OF, new=(GROUP_RECORDS,), then=then, now=now)
 
 
-def _new_moves(tables: Sources, _: Given) -> _Made:
+def _new_moves(tables: Sources, _: Given) -> Made:
     then = {"last_commits": LAST_COMMITS, "facts": GROUP_FACTS}
     return _asked(tables, MOVES_OF, then=then, now={"group_events": GROUP_EVENTS})
 
 
-def _paces(tables: Sources, _: Given) -> _Made:
+def _paces(tables: Sources, _: Given) -> Made:
     return _asked(tables, PACES_OF, then={"last_commits": LAST_COMMITS, "known": PACES})
 
 
-def _rates(tables: Sources, _: Given) -> _Made:
+def _rates(tables: Sources, _: Given) -> Made:
     return _asked(tables, rates_of(OPEN), then={"known": RATES}, now={"group_events": GROUP_EVENTS})
 
 
@@ -292,7 +292,7 @@ def _recent_rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
     return recent_rewinds(tables.rows_then(RECENT_REWINDS), of(REWINDS), of(LOG_OFFSETS), given.made_to, since_ms)
 
 
-def _estimates(tables: Sources, _: Given) -> _Made:
+def _estimates(tables: Sources, _: Given) -> Made:
     of = tables.rows_now
     unmeasured = to_estimate(of(CURRENT_OFFSETS), of(LOG_OFFSETS), of(FRESHNESS))
     if not len(unmeasured):
@@ -343,7 +343,7 @@ def _owners(tables: Sources, given: Given) -> pa.RecordBatchReader:
     return owners(tables.rows_now(GROUPS), tables.rows_now(TOPICS), tables.rows_now(LAG), given.owners)
 
 
-def _rejects(tables: Sources, given: Given) -> _Made:
+def _rejects(tables: Sources, given: Given) -> Made:
     if not tables.has_new(GROUP_RECORDS):
         return copied(REJECTS, tables.rows_then(REJECTS))
     return _asked(tables, rejects_of(given.now_ms), new=(GROUP_RECORDS,), before={"known": REJECTS})
@@ -362,7 +362,9 @@ def _is_checked(step: Step) -> bool:
     return step.is_published and not step.adds and step.table in TABLES and step.table is not QUALITY
 
 
-def _rows(made: _Made) -> pa.Table:
+def _rows(made: Made) -> pa.Table:
+    if isinstance(made, pa.Table):
+        return made
     return made.toArrow() if isinstance(made, DataFrame) else made.read_all()
 
 

@@ -1,0 +1,200 @@
+"""Rows in the process that has them: keys as numbers, their order, matches and groups, by Arrow and numpy.
+
+Tables stay Arrow; what is computed of them are numpy arrays of as many elements, and arrays of places (`at`): row
+numbers of a table, where −1 is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+
+__all__ = [
+    "Array",
+    "Groups",
+    "Rows",
+    "empty",
+    "in_order",
+    "is_known",
+    "keys",
+    "lists",
+    "loaded",
+    "matches",
+    "numbers",
+    "tails",
+    "taken",
+    "together",
+    "values",
+]
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+Rows: TypeAlias = pa.Table | pads.Dataset | pads.Scanner
+"""Of a table: in memory, or in files."""
+
+_Taken = TypeVar("_Taken", pa.Table, pa.Array)
+_LARGEST = 2**62
+
+
+def loaded(rows: Rows, names: Sequence[str] | None = None) -> pa.Table:
+    """The rows in memory, with these columns only, each in one piece. Of a scanner all its columns are read."""
+    if isinstance(rows, pads.Dataset):
+        rows = rows.to_table(columns=None if names is None else list(names))
+    elif isinstance(rows, pads.Scanner):
+        rows = rows.to_table()
+    return (rows if names is None else rows.select(list(names))).combine_chunks()
+
+
+def empty(schema: pa.Schema) -> pa.Table:
+    """No rows."""
+    return schema.empty_table()
+
+
+def together(*parts: pa.Table) -> pa.Table:
+    """All rows of parts that have the same columns, in the order of the first part's."""
+    names = parts[0].column_names
+    return pa.concat_tables([parts[0], *(each.select(names).cast(parts[0].schema) for each in parts[1:])])
+
+
+def keys(names: Sequence[str], *tables: pa.Table) -> list[Array]:
+    """Of each table its rows' keys as numbers: equal keys have equal numbers, in all tables; null equals null. They
+    are less than 2^62; their order means nothing.
+    """
+    found = np.zeros(sum(map(len, tables)), np.int64)
+    size = 1
+    for name in names:
+        column = pa.chunked_array([chunk for table in tables for chunk in _chunks(table[name])], _type(tables, name))
+        coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+        if size * max(1, len(coded.dictionary)) > _LARGEST:
+            size, found = _fewer(found)
+        found = found * len(coded.dictionary) + coded.indices.to_numpy(zero_copy_only=False)
+        size *= max(1, len(coded.dictionary))
+    bounds = np.cumsum([len(table) for table in tables])[:-1]
+    return np.split(found, bounds)
+
+
+def _chunks(column: pa.ChunkedArray | pa.Array) -> list[pa.Array]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def _type(tables: Sequence[pa.Table], name: str) -> pa.DataType:
+    return tables[0].schema.field(name).type
+
+
+def _fewer(found: Array) -> tuple[int, Array]:
+    different, numbered = np.unique(found, return_inverse=True)
+    return len(different), numbered.reshape(-1)
+
+
+def matches(of: Array, others: Array) -> Array:
+    """For each key in `of` the place in `others` that has the same key, the last one of several; −1: none."""
+    if not len(others):
+        return np.full(len(of), -1)
+    order = np.argsort(others, kind="stable")
+    ordered = others[order]
+    at = np.searchsorted(ordered, of, side="right") - 1
+    return np.where((at >= 0) & (ordered[at] == of), order[at], -1)
+
+
+def in_order(key: Array, *by: Array) -> Array:
+    """The places of rows sorted by their keys, and those of equal keys by `by`, the most significant first."""
+    return np.lexsort([*reversed(by), key])
+
+
+class Groups(NamedTuple):
+    """Runs of rows with equal keys, of rows in the order of their keys. `starts` has the place of the first row of
+    each run, `of` has for each row the number of its run.
+    """
+
+    starts: Array
+    of: Array
+
+    @classmethod
+    def sorted(cls, key: Array) -> Groups:
+        """Of the keys of rows that are in the order of these."""
+        is_first = np.ones(len(key), bool)
+        is_first[1:] = key[1:] != key[:-1]
+        return cls(np.flatnonzero(is_first), np.cumsum(is_first) - 1)
+
+    @property
+    def ends(self) -> Array:
+        """The place of the last row of each run."""
+        return self.starts + self.sizes - 1
+
+    @property
+    def sizes(self) -> Array:
+        return np.diff(np.append(self.starts, len(self.of)))
+
+    def before(self) -> Array:
+        """The place of each row's predecessor in its run; −1: it is the first."""
+        at = np.arange(len(self.of)) - 1
+        at[self.starts] = -1
+        return at
+
+    def last(self, is_wanted: Array, *, is_before: bool = False) -> Array:
+        """The place of the last wanted row of the run up to each row (`is_before`: before it); −1: none."""
+        at = np.where(is_wanted, np.arange(len(self.of)), -1)
+        if is_before:
+            at = np.concatenate([np.full(min(1, len(at)), -1), at[:-1]])
+        at = np.maximum.accumulate(at) if len(at) else at
+        return np.where(at >= self.starts[self.of], at, -1) if len(at) else at
+
+    def sum(self, each: Array) -> Array:
+        """Of each run the sum."""
+        return np.add.reduceat(each, self.starts) if len(self.starts) else each[:0]
+
+    def least(self, each: Array) -> Array:
+        return np.minimum.reduceat(each, self.starts) if len(self.starts) else each[:0]
+
+    def greatest(self, each: Array) -> Array:
+        return np.maximum.reduceat(each, self.starts) if len(self.starts) else each[:0]
+
+
+def taken(rows: _Taken, at: Array) -> _Taken:
+    """The rows, or values, at these places; −1 gives nulls."""
+    return rows.take(pa.array(at, pa.int64(), mask=at < 0))
+
+
+def numbers(column: pa.Array | pa.ChunkedArray, missing: int = 0) -> Array:
+    """Numbers, truths, or times as µs since 1970 (for times as Arrow has them), with `missing` for null."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        column, kind = column.cast(pa.int64()), pa.int64()
+    if column.null_count:
+        column = pc.fill_null(column, pa.scalar(missing).cast(kind))
+    found = column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
+    return np.asarray(found)
+
+
+def is_known(column: pa.Array | pa.ChunkedArray) -> Array:
+    """Whether each is not null."""
+    found = column.is_valid()
+    return np.asarray(found.to_numpy() if isinstance(found, pa.ChunkedArray) else found.to_numpy(zero_copy_only=False))
+
+
+def lists(sizes: Array, elements: pa.Array) -> pa.ListArray:
+    """Lists of these sizes, of consecutive elements."""
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), elements)
+
+
+def tails(sizes: Array, most: int) -> Array:
+    """Of the elements of consecutive lists, whether each is among the last `most` of its list."""
+    ends = np.repeat(np.cumsum(sizes), sizes)
+    return ends - np.arange(len(ends)) <= most
+
+
+def values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """As Python has them, None for null: numbers and truths in one go, as `to_pylist` is slow."""
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        return list(column.to_pylist())
+    found = numbers(column).tolist()
+    if not column.null_count:
+        return list(found)
+    return [value if is_there else None for value, is_there in zip(found, is_known(column).tolist(), strict=True)]

@@ -1,0 +1,106 @@
+"""Keys, order, matches and groups of rows, against the same by loops over Python's rows."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from groupkeeper.pipeline.relations import (
+    Groups,
+    in_order,
+    is_known,
+    keys,
+    lists,
+    matches,
+    numbers,
+    tails,
+    taken,
+    together,
+    values,
+)
+from groupkeeper.pipeline.tables.schema import TIME
+
+_NAMES = ("cluster", "partition")
+
+
+def _table(rows: list[tuple[str | None, int | None]]) -> pa.Table:
+    columns = tuple(zip(*rows, strict=True)) or ((), ())
+    return pa.table({"cluster": pa.array(columns[0], pa.string()), "partition": pa.array(columns[1], pa.int32())})
+
+
+@pytest.fixture(params=range(8))
+def pair(request: Any) -> tuple[list[Any], list[Any]]:
+    chance = random.Random(request.param)
+
+    def some(count: int) -> list[Any]:
+        return [(chance.choice(["a", "b", "ab", None]), chance.choice([0, 1, None])) for _ in range(count)]
+
+    return some(chance.choice([0, 1, 40])), some(chance.choice([0, 1, 40]))
+
+
+def test_equal_keys_have_equal_numbers_in_all_tables(pair):
+    first, second = pair
+    numbered = np.concatenate(keys(_NAMES, _table(first), _table(second))).tolist()
+    assert [one == other for one in numbered for other in numbered] == [
+        one == other for one in first + second for other in first + second
+    ]
+
+
+def test_a_match_is_the_last_row_with_the_key(pair):
+    first, second = pair
+    of, others = keys(_NAMES, _table(first), _table(second))
+    wanted = [max((at for at, row in enumerate(second) if row == own), default=-1) for own in first]
+    assert matches(of, others).tolist() == wanted
+
+
+def test_runs_know_their_rows_before_and_their_sums(pair):
+    rows = sorted(pair[0] + pair[1], key=str)
+    (key,) = keys(_NAMES, _table(rows))
+    order = in_order(key, np.arange(len(key)))
+    groups = Groups.sorted(key[order])
+    own = [rows[at] for at in order]
+    wanted = [each == (("a", 1)) or at % 3 == 0 for at, each in enumerate(own)]
+    for is_before in (False, True):
+        assert groups.last(np.array(wanted, bool), is_before=is_before).tolist() == [
+            max((at for at in range(here + 1 - is_before) if wanted[at] and own[at] == own[here]), default=-1)
+            for here in range(len(own))
+        ]
+    assert groups.before().tolist() == [at - 1 if at and own[at - 1] == own[at] else -1 for at in range(len(own))]
+    assert groups.sum(np.arange(len(own))).tolist() == [
+        sum(at for at, row in enumerate(own) if row == each) for each in dict.fromkeys(own)
+    ]
+    assert groups.sizes.tolist() == [own.count(each) for each in dict.fromkeys(own)]
+    assert groups.ends.tolist() == [len(own) - 1 - own[::-1].index(each) for each in dict.fromkeys(own)]
+
+
+def test_nulls_are_taken_where_there_is_no_row():
+    rows = _table([("a", 1), (None, 2)])
+    assert taken(rows, np.array([1, -1, 0])).to_pylist() == [
+        {"cluster": None, "partition": 2}, {"cluster": None, "partition": None}, {"cluster": "a", "partition": 1},
+    ]  # fmt: skip
+
+
+def test_numbers_and_values_tell_null_apart():
+    column = pa.chunked_array([pa.array([3, None]), pa.array([0])])
+    assert numbers(column, -7).tolist() == [3, -7, 0]
+    assert is_known(column).tolist() == [True, False, True]
+    assert values(column) == [3, None, 0]
+    assert numbers(pa.array([5, None], TIME)).tolist() == [5, 0]
+    assert values(pa.array([True, None])) == [True, None]
+    assert values(pa.array(["x", None])) == ["x", None]
+
+
+def test_lists_keep_their_last_elements():
+    sizes, elements = np.array([3, 0, 2]), pa.array([1, 2, 3, 4, 5])
+    is_kept = tails(sizes, 2)
+    assert lists(sizes, elements).to_pylist() == [[1, 2, 3], [], [4, 5]]
+    assert lists(np.minimum(sizes, 2), elements.filter(pa.array(is_kept))).to_pylist() == [[2, 3], [], [4, 5]]
+
+
+def test_parts_are_together_in_one_order_of_columns():
+    first = _table([("a", 1)])
+    assert together(first, first.select(["partition", "cluster"])).to_pylist() == first.to_pylist() * 2
