@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.corpus.fleet import ASKED, INSTANTS, Cut, answers, cuts, decoded, histories, instants
 
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.steps import STEPS, Given
+from groupkeeper.pipeline.jobs.steps import STEPS, Given, Made
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.owners import parse_owners
 from groupkeeper.pipeline.present.sql import of_rows
@@ -130,7 +130,9 @@ class Refreshes:
         return self.spark.createDataFrame(rows if len(rows) else [], table.ddl)
 
 
-def _rows(made: DataFrame | pa.RecordBatchReader) -> pa.Table:
+def _rows(made: Made) -> pa.Table:
+    if isinstance(made, pa.Table):
+        return made
     return made.toArrow() if isinstance(made, DataFrame) else made.read_all()
 
 
