@@ -24,8 +24,8 @@ curl http://127.0.0.1:9404/metrics
 
 Kafka has them as JMX beans. Here their names are what the JMX exporter makes of those with its usual rules for
 Kafka: domain, type and name joined by `_`, in lower case, `.` and `-` turned into `_`; tags become labels.
-Dashboards for Kafka find them. Kafka's counts do not end in `_total`, which Prometheus asks of counters: they are
-given as untyped, and `rate()` works on them all the same. The endpoint listens on 127.0.0.1 only and is off unless
+Dashboards for Kafka find them. Most of Kafka's counts do not end in `_total`, which Prometheus asks of counters: all
+are given as untyped, and `rate()` works on them all the same. The endpoint listens on 127.0.0.1 only and is off unless
 `groupkeeper.metrics.port` is set.
 
 In Python, without the extra: `broker.metrics.value("offset-commit-count")` or `broker.metrics.value("group-count",
@@ -33,10 +33,10 @@ protocol="classic")` inside the event loop of a `Broker`; `broker.metric(...)` w
 `BackgroundBroker` and the pytest fixtures. `broker.metrics.samples()` has all of them, and `await
 broker.metrics.serve()` opens another endpoint.
 
-All exist from the start with value 0, except `last-pruned-offset`: a partition has it once its log was cut. Rates and
-times are those of the last 30 to 60 seconds, as with Kafka's defaults (`metrics.sample.window.ms`,
-`metrics.num.samples`); counts begin with the process. What Kafka refreshes every minute (groups by state) is counted
-here at each request.
+All exist from the start with value 0, except `last-pruned-offset`, which a partition has once its log was cut, and the
+counts of dead letters, which a group has once records went to its queue. Rates and times are those of the last 30 to 60
+seconds, as with Kafka's defaults (`metrics.sample.window.ms`, `metrics.num.samples`); counts begin with the process.
+What Kafka refreshes every minute (groups by state) is counted here at each request.
 """
 
 

@@ -79,6 +79,26 @@ async def test_records_that_were_delivered_too_often_are_copied(start: Start) ->
     assert (found[0].key, found[0].value) == (b"k", b"v4")
 
 
+def counts(broker: Broker) -> dict[str, float]:
+    """What the metrics say of the queue of g; Kafka has none of them before the first one is counted."""
+    found = [one for one in broker.metrics.samples() if "DeadLetterQueue" in one.metric.name]
+    assert {one.labels for one in found} <= {("g",)}
+    return {one.metric.name.removeprefix("DeadLetterQueue"): one.value for one in found}
+
+
+async def test_letters_that_cannot_be_written_are_counted(start: Start) -> None:
+    broker = await start(properties=CREATES)
+    wire = await Wire.open(broker.bootstrap_servers)
+    await wire.create("dlq.g", errors_deadletterqueue_group_enable="true", max_message_bytes="1")
+    alice = await member(broker, OWN)
+    assert counts(broker) == {}
+    assert await alice.say([(0, 1, REJECT), (2, 9, ACCEPT)]) == NONE
+    led = broker.share_sessions.partitions.get("g", alice.topic_id, 0)
+    assert led is not None
+    await until(lambda: led.states.start_offset == 10)
+    assert counts(broker) == {"TotalProduceRequestsPerSec": 2, "FailedProduceRequestsPerSec": 2}
+
+
 async def test_a_large_range_is_several_batches(start: Start) -> None:
     broker = await start(properties=CREATES)
     wire = await Wire.open(broker.bootstrap_servers)
@@ -89,7 +109,9 @@ async def test_a_large_range_is_several_batches(start: Start) -> None:
     assert [(told(one)[0], one.value) for one in found] == [(at, b"v%d" % (at % 30)) for at in range(60)]
     log = broker.topics.partition("dlq.g", 0)
     assert log is not None
-    assert 2 < len(list(iter_headers(log.read(0, 1 << 20)))) < 30
+    batches = len(list(iter_headers(log.read(0, 1 << 20))))
+    assert 2 < batches < 30
+    assert counts(broker) == {"RecordCount": 60, "TotalProduceRequestsPerSec": batches}
 
 
 REFUSALS: list[tuple[dict[str, str], dict[str, str], bool, str]] = [

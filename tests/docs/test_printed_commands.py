@@ -142,7 +142,8 @@ def test_the_broker_with_metrics_gives_them(tmp_path: Path) -> None:
             names = set(re.findall(r"^(kafka\w+)", answer.read().decode(), re.MULTILINE))
         documented = set(re.findall(r"`(kafka_\w+)`", METRICS_GUIDE))
         assert documented
-        assert documented - names == {"kafka_server_share_coordinator_metrics_last_pruned_offset"}  # not at the start
+        later = {name for name in documented if name.endswith("_last_pruned_offset") or "_deadletterqueue" in name}
+        assert documented - names == later  # partitions and groups have these once there is something to tell
     finally:
         broker.kill()
         broker.communicate()

@@ -5,7 +5,8 @@ Nothing here reads a clock: times are parameters, `perf_counter_ns` of the calle
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from enum import Enum
 from time import perf_counter_ns
 
 from groupkeeper.coordinator.kernel.result import Meter
@@ -154,13 +155,22 @@ class GroupMeters:
         self.loading = Timing(now_ns)
 
 
+class DeadLetters(Enum):
+    """What is counted of the dead-letter queue of a share group; values are Kafka's names."""
+
+    RECORDS = "DeadLetterQueueRecordCount"
+    WRITES = "DeadLetterQueueTotalProduceRequestsPerSec"
+    FAILURES = "DeadLetterQueueFailedProduceRequestsPerSec"
+
+
 class ShareMeters:
-    """What the share coordinators record.
+    """What the share coordinators record, and the leaders of share-partitions.
 
     Attributes:
         writes: batches of share state.
         writing: how long a write took.
         last_pruned: by partition of `__share_group_state`, the offset before which its log was cut last.
+        dead_letters: counts of dead-letter queues since the start, by group id.
     """
 
     def __init__(self) -> None:
@@ -168,6 +178,7 @@ class ShareMeters:
         self.writes = Rate(now_ns)
         self.writing = Timing(now_ns)
         self.last_pruned: dict[tuple[str, int], int] = {}
+        self.dead_letters: Counter[tuple[DeadLetters, str]] = Counter()
 
     def wrote(self, since_ns: int, now_ns: int) -> None:
         """A write ended that began at `since_ns`."""

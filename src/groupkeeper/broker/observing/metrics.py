@@ -142,6 +142,8 @@ class Metrics:
         yield "write-latency-max", (), times.maximum_ms
         for (topic, partition), offset in meters.last_pruned.items():
             yield "last-pruned-offset", (topic, str(partition)), offset
+        for (count, group_id), number in meters.dead_letters.items():
+            yield count.value, (group_id,), number
 
     def _cleaning(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
         yield "DeadThreadCount", (), min(self._broker.cleaner.failures, 1)

@@ -84,7 +84,8 @@ def families(samples: Iterable[Sample]) -> Iterator[Family]:
 
     by_name = {}
     for metric in METRICS.values():
-        kind = "unknown" if metric.name.endswith(("-count", "-total")) and not metric.labels else "gauge"
+        is_count = metric.ending or (metric.name.endswith(("-count", "-total")) and not metric.labels)
+        kind = "unknown" if is_count else "gauge"
         by_name[metric.name] = Family(metric.prometheus_name, f"{metric.doc} ({metric.mbean}, {metric.name})", kind)
     for metric, labels, value in samples:
         by_name[metric.name].add_sample(metric.prometheus_name, dict(zip(metric.labels, labels, strict=True)), value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from groupkeeper.broker.meters import PERCENTILES
+from groupkeeper.broker.meters import PERCENTILES, DeadLetters
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Meter
 
@@ -15,21 +15,25 @@ if TYPE_CHECKING:
 _COORDINATOR = "kafka.server:type=group-coordinator-metrics"
 _MANAGER = "kafka.coordinator.group:type=GroupMetadataManager"
 _SHARE = "kafka.server:type=share-coordinator-metrics"
+_SHARE_GROUPS = "kafka.server:type=ShareGroupMetrics"
 _CLEANER = "kafka.log:type=LogCleaner"
 
 
 class Metric(NamedTuple):
-    """A metric: its MBean, its attribute (or `name` tag, for MBeans of Kafka's older kind), and its meaning."""
+    """A metric: its MBean, its attribute (or `name` tag, for MBeans of Kafka's older kind), its meaning, its labels,
+    and how the JMX exporter ends the name of a meter's count.
+    """
 
     mbean: str
     name: str
     doc: str
     labels: tuple[str, ...] = ()
+    ending: str = ""
 
     @property
     def prometheus_name(self) -> str:
         """Domain, type and name, as the JMX exporter's rules for Kafka join them."""
-        joined = f"{self.mbean.replace(':type=', '_')}_{self.name}"
+        joined = f"{self.mbean.replace(':type=', '_')}_{self.name.removesuffix('PerSec')}{self.ending}"
         return joined.replace(".", "_").replace("-", "_").lower()
 
 
@@ -49,6 +53,11 @@ _MARKED = {
     Meter.CONSUMER_GROUP_REBALANCE: "new epochs of consumer groups",
     Meter.SHARE_GROUP_REBALANCE: "new epochs of share groups",
     Meter.STREAMS_GROUP_REBALANCE: "new epochs of streams groups",
+}
+_DEAD_LETTERS = {
+    DeadLetters.RECORDS: ("records of a share group that were written to its dead-letter queue", "_count"),
+    DeadLetters.WRITES: ("batches for the dead-letter queue of a share group", "_total"),
+    DeadLetters.FAILURES: ("batches for it that could not be written (the log says why)", "_total"),
 }
 TIMES = {
     "event-queue-time-ms": "waiting of an operation before it is taken up (0, there is no queue)",
@@ -108,6 +117,8 @@ def _metrics() -> Iterator[Metric]:
     yield Metric(
         _SHARE, "last-pruned-offset", "where the log of share state begins after its last cut", ("topic", "partition")
     )
+    for count, (what, ending) in _DEAD_LETTERS.items():
+        yield Metric(_SHARE_GROUPS, count.value, f"since the start: {what}", ("group",), ending)
     dead = "1 while the log cleaner pauses after an unexpected error (the log has it), 0 once it works again"
     yield Metric(_CLEANER, "DeadThreadCount", dead)
     uncleanable = "logs that cannot be compacted, and are skipped until the next start (the log says why)"

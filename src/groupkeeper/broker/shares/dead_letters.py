@@ -11,6 +11,7 @@ from logging import getLogger
 
 from groupkeeper.broker.features import feature_level
 from groupkeeper.broker.log.produced import Produced
+from groupkeeper.broker.meters import DeadLetters, ShareMeters
 from groupkeeper.protocol.errors import InvalidConfig, KafkaError
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptRecord, iter_headers, read_records, write_batch
@@ -42,8 +43,10 @@ def has_dead_letter_queues(config: Config) -> bool:
     return feature_level(config, "share.version") >= _SINCE_SHARE_VERSION
 
 
-async def bury(broker: Node, group_id: str, log: PartitionLog, dead: Sequence[DeadRecords]) -> None:
-    """Writes these records of a share-partition, in order, to the group's dead-letter queue."""
+async def bury(
+    broker: Node, group_id: str, log: PartitionLog, dead: Sequence[DeadRecords], meters: ShareMeters
+) -> None:
+    """Writes these records of a share-partition, in order, to the group's dead-letter queue, and counts them."""
     config = broker.group_configs.of(group_id)
     try:
         queue = _queue(broker, group_id, config.errors_deadletterqueue_topic_name, log.index)
@@ -55,11 +58,11 @@ async def bury(broker: Node, group_id: str, log: PartitionLog, dead: Sequence[De
     async for letter in _letters(broker, group_id, log, dead, config, queue.config.max_message_bytes):
         size = _size(letter)
         if records and size > room:
-            _append(broker, group_id, log, queue, records)
+            _append(broker, group_id, log, queue, records, meters)
             records, room = [], queue.config.max_message_bytes - HEADER_SIZE
         records.append(letter)
         room -= size
-    _append(broker, group_id, log, queue, records)
+    _append(broker, group_id, log, queue, records, meters)
 
 
 def _queue(broker: Node, group_id: str, name: str, index: int) -> PartitionLog:
@@ -158,13 +161,18 @@ def _size(record: Record) -> int:
     return _VARINTS + len(record.key or b"") + len(record.value or b"") + headers
 
 
-def _append(broker: Node, group_id: str, log: PartitionLog, queue: PartitionLog, records: Sequence[Record]) -> None:
+def _append(
+    broker: Node, group_id: str, log: PartitionLog, queue: PartitionLog, records: Sequence[Record], meters: ShareMeters
+) -> None:
+    meters.dead_letters[DeadLetters.WRITES, group_id] += 1
     try:
         produced = Produced(write_batch(records), queue, _PRODUCE_VERSION)
         produced.read_all(len(produced.records))
         produced.admit(broker.now_ms())
         queue.append(produced.records, broker.now_ms(), produced.header)
+        meters.dead_letters[DeadLetters.RECORDS, group_id] += len(records)
     except KafkaError as error:
+        meters.dead_letters[DeadLetters.FAILURES, group_id] += 1
         _report(group_id, log, records[0].offset, records[-1].offset, error)
 
 

@@ -236,7 +236,7 @@ class LedPartition:
     async def _bury(self) -> None:
         try:
             while not self.is_fenced and (dead := self.states.dead()):
-                await bury(self._owner.broker, self._key.group_id, self.log, dead)
+                await bury(self._owner.broker, self._key.group_id, self.log, dead, self._owner.meters)
                 if not self.is_fenced:
                     self._changed_alone(self.states.archive(dead))
         finally:
@@ -272,12 +272,14 @@ class SharePartitions:
     Attributes:
         broker: the leader.
         persister: where their states are stored.
+        meters: what is counted of them.
         is_stopped: whether no new work may begin.
     """
 
     def __init__(self, broker: Node, states: ShareStateRuntime) -> None:
         self.broker = broker
         self.persister = SharePersister(states)
+        self.meters = states.meters
         self.is_stopped = False
         self._led: dict[SharePartitionKey, LedPartition] = {}
         self._tasks: set[asyncio.Task[None]] = set()
