@@ -3,11 +3,13 @@
 Usage: python tools/broker_settings.py      (`make docs`; a test compares)
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.group_overrides import GroupConfig
+from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT
+from groupkeeper.broker.settings.listing import broker_setting
 from groupkeeper.broker.settings.table import INT_MAX, LONG_MAX, Setting
 from groupkeeper.broker.settings.topic import TopicConfig
 
@@ -19,8 +21,8 @@ Written by `make docs` from the tables in `src/groupkeeper/broker/settings/`; do
 
 Names, types, defaults and bounds are Apache Kafka 4.4.0's; names that begin with `groupkeeper.` are our own. A setting
 comes from a file (`groupkeeper broker --config server.properties`) or from the command line (`--property name=value`);
-the latter wins. Names that Kafka has and that mean nothing to a single process (`num.io.threads`, `ssl.*`, ...) are
-accepted in silence; a name that Kafka does not have is named in a warning.
+the latter wins. Settings that mean nothing to a single process are accepted in silence: see [settings without
+effect](#settings-without-effect). A name that Kafka does not have is named in a warning.
 """
 
 TOPICS = """
@@ -35,6 +37,15 @@ GROUPS = """
 Given with `kafka-configs --alter --entity-type groups`, to groups that exist and to others; in force at once, and they
 outlive the group. Without one the broker's setting `group.` with the same name holds, and its bounds
 (`group.consumer.min.session.timeout.ms`, ...) limit what may be given.
+"""
+
+IDLE = """
+## Settings without effect
+
+These are accepted, checked and described as by Apache Kafka, and change nothing here. Some have an effect on a cluster,
+on other threads or on remote storage, which this broker does not have. Settings that Kafka itself does not describe
+(`server.max.startup.time.ms`, `group.consumer.assignor.offload.enable`, ...) are accepted in the same way, unchecked.
+The log warns of Java classes of one's own, which cannot run here.
 """
 
 
@@ -65,10 +76,21 @@ def table(settings: Iterable[Setting[object]]) -> list[str]:
     return lines
 
 
+def of_broker() -> Iterator[Setting[object]]:
+    """What a broker can be given, but for numbers that only dynamic updates can give."""
+    yield from Config.settings()
+    yield from filter(None, map(broker_setting, KEPT_AS_TEXT))
+
+
 def document() -> str:
-    lines = [INTRODUCTION, "## Settings of the broker itself", *table(Config.settings())]
-    lines += [TOPICS.rstrip("\n"), *table(TopicConfig.settings())]
-    lines += [GROUPS.rstrip("\n"), *table(GroupConfig.settings())]
+    of_idle_topics = {one.broker_name for one in TopicConfig.settings() if not one.has_effect}
+    idle = [one for one in of_broker() if not one.has_effect or one.name in of_idle_topics]
+    lines = [INTRODUCTION, "## Settings of the broker itself", *table(one for one in of_broker() if one not in idle)]
+    lines += [TOPICS.rstrip("\n"), *table(one for one in TopicConfig.settings() if one.has_effect)]
+    lines += [GROUPS.rstrip("\n"), *table(one for one in GroupConfig.settings() if one.has_effect)]
+    lines += [IDLE.rstrip("\n"), "", "### Of the broker", *table(idle)]
+    for title, of_others in (("topic", TopicConfig), ("group", GroupConfig)):
+        lines += ["", f"### Of a {title}", *table(one for one in of_others.settings() if not one.has_effect)]
     return "\n".join(lines) + "\n"
 
 

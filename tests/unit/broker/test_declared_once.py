@@ -12,8 +12,9 @@ import pytest
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.settings.group_settings import BOUNDED, declarations
-from groupkeeper.broker.settings.kafka import WITHOUT_EFFECT
+from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT
 from groupkeeper.broker.settings.listing import listed_names
+from groupkeeper.broker.settings.table import ACCEPTED
 from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.coordinator.kernel.settings import Settings
 
@@ -163,10 +164,25 @@ def test_every_setting_is_read() -> None:
     for table, prefix in ((Config, ""), (TopicConfig, ""), (GroupConfig, "group_")):
         for setting in table.settings():
             name = of_coordinators.get(prefix + setting.attribute, setting.attribute)
-            if name not in used and not setting.doc.startswith("Accepted for compatibility"):
+            if name not in used and setting.has_effect:
                 unread.add(setting.name)
     assert unread == set()
 
 
+def test_settings_without_an_effect_say_so() -> None:
+    """Where the broker works, not where settings are declared, they are not read; and those of topics with one are."""
+    files = [path for folder in ("broker", "coordinator", "security") for path in (SOURCES / folder).rglob("*.py")]
+    text = "".join(path.read_text() for path in files if path.parent.name != "settings")
+    read, quoted = set(re.findall(r"\.(\w+)", text)), set(re.findall(r'"([a-z0-9.]+)"', text))
+    tables = (Config, TopicConfig, GroupConfig)
+    idle = {one.attribute for table in tables for one in table.settings() if not one.has_effect}
+    assert idle & read == {"share_coordinator_state_topic_min_isr"}  # a topic setting without an effect
+    assert {name for name in KEPT_AS_TEXT.keys() & quoted if KEPT_AS_TEXT[name].doc.startswith(ACCEPTED)} == {
+        "ssl.protocol"  # it is only checked
+    }
+    indirect = {"segment_bytes", "internal_segment_bytes"}  # by `roll_bytes`
+    assert {one.attribute for one in TopicConfig.settings() if one.has_effect} - read == indirect
+
+
 def test_no_setting_is_declared_twice() -> None:
-    assert {name for name in WITHOUT_EFFECT if Config.setting(name) is not None} == set()
+    assert {name for name in KEPT_AS_TEXT if Config.setting(name) is not None} == set()

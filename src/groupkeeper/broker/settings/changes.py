@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.settings.kafka import WITHOUT_EFFECT
+from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT
 from groupkeeper.broker.settings.table import InvalidSetting
 
 TYPE_CHECKING = False
@@ -63,7 +63,7 @@ def _check_cleaners(current: int, wanted: int) -> None:
 
 
 def _number(texts: Mapping[str, str], name: str) -> int:
-    return int(texts.get(name) or WITHOUT_EFFECT[name].default or 0)
+    return int(texts.get(name) or KEPT_AS_TEXT[name].default or 0)
 
 
 def _refuse(why: str) -> NoReturn:

@@ -12,7 +12,7 @@ from groupkeeper.broker.settings.client_metrics import Subscription
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.dynamic import ALL_BROKERS
 from groupkeeper.broker.settings.group_overrides import GroupConfig
-from groupkeeper.broker.settings.kafka import QUOTAS, WITHOUT_EFFECT
+from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT, QUOTAS
 from groupkeeper.broker.settings.listing import base_name, broker_setting, change_of, default_text, listed_names
 from groupkeeper.broker.settings.order import in_java_order
 from groupkeeper.broker.settings.table import FIXED, InvalidSetting
@@ -42,7 +42,6 @@ _FAMILY_BY_NAME = {name: names for names in _FAMILIES for name in names} | {
 
 UNKNOWN_TYPE = "unknown"
 _SECRET_TYPES = ("password", UNKNOWN_TYPE)
-_NOT_HERE = "Accepted for compatibility."
 
 Synonym = tuple[str, str | None, int]
 """Name, value and source."""
@@ -112,8 +111,8 @@ def _of_broker(name: str, config: Config) -> DescribedSetting:
         value = own.format(getattr(config, own.attribute)) or value
     elif own is not None:
         value = own.format(own.default)
-    is_known = own is not None or name in WITHOUT_EFFECT
-    doc = own.doc if own is not None else _NOT_HERE if is_known else None
+    is_known = own is not None or name in KEPT_AS_TEXT
+    doc = own.doc if own is not None else KEPT_AS_TEXT[name].doc if is_known else None
     is_read_only = change_of(name) == FIXED if is_known else name not in QUOTAS
     return DescribedSetting(name, value, source, _type_of(name), doc, is_read_only, synonyms)
 

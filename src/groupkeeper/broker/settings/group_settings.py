@@ -105,7 +105,7 @@ class GroupSettings(Declared):
     group_streams_max_heartbeat_interval_ms = whole(15000, low=1, doc="Upper bound of the heartbeat interval.")
     group_streams_min_assignment_interval_ms = whole(0, low=0, doc="Lower bound of the assignment interval.")
     group_streams_max_assignment_interval_ms = whole(15000, low=0, doc="Upper bound of the assignment interval.")
-    group_streams_assignors = names(("sticky",), choices=("sticky",), doc="The assignor of streams groups: sticky.")
+    group_streams_assignors = names(("sticky",), choices=("sticky",), doc="Accepted for compatibility; there is one.")
     group_streams_max_standby_replicas = whole(2, low=0, doc="Upper bound of the number of standby replicas.")
 
     # --- the share coordinator's state topic
@@ -135,7 +135,7 @@ class GroupSettings(Declared):
     unstable_api_versions_enable = flag(False, doc="Serve versions of requests that Kafka calls unstable.").in_kafka(
         is_listed=False
     )
-    unstable_feature_versions_enable = flag(False, doc="Accepted for compatibility.").in_kafka(is_listed=False)
+    unstable_feature_versions_enable = flag(False, doc="Offer an unstable metadata.version.").in_kafka(is_listed=False)
 
 
 def declarations() -> Iterator[tuple[str, Declaration, Setting[object]]]:

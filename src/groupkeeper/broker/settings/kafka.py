@@ -1,23 +1,24 @@
-"""Settings of Kafka 4.4.0's brokers that have no effect in a single process: accepted, checked and described.
+"""Settings of Kafka 4.4.0's brokers that are kept as texts: accepted, checked and described.
 
-Settings that this broker uses are declared in `groupkeeper.broker.settings.config`, and nowhere else.
+Most have no effect in a single process. The others are of one listener or of the start, and are read there.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from groupkeeper.broker.settings.table import ANY, FIXED, LISTENER, ONE
+from groupkeeper.broker.settings.table import ACCEPTED, ANY, FIXED, LISTENER, ONE
 
 
 class KafkaSetting(NamedTuple):
-    """A setting of Kafka's brokers that has no effect here.
+    """A setting of Kafka's brokers that is kept as a text.
 
     Attributes:
         change: how it may change while the broker runs: FIXED, ANY, ONE or LISTENER.
         type: Kafka's name of the type in lower case.
         default: as text; None is unset.
         low: the least value; None: no check.
+        doc: one sentence for people.
     """
 
     name: str
@@ -25,6 +26,7 @@ class KafkaSetting(NamedTuple):
     type: str
     default: str | None = None
     low: int | None = None
+    doc: str = f"{ACCEPTED}."
 
 
 QUOTAS = frozenset(
@@ -42,10 +44,10 @@ _SETTINGS = (
     KafkaSetting("auto.leader.rebalance.enable", FIXED, "boolean", "true"),
     KafkaSetting("background.threads", ANY, "int", "10", low=1),
     KafkaSetting("broker.heartbeat.interval.ms", FIXED, "int", "2000"),
-    KafkaSetting("broker.id", FIXED, "int", "-1"),
+    KafkaSetting("broker.id", FIXED, "int", "-1", doc="The broker's id when `node.id` is absent."),
     KafkaSetting("broker.session.timeout.ms", FIXED, "int", "9000"),
     KafkaSetting("client.quota.callback.class", FIXED, "class"),
-    KafkaSetting("config.providers", ANY, "list", ""),
+    KafkaSetting("config.providers", ANY, "list", "", doc="Providers of values such as `${file:/path:key}`."),
     KafkaSetting("controlled.shutdown.enable", FIXED, "boolean", "true"),
     KafkaSetting("controller.quorum.append.linger.ms", FIXED, "int", "25"),
     KafkaSetting("controller.quorum.auto.join.enable", FIXED, "boolean", "false"),
@@ -61,7 +63,7 @@ _SETTINGS = (
     KafkaSetting("controller.socket.timeout.ms", FIXED, "int", "30000"),
     KafkaSetting("cordoned.log.dirs", ONE, "list", ""),
     KafkaSetting("create.topic.policy.class.name", FIXED, "class"),
-    KafkaSetting("delegation.token.secret.key", FIXED, "password"),
+    KafkaSetting("delegation.token.secret.key", FIXED, "password", doc="Without it there are no delegation tokens."),
     KafkaSetting("delete.records.purgatory.purge.interval.requests", FIXED, "int", "1"),
     KafkaSetting("early.start.listeners", FIXED, "list"),
     KafkaSetting("fetch.purgatory.purge.interval.requests", FIXED, "int", "1000"),
@@ -147,7 +149,7 @@ _SETTINGS = (
     KafkaSetting("replication.quota.window.size.seconds", FIXED, "int", "1"),
     KafkaSetting("request.timeout.ms", FIXED, "int", "30000"),
     KafkaSetting("sasl.client.callback.handler.class", FIXED, "class"),
-    KafkaSetting("sasl.jaas.config", ONE, "password"),
+    KafkaSetting("sasl.jaas.config", ONE, "password", doc="Of a mechanism of a listener: its users, or its options."),
     KafkaSetting("sasl.kerberos.kinit.cmd", ONE, "string", "/usr/bin/kinit"),
     KafkaSetting("sasl.kerberos.min.time.before.relogin", ONE, "long", "60000"),
     KafkaSetting("sasl.kerberos.principal.to.local.rules", ONE, "list", "DEFAULT"),
@@ -195,7 +197,7 @@ _SETTINGS = (
     ),
     KafkaSetting("sasl.oauthbearer.scope", FIXED, "string"),
     KafkaSetting("sasl.oauthbearer.token.endpoint.url", FIXED, "string"),
-    KafkaSetting("sasl.server.callback.handler.class", FIXED, "class"),
+    KafkaSetting("sasl.server.callback.handler.class", FIXED, "class", doc="Whether tokens are signed (OAUTHBEARER)."),
     KafkaSetting("security.inter.broker.protocol", FIXED, "string", "PLAINTEXT"),
     KafkaSetting("security.providers", FIXED, "string"),
     KafkaSetting("share.coordinator.cached.buffer.max.bytes", ANY, "int", "1048588"),
@@ -206,27 +208,27 @@ _SETTINGS = (
     KafkaSetting("socket.send.buffer.bytes", FIXED, "int", "102400"),
     KafkaSetting("ssl.allow.dn.changes", FIXED, "boolean", "false"),
     KafkaSetting("ssl.allow.san.changes", FIXED, "boolean", "false"),
-    KafkaSetting("ssl.cipher.suites", ONE, "list", ""),
-    KafkaSetting("ssl.enabled.protocols", ONE, "list", "TLSv1.2,TLSv1.3"),
+    KafkaSetting("ssl.cipher.suites", ONE, "list", "", doc="The cipher suites of TLS listeners; empty: OpenSSL's."),
+    KafkaSetting("ssl.enabled.protocols", ONE, "list", "TLSv1.2,TLSv1.3", doc="The versions of TLS that are served."),
     KafkaSetting("ssl.endpoint.identification.algorithm", ONE, "string", "https"),
-    KafkaSetting("ssl.engine.factory.class", ONE, "class"),
-    KafkaSetting("ssl.key.password", LISTENER, "password"),
+    KafkaSetting("ssl.engine.factory.class", ONE, "class", doc="Java code; a TLS listener that has it is refused."),
+    KafkaSetting("ssl.key.password", LISTENER, "password", doc="The password of the private key."),
     KafkaSetting("ssl.keymanager.algorithm", ONE, "string", "SunX509"),
-    KafkaSetting("ssl.keystore.certificate.chain", LISTENER, "password"),
-    KafkaSetting("ssl.keystore.key", LISTENER, "password"),
-    KafkaSetting("ssl.keystore.location", LISTENER, "string"),
-    KafkaSetting("ssl.keystore.password", LISTENER, "password"),
-    KafkaSetting("ssl.keystore.type", LISTENER, "string", "JKS"),
-    KafkaSetting("ssl.protocol", ONE, "string", "TLSv1.3"),
+    KafkaSetting("ssl.keystore.certificate.chain", LISTENER, "password", doc="The certificates of the key, as PEM."),
+    KafkaSetting("ssl.keystore.key", LISTENER, "password", doc="The private key, as PEM, instead of a file."),
+    KafkaSetting("ssl.keystore.location", LISTENER, "string", doc="The file with the key and its certificates."),
+    KafkaSetting("ssl.keystore.password", LISTENER, "password", doc="The password of the key store."),
+    KafkaSetting("ssl.keystore.type", LISTENER, "string", "JKS", doc="The form of the key store: JKS, PKCS12 or PEM."),
+    KafkaSetting("ssl.protocol", ONE, "string", "TLSv1.3", doc=f"{ACCEPTED}; `ssl.enabled.protocols` decides."),
     KafkaSetting("ssl.provider", ONE, "string"),
     KafkaSetting("ssl.secure.random.implementation", ONE, "string"),
     KafkaSetting("ssl.trustmanager.algorithm", ONE, "string", "PKIX"),
-    KafkaSetting("ssl.truststore.certificates", LISTENER, "password"),
-    KafkaSetting("ssl.truststore.location", LISTENER, "string"),
-    KafkaSetting("ssl.truststore.password", LISTENER, "password"),
-    KafkaSetting("ssl.truststore.type", LISTENER, "string", "JKS"),
+    KafkaSetting("ssl.truststore.certificates", LISTENER, "password", doc="Certificates that are trusted, as PEM."),
+    KafkaSetting("ssl.truststore.location", LISTENER, "string", doc="The file with certificates that are trusted."),
+    KafkaSetting("ssl.truststore.password", LISTENER, "password", doc="The password of the trust store."),
+    KafkaSetting("ssl.truststore.type", LISTENER, "string", "JKS", doc="The form of the store: JKS, PKCS12 or PEM."),
     KafkaSetting("telemetry.max.bytes", FIXED, "int", "1048576"),
     KafkaSetting("transaction.state.log.load.buffer.size", FIXED, "int", "5242880"),
     KafkaSetting("transaction.two.phase.commit.enable", FIXED, "boolean", "false"),
 )
-WITHOUT_EFFECT = {one.name: one for one in _SETTINGS}
+KEPT_AS_TEXT = {one.name: one for one in _SETTINGS}

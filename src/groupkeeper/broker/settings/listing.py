@@ -1,6 +1,6 @@
 """All settings of a broker, with or without an effect here: their types and defaults, and how they may change.
 
-Those with an effect are declared in `Config`, the others in `WITHOUT_EFFECT`. A setting of a listener,
+They are declared in `Config`, or in `KEPT_AS_TEXT`. A setting of a listener,
 `listener.name.<listener>.<setting>`, has the type and bounds of `<setting>`.
 """
 
@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from groupkeeper.broker.settings.config import Config
-from groupkeeper.broker.settings.kafka import QUOTAS, WITHOUT_EFFECT
+from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT, QUOTAS
 from groupkeeper.broker.settings.order import in_kafkas_order
 from groupkeeper.broker.settings.table import ANY, ONE, Setting, plain
 
@@ -26,7 +26,7 @@ _ALWAYS_GIVEN = ("node.id", "controller.listener.names")
 def listed_names() -> tuple[str, ...]:
     """The settings that Kafka describes when none is requested by name, in its order."""
     own = (one.name for one in Config.settings() if one.is_listed and not one.is_ours)
-    return tuple(in_kafkas_order([*own, *WITHOUT_EFFECT]))
+    return tuple(in_kafkas_order([*own, *KEPT_AS_TEXT]))
 
 
 def base_name(name: str) -> str:
@@ -42,21 +42,21 @@ def broker_setting(name: str) -> Setting[Any] | None:
         return own
     if base in QUOTAS:
         return plain(base, "long")
-    found = WITHOUT_EFFECT.get(base)
-    return None if found is None else plain(base, found.type, found.default, found.low)
+    found = KEPT_AS_TEXT.get(base)
+    return None if found is None else plain(base, found.type, found.default, found.low, found.doc)
 
 
 def change_of(name: str) -> str:
     """How a setting may change while the broker runs: FIXED, ANY, ONE or LISTENER. Unknown names are ANY (KIP-226)."""
     if name.startswith(_PREFIX):
         return ANY if base_name(name) in _OF_ALL_LISTENERS else ONE
-    own, other = Config.setting(name), WITHOUT_EFFECT.get(name)
+    own, other = Config.setting(name), KEPT_AS_TEXT.get(name)
     return own.change if own is not None else ANY if other is None else other.change
 
 
 def default_text(name: str) -> str | None:
     """The default as Kafka describes it; None: it is unset, or the name is unknown."""
-    own, other = Config.setting(name), WITHOUT_EFFECT.get(name)
+    own, other = Config.setting(name), KEPT_AS_TEXT.get(name)
     if own is None:
         return None if other is None else other.default
     if name in _ALWAYS_GIVEN:
@@ -69,6 +69,6 @@ def unknown_text(name: str) -> str:
     """What is said of a setting that neither this broker nor Kafka has, with the name that was perhaps meant."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, [*(one.name for one in Config.settings()), *WITHOUT_EFFECT], n=1, cutoff=0.7)
+    near = get_close_matches(name, [*(one.name for one in Config.settings()), *KEPT_AS_TEXT], n=1, cutoff=0.7)
     meant = f"; did you mean {near[0]}?" if near else ""
     return f"unknown setting {name}: neither this broker nor Apache Kafka has it{meant}"

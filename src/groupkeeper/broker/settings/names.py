@@ -1,6 +1,6 @@
 """The names of broker settings in Kafka 4.4.0, including those that Kafka doesn't describe."""
 
-from groupkeeper.broker.settings.kafka import WITHOUT_EFFECT
+from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT
 
 JAAS_FILE = "java.security.auth.login.config"
 """A property of Java. Kafka takes it from the command line, this broker from its settings."""
@@ -34,7 +34,8 @@ _PLUG_INS = (
 
 _SINGLE = frozenset(
     """
-    controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms group.share.persister.class.name
+    controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms group.consumer.assignor.offload.enable
+    group.share.assignor.offload.enable group.share.dlq.manager.class.name group.share.persister.class.name
     inter.broker.protocol.version leader.imbalance.per.broker.percentage log.message.format.version
     server.max.startup.time.ms unclean.leader.election.interval.ms
     """.split()
@@ -43,7 +44,7 @@ _SINGLE = frozenset(
 
 def is_known(name: str) -> bool:
     """Whether Kafka 4.4.0 (or a harness) has a setting of this name."""
-    return name == JAAS_FILE or name in WITHOUT_EFFECT or name in _SINGLE or name.startswith(_FAMILIES)
+    return name == JAAS_FILE or name in KEPT_AS_TEXT or name in _SINGLE or name.startswith(_FAMILIES)
 
 
 def is_plug_in(name: str, text: str) -> bool:

@@ -21,7 +21,8 @@ T = TypeVar("T")
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
-
+ACCEPTED = "Accepted for compatibility"
+"""How the text of a setting without an effect begins."""
 
 FIXED = "fixed"
 """It cannot change while the broker runs."""
@@ -98,6 +99,11 @@ class Setting(Generic[T]):
         """This setting, as a topic setting whose default is the value of a broker setting."""
         self.broker_name = broker_name
         return self
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether it changes anything; otherwise it is accepted, checked and described."""
+        return not self.doc.startswith(ACCEPTED)
 
     @property
     def is_ours(self) -> bool:
@@ -277,8 +283,8 @@ _READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-def plain(name: str, type_name: str, default: str | None = None, low: int | None = None) -> Setting[str]:
-    """A setting without an effect here: its value is the given text, which must be valid for the type."""
+def plain(name: str, type_name: str, default: str | None = None, low: int | None = None, doc: str = "") -> Setting[str]:
+    """A setting that is kept as a text: its value is the given text, which must be valid for the type."""
 
     def read(text: str) -> str:
         if type_name == "list":
@@ -286,7 +292,7 @@ def plain(name: str, type_name: str, default: str | None = None, low: int | None
         _READERS.get(type_name, str)(text)
         return text
 
-    setting = Setting(type_name, default or "", read, "", low=low)
+    setting = Setting(type_name, default or "", read, doc, low=low)
     setting.__set_name__(Setting, name.replace(".", "_"))
     return setting
 

@@ -40,7 +40,7 @@ class TopicConfig(SettingsTable):
     compression_type = text(
         "producer",
         choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-        doc="Compression of the stored batches; `producer` keeps what came.",
+        doc="Accepted for compatibility; batches are stored as they came.",
     ).default_of("compression.type")
     errors_deadletterqueue_group_enable = flag(
         False, doc="Whether share groups may use the topic as their dead-letter queue."
