@@ -14,10 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from groupkeeper.pipeline.tables.schema import LAST_MS, TIME
+
 __all__ = [
     "Array",
     "Groups",
     "Rows",
+    "appended",
+    "earlier",
     "empty",
     "in_order",
     "is_known",
@@ -26,9 +30,13 @@ __all__ = [
     "loaded",
     "matches",
     "numbers",
+    "runs",
     "tails",
     "taken",
+    "time_of",
+    "times",
     "together",
+    "unnested",
     "values",
 ]
 
@@ -155,6 +163,23 @@ class Groups(NamedTuple):
         return np.maximum.reduceat(each, self.starts) if len(self.starts) else each[:0]
 
 
+def runs(names: Sequence[str], rows: pa.Table) -> tuple[Array, Groups]:
+    """The places of the rows in the order of keys, and of `log_offset` within each; and the runs of equal keys."""
+    (key,) = keys(names, rows)
+    order = in_order(key, numbers(rows["log_offset"]))
+    return order, Groups.sorted(key[order])
+
+
+def earlier(names: Sequence[str], rows: pa.Table, others: pa.Table) -> Array:
+    """For each row the place of the last one of the others that has its key and a lower `log_offset`; −1: none."""
+    of = np.concatenate(keys(names, rows, others))
+    order = in_order(of, np.concatenate([numbers(each["log_offset"]) for each in (rows, others)]))
+    last = Groups.sorted(of[order]).last(order >= len(rows))
+    found = np.empty(len(of), np.int64)
+    found[order] = np.where(last >= 0, order[last] - len(rows), -1)
+    return found[: len(rows)]
+
+
 def taken(rows: _Taken, at: Array) -> _Taken:
     """The rows, or values, at these places; −1 gives nulls."""
     return rows.take(pa.array(at, pa.int64(), mask=at < 0))
@@ -177,10 +202,40 @@ def is_known(column: pa.Array | pa.ChunkedArray) -> Array:
     return np.asarray(found.to_numpy() if isinstance(found, pa.ChunkedArray) else found.to_numpy(zero_copy_only=False))
 
 
+def times(us: Array, are_known: Array | None = None) -> pa.Array:
+    """Times (µs since 1970) as Arrow has them; null where they aren't known."""
+    return pa.array(us, pa.int64(), mask=None if are_known is None else ~are_known).cast(TIME)
+
+
+def time_of(milliseconds: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Milliseconds since 1970 as times; null if out of range."""
+    bounds = pc.min_max(milliseconds).as_py()  # times out of range are rare
+    if bounds["min"] is not None and not 0 <= bounds["min"] <= bounds["max"] <= LAST_MS:
+        is_time = pc.and_(pc.greater_equal(milliseconds, 0), pc.less_equal(milliseconds, LAST_MS))
+        milliseconds = pc.if_else(is_time, milliseconds, None)
+    return milliseconds.cast(pa.timestamp("ms", "UTC")).cast(TIME)
+
+
+def unnested(rows: pa.Table, name: str) -> pa.Table:
+    """A row for each element of a column of lists, which the column has instead; none for null."""
+    column = rows[name].combine_chunks()
+    found = rows.drop_columns([name]).take(pc.list_parent_indices(column))
+    return found.append_column(name, pc.list_flatten(column))
+
+
 def lists(sizes: Array, elements: pa.Array) -> pa.ListArray:
     """Lists of these sizes, of consecutive elements."""
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), elements)
+
+
+def appended(sizes: Array, elements: Array, more: Array, others: Array) -> Array:
+    """The elements of consecutive lists of these sizes, each followed by as many (`more`) of the others as it gets."""
+    ends = np.cumsum(sizes + more)
+    found = np.empty(len(elements) + len(others), elements.dtype)
+    found[np.arange(len(elements)) + np.repeat(np.cumsum(more) - more, sizes)] = elements
+    found[np.arange(len(others)) + np.repeat(ends - np.cumsum(more), more)] = others
+    return found
 
 
 def tails(sizes: Array, most: int) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,21 @@ import pytest
 
 from groupkeeper.pipeline.relations import (
     Groups,
+    appended,
+    earlier,
     in_order,
     is_known,
     keys,
     lists,
     matches,
     numbers,
+    runs,
     tails,
     taken,
+    time_of,
+    times,
     together,
+    unnested,
     values,
 )
 from groupkeeper.pipeline.tables.schema import TIME
@@ -77,6 +84,39 @@ def test_runs_know_their_rows_before_and_their_sums(pair):
     assert groups.ends.tolist() == [len(own) - 1 - own[::-1].index(each) for each in dict.fromkeys(own)]
 
 
+def _placed(rows: list[tuple[str | None, int | None]], chance: random.Random) -> pa.Table:
+    offsets = chance.sample(range(100), len(rows))
+    return _table(rows).append_column("log_offset", pa.array(offsets, pa.int64()))
+
+
+def test_runs_are_in_the_order_of_the_log(pair):
+    rows = _placed(pair[0], random.Random(1)).to_pylist()
+    order, groups = runs(_NAMES, _placed(pair[0], random.Random(1)))
+    own = [[rows[at] for at in order[start : end + 1]] for start, end in zip(groups.starts, groups.ends, strict=True)]
+    assert sorted(map(str, own)) == sorted(
+        str(
+            sorted(
+                (row for row in rows if (row["cluster"], row["partition"]) == key), key=lambda row: row["log_offset"]
+            )
+        )
+        for key in set(pair[0])
+    )
+
+
+def test_an_earlier_row_is_the_last_one_before(pair):
+    first, second = (_placed(rows, random.Random(number)) for number, rows in enumerate(pair))
+    wanted = [
+        max(
+            ((other["log_offset"], at) for at, other in enumerate(second.to_pylist())
+             if [other[name] for name in _NAMES] == [row[name] for name in _NAMES]
+             and other["log_offset"] < row["log_offset"]),
+            default=(0, -1),
+        )[1]
+        for row in first.to_pylist()
+    ]  # fmt: skip
+    assert earlier(_NAMES, first, second).tolist() == wanted
+
+
 def test_nulls_are_taken_where_there_is_no_row():
     rows = _table([("a", 1), (None, 2)])
     assert taken(rows, np.array([1, -1, 0])).to_pylist() == [
@@ -99,6 +139,27 @@ def test_lists_keep_their_last_elements():
     is_kept = tails(sizes, 2)
     assert lists(sizes, elements).to_pylist() == [[1, 2, 3], [], [4, 5]]
     assert lists(np.minimum(sizes, 2), elements.filter(pa.array(is_kept))).to_pylist() == [[2, 3], [], [4, 5]]
+
+
+def test_lists_are_appended_to_lists():
+    found = appended(np.array([2, 0, 1]), np.array([1, 2, 3]), np.array([0, 2, 1]), np.array([7, 8, 9]))
+    assert found.tolist() == [1, 2, 7, 8, 3, 9]
+
+
+def test_each_element_of_a_list_is_a_row():
+    rows = pa.table({"name": ["a", "b", "c", "d"], "own": pa.array([[1, 2], None, [], [3]], pa.list_(pa.int64()))})
+    assert unnested(rows, "own").to_pylist() == [
+        {"name": "a", "own": 1}, {"name": "a", "own": 2}, {"name": "d", "own": 3},
+    ]  # fmt: skip
+
+
+def test_times_that_no_calendar_has_are_null():
+    milliseconds = pa.array([0, -1, None, 253_402_300_799_999, 253_402_300_800_000, 2**63 - 1], pa.int64())
+    found = time_of(milliseconds)
+    assert found.type == TIME
+    assert found.is_valid().to_pylist() == [True, False, False, True, False, False]
+    assert found[0].as_py() == datetime(1970, 1, 1, tzinfo=UTC)
+    assert times(np.array([5, 6]), np.array([True, False])).equals(pa.array([5, None], TIME))
 
 
 def test_parts_are_together_in_one_order_of_columns():

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from groupkeeper.pipeline.relations import Array, numbers
 from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, LAST_COMMITS, MOVES, NEW_MOVES
 from groupkeeper.pipeline.transforms.group_facts import memberships
 from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
 
-__all__ = ["IS_TOLD", "MOVES_OF", "moves"]
+__all__ = ["IS_TOLD", "MOVES_OF", "is_told", "moves"]
 
 _KEY = "cluster, group_id, topic, partition"
 _COLUMNS = f"{_KEY}, topic_id, log_partition, log_offset, commit_time, committed_offset, is_tombstone"
@@ -17,6 +19,12 @@ _NAMES = ", ".join(MOVES.names)
 
 IS_TOLD = "(to_offset < from_offset OR (coalesce(was_empty, false) AND NOT was_removed))"
 """Of rows of tables.state.MOVES: back, or a jump ahead of a group without members (present.moved.rewinds)."""
+
+
+def is_told(moves: pa.Table) -> Array:
+    """The same of rows in this process."""
+    is_back = numbers(moves["to_offset"]) < numbers(moves["from_offset"])
+    return is_back | (numbers(moves["was_empty"]) & ~numbers(moves["was_removed"]))
 
 
 def _moves(words: Words) -> str:

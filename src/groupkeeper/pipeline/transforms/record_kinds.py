@@ -1,12 +1,56 @@
 """The kinds of rows in tables.GROUP_RECORDS, by record name. The names of all group types are equal except for the
 first word (ConsumerGroup…, ShareGroup…, StreamsGroup…). A classic group has one record, which includes its members.
-
-The conditions are SQL that both Spark and DuckDB understand.
 """
 
 from __future__ import annotations
 
-__all__ = ["IS_CLASSIC_GROUP", "IS_CURRENT_ASSIGNMENT", "IS_GROUP", "IS_MEMBER", "IS_TARGET", "IS_TARGET_OF_MEMBER"]
+import enum
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupkeeper.pipeline.relations import Array
+
+__all__ = [
+    "CLASSIC", "IS_CLASSIC_GROUP", "IS_CURRENT_ASSIGNMENT", "IS_GROUP", "IS_MEMBER", "IS_TARGET",
+    "IS_TARGET_OF_MEMBER", "KIND_OF", "Kind", "rows_of",
+]  # fmt: skip
+
+CLASSIC = "GroupMetadata"
+"""A classic group, with its members."""
+
+
+class Kind(enum.Enum):
+    """What a record is about; its value is the end of the record's name."""
+
+    GROUP = "GroupMetadata"
+    """The group itself, of any type."""
+    MEMBER = "GroupMemberMetadata"
+    """A member with its own metadata."""
+    CURRENT_ASSIGNMENT = "GroupCurrentMemberAssignment"
+    """What a member has."""
+    TARGET = "GroupTargetAssignmentMetadata"
+    """The epoch of the group's target assignment."""
+    TARGET_OF_MEMBER = "GroupTargetAssignmentMember"
+    """A member's target assignment."""
+
+
+KIND_OF: Mapping[str, Kind] = {
+    CLASSIC: Kind.GROUP,
+    **{f"{of}{kind.value}": kind for of in ("Consumer", "Share", "Streams") for kind in Kind},
+}
+"""By record name; other records are of none of these kinds."""
+
+
+def rows_of(names: pa.Array | pa.ChunkedArray, *kinds: Kind) -> Array:
+    """Of record names, whether each is of one of these kinds; false for null."""
+    wanted = pa.array([name for name, kind in KIND_OF.items() if kind in kinds], pa.string())
+    return np.asarray(pc.is_in(names, wanted))
+
+
+# The same as conditions of SQL, which both Spark and DuckDB understand.
 
 IS_GROUP = "(record_name IN ('GroupMetadata', 'ConsumerGroupMetadata', 'ShareGroupMetadata', 'StreamsGroupMetadata'))"
 """The group itself, of any type."""
