@@ -1,6 +1,6 @@
 """The assignors beside Apache Kafka's own: balance, moved partitions and time over the life of large groups.
 
-The jars of Apache Kafka 4.3.1 are taken as `tools/apache_kafka.py` does; without Java the comparison is left out.
+The jars of Apache Kafka 4.4.0 are taken as `tools/apache_kafka.py` does; without Java the comparison is left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The broker beside Apache Kafka 4.3.1: starting, records, pipelined requests, and how long commits take.
+"""The broker beside Apache Kafka 4.4.0: starting, records, pipelined requests, and how long commits take.
 
 The same clients measure all in the same run: the broker, the broker on PyPy where `make pypy` has made an environment
 of it, and Apache Kafka where `tools/apache_kafka.py` can start it. CPU time is the broker's. Apache's runs with 1 GB of

@@ -1,4 +1,4 @@
-"""The commands beside the official tools and kafka-python, on one Apache Kafka 4.3.1 with 10,000 groups × 8 partitions.
+"""The commands beside the official tools and kafka-python, on one Apache Kafka 4.4.0 with 10,000 groups × 8 partitions.
 
 All run in turns on the same broker, the official tools with the settings of their own scripts. What both print is
 compared. BENCH_GROUPS sets another number of groups.

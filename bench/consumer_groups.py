@@ -1,6 +1,6 @@
 """Consumer groups of the new protocol: heartbeats a second through the sockets, and a large group that becomes stable.
 
-Heartbeats are measured on Apache Kafka 4.3.1 in the same run, with the same client, where `tools/apache_kafka.py` can
+Heartbeats are measured on Apache Kafka 4.4.0 in the same run, with the same client, where `tools/apache_kafka.py` can
 start it. CPU time is the broker's.
 """
 

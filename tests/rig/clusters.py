@@ -46,9 +46,9 @@ def kind_of(cluster: str) -> str:
 
 
 def release_of(cluster: str) -> tuple[int, ...]:
-    """The embedded broker is as Apache Kafka 4.3."""
+    """The embedded broker is as Apache Kafka 4.4."""
     kind = kind_of(cluster)
-    return (4, 3, 1) if kind in OURS else tuple(int(word) for word in kind.partition("-")[2].split("."))
+    return (4, 4, 0) if kind in OURS else tuple(int(word) for word in kind.partition("-")[2].split("."))
 
 
 def new_cluster(cluster: str) -> RunningBroker:
