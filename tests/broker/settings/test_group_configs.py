@@ -99,7 +99,7 @@ async def test_describing_tells_where_a_value_comes_from(start: Start, connect: 
     wire = await connect(broker)
     await alter(wire, "g", (SESSION, SET, " 50000 "), ("share.isolation.level", SET, "read_committed"))
     configs = await describe(wire, "g")
-    assert set(configs) == {setting.name for setting in GroupConfig.settings()}
+    assert set(configs) == {setting.name for setting in GroupConfig.settings() if setting.is_listed}
     session = configs[SESSION]
     assert (session.value, session.config_source, session.config_type) == ("50000", 8, 3)
     assert [(one.name, one.value, one.source) for one in session.synonyms] == [
@@ -116,6 +116,21 @@ async def test_describing_tells_where_a_value_comes_from(start: Start, connect: 
     ]
     assert configs["share.auto.offset.reset"].value == "latest"
     assert configs["streams.num.standby.replicas"].value == "0"
+
+
+async def test_internal_settings_are_described_once_they_are_given(start: Start, connect: Connect) -> None:
+    broker = await start(properties={"group.streams.acceptable.recovery.lag": 5})
+    wire = await connect(broker)
+    given = {"share.assignor.offload.enable": "false", "streams.num.warmup.replicas": "0"}
+    assert await alter(wire, "g", *((name, SET, value) for name, value in given.items())) == (0, None)
+    configs = await describe(wire, "g")
+    assert {name: configs[name].value for name in given} == given
+    assert [(one.value, one.source) for one in configs["streams.acceptable.recovery.lag"].synonyms] == [
+        ("5", 4),
+        ("10000", 5),
+    ]
+    assert "streams.task.offset.interval.ms" not in configs
+    assert given.keys() & (await describe(wire, "another")).keys() == set()
 
 
 OFFSET_RESET_REFUSAL = (
@@ -162,6 +177,16 @@ FLAG_REFUSAL = (
             ("streams.num.standby.replicas", SET, "3"),
             40,
             "streams.num.standby.replicas must be less than or equal to 2",
+        ),
+        (
+            ("streams.num.warmup.replicas", SET, "21"),
+            40,
+            "streams.num.warmup.replicas must be less than or equal to 20",
+        ),
+        (
+            ("streams.task.offset.interval.ms", SET, "14999"),
+            40,
+            "streams.task.offset.interval.ms must be greater than or equal to 15000",
         ),
         (("share.auto.offset.reset", SET, "by_duration:P"), 40, OFFSET_RESET_REFUSAL),
         (("share.isolation.level", SET, "READ_COMMITTED"), 40, ISOLATION_REFUSAL),

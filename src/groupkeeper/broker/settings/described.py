@@ -137,6 +137,8 @@ def describe_group(config: GroupConfig, broker: Config) -> Iterator[DescribedSet
     """
     for setting in GroupConfig.settings():
         name = _GROUP_SYNONYMS.get(setting.name, f"group.{setting.name}")
+        if not setting.is_listed and setting.name not in config.overrides and name not in broker.given:
+            continue
         synonyms = _synonyms(name, broker)
         if not synonyms:
             synonyms = [(setting.name, setting.format(setting.default), DEFAULT_SOURCE)]

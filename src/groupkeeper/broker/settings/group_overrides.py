@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES, coordinator_settings, declarations
 from groupkeeper.broker.settings.order import in_java_order
-from groupkeeper.broker.settings.table import InvalidSetting, Setting, SettingsTable, flag, text
+from groupkeeper.broker.settings.table import ACCEPTED, INT_MAX, InvalidSetting, Setting, SettingsTable, flag, text
 from groupkeeper.broker.storage.journal import Journal
 
 TYPE_CHECKING = False
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 JOURNAL = "groups.journal"
 
-_REPLICAS = "streams.num.standby.replicas"
 _RELATED = ("session.timeout.ms", "heartbeat.interval.ms")
 _DURATION = re.compile(
     r"P(?:(\+?\d+)D)?(T(?=.)(?:(\+?\d+)H)?(?:(\+?\d+)M)?(?:(\+?\d+)(?:[.,](\d{0,9}))?S)?)?", re.ASCII | re.IGNORECASE
@@ -126,10 +125,11 @@ class GroupConfig(SettingsTable):
 
     @classmethod
     def settings(cls) -> Iterator[Setting[object]]:
-        """All settings, in Kafka's order."""
-        by_name = {one.name: one for one in super().settings()}
-        by_family = sorted(by_name, key=lambda name: name.partition(".")[0])
-        return (by_name[name] for name in in_java_order(by_family, len(by_name)))
+        """All settings, in Kafka's order; first those that it describes only if they are given."""
+        by_family = sorted(super().settings(), key=lambda one: one.name.partition(".")[0])
+        by_name = {one.name: one for one in by_family if one.is_listed}
+        yield from (one for one in by_family if not one.is_listed)
+        yield from (by_name[name] for name in in_java_order(by_name, len(by_name)))
 
     @property
     def offset_reset(self) -> OffsetReset:
@@ -151,7 +151,7 @@ class GroupConfig(SettingsTable):
 
     def _narrow(self, given: Mapping[str, int], broker: Config) -> None:
         narrowed = dict(given)
-        for name, low, high in _bounds(broker):
+        for name, low, high, _ in _bounds(broker):
             if name in given:
                 narrowed[name] = min(max(given[name], low), high)
                 self.__dict__[_attribute(name)] = narrowed[name]
@@ -161,6 +161,9 @@ class GroupConfig(SettingsTable):
                     self.__dict__[_attribute(f"{family}.{name}")] = _of_broker(broker, f"group.{family}.{name}")
 
 
+for _family in FAMILIES:
+    _offload: Setting[Any] = flag(True, doc=f"{ACCEPTED}; one thread does the work here.").in_kafka(is_listed=False)
+    GroupConfig.declare(f"{_family}_assignor_offload_enable", _offload)
 _OF_THE_BROKER = []
 for _field, _declaration, _declared in declarations():
     if _declaration.is_of_group:
@@ -171,11 +174,8 @@ for _field, _declaration, _declared in declarations():
 
 def _check_bounds(given: Mapping[str, int], broker: Config) -> None:
     """Raises `InvalidSetting`."""
-    for name, low, high in _bounds(broker):
+    for name, low, high, inside in _bounds(broker):
         if name in given and not low <= given[name] <= high:
-            inside = (
-                f"less than or equal to {high}" if name == _REPLICAS else f"in the range {low} to {high} inclusive."
-            )
             raise InvalidSetting(f"{name} must be {inside}")
     for family in FAMILIES:
         if not _outlasts_heartbeat(family, given, broker):
@@ -189,12 +189,16 @@ def _outlasts_heartbeat(family: str, given: Mapping[str, int], broker: Config) -
     return session_ms > heartbeat_ms
 
 
-def _bounds(broker: Config) -> Iterator[tuple[str, int, int]]:
-    """The settings of a group that are bounded, with their lower and upper bound."""
+def _bounds(broker: Config) -> Iterator[tuple[str, int, int, str]]:
+    """The settings of a group that are bounded, with their lower and upper bound, and both in Kafka's words."""
     for family, name in BOUNDED:
         low, high = (_of_broker(broker, f"group.{family}.{bound}.{name}") for bound in ("min", "max"))
-        yield f"{family}.{name}", low, high
-    yield _REPLICAS, 0, broker.group_streams_max_standby_replicas
+        yield f"{family}.{name}", low, high, f"in the range {low} to {high} inclusive."
+    for kind in ("standby", "warmup"):
+        high = _of_broker(broker, f"group.streams.max.{kind}.replicas")
+        yield f"streams.num.{kind}.replicas", 0, high, f"less than or equal to {high}"
+    low = broker.group_streams_min_task_offset_interval_ms
+    yield "streams.task.offset.interval.ms", low, INT_MAX, f"greater than or equal to {low}"
 
 
 def _of_broker(broker: Config, name: str) -> int:

@@ -107,6 +107,12 @@ class GroupSettings(Declared):
     group_streams_max_assignment_interval_ms = whole(15000, low=0, doc="Upper bound of the assignment interval.")
     group_streams_assignors = names(("sticky",), choices=("sticky",), doc="Accepted for compatibility; there is one.")
     group_streams_max_standby_replicas = whole(2, low=0, doc="Upper bound of the number of standby replicas.")
+    group_streams_max_warmup_replicas = whole(20, low=0, doc="Upper bound of warm-up replicas.").in_kafka(
+        is_listed=False
+    )
+    group_streams_min_task_offset_interval_ms = whole(15000, low=1, doc="Lower bound of that interval.").in_kafka(
+        is_listed=False
+    )
 
     # --- the share coordinator's state topic
     share_coordinator_state_topic_num_partitions = whole(50, low=1, doc="Partitions of `__share_group_state`.")
@@ -206,6 +212,8 @@ def check_relations(config: GroupSettings) -> None:
     for family in FAMILIES:
         _require(config, f"group.{family}.heartbeat.interval.ms", "<", f"group.{family}.session.timeout.ms")
     _require(config, "group.streams.num.standby.replicas", "<=", "group.streams.max.standby.replicas")
+    _require(config, "group.streams.task.offset.interval.ms", ">=", "group.streams.min.task.offset.interval.ms")
+    _require(config, "group.streams.num.warmup.replicas", "<=", "group.streams.max.warmup.replicas")
     _require(config, "group.share.max.share.sessions", ">=", "group.share.max.size")
     _check_lists(config)
 

@@ -140,6 +140,20 @@ class Settings:
         "change where tasks are placed.",
         is_of_group=True,
     )
+    group_streams_num_warmup_replicas: int = setting(
+        2, "Accepted for compatibility; there are no warm-up tasks.", low=0, is_of_group=True, is_listed=False
+    )
+    group_streams_task_offset_interval_ms: int = setting(
+        60_000, "Told to streams members: how often to send offsets.", low=1, is_of_group=True, is_listed=False
+    )
+    group_streams_acceptable_recovery_lag: int = setting(
+        10_000,
+        "Told to streams members: how far behind a task may be.",
+        low=0,
+        is_of_group=True,
+        is_listed=False,
+        is_long=True,
+    )
     group_streams_topology_description_plugin_class: str = setting(
         "",
         "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin: descriptions of topologies are kept while "

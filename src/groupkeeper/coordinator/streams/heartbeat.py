@@ -37,9 +37,6 @@ from groupkeeper.protocol.messages import streams_group_heartbeat_response as re
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 
-_TASK_OFFSET_INTERVAL_MS = 60_000
-_ACCEPTABLE_RECOVERY_LAG = 10_000
-"""As Kafka's; clients send no offsets of tasks yet, and they would have no effect."""
 _TAGS_TOLD_SINCE = 1
 """Version of StreamsGroupHeartbeat."""
 
@@ -176,8 +173,8 @@ def _go_on(
             member_id=reconciled.member_id,
             member_epoch=reconciled.member_epoch,
             heartbeat_interval_ms=settings.group_streams_heartbeat_interval_ms,
-            task_offset_interval_ms=_TASK_OFFSET_INTERVAL_MS,
-            acceptable_recovery_lag=_ACCEPTABLE_RECOVERY_LAG,
+            task_offset_interval_ms=settings.group_streams_task_offset_interval_ms,
+            acceptable_recovery_lag=settings.group_streams_acceptable_recovery_lag,
             status=[response_message.Status(code, detail) for code, detail in step.statuses],
             active_tasks=active,
             standby_tasks=standby,
