@@ -233,8 +233,9 @@ class ConsumerGroups:
         group_ids = await self.group_ids()
         deleting = delete_any_groups(self.admin, group_ids, self.recorder, timeout_ms=self.timeout_ms)
         outcome = await answers(deleting, group_ids)
-        failed = {group_id: java.described(why) for group_id, why in outcome.failed.items()}
-        say(groups_text.deleted_groups(list(outcome.done), failed))
+        in_order = java.hash_order(outcome.failed, java.string_hash)
+        failed = {group_id: java.described(outcome.failed[group_id]) for group_id in in_order}
+        say(groups_text.deleted_groups(java.hash_order(outcome.done, java.string_hash), failed))
 
     async def delete_offsets(self) -> None:
         """--delete-offsets: a verdict on the whole, then a table of the partitions."""
