@@ -44,7 +44,7 @@ IDLE = """
 
 These are accepted, checked and described as by Apache Kafka, and change nothing here. Some have an effect on a cluster,
 on other threads or on remote storage, which this broker does not have. Settings that Kafka itself does not describe
-(`server.max.startup.time.ms`, `group.consumer.assignor.offload.enable`, ...) are accepted in the same way, unchecked.
+(`server.max.startup.time.ms`, `group.share.persister.class.name`, ...) are accepted in the same way, unchecked.
 The log warns of Java classes of one's own, which cannot run here.
 """
 

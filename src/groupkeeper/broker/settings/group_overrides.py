@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES, coordinator_settings, declarations
+from groupkeeper.broker.settings.group_settings import BOUNDED, FAMILIES, coordinator_settings, declarations, offloading
 from groupkeeper.broker.settings.order import in_java_order
-from groupkeeper.broker.settings.table import ACCEPTED, INT_MAX, InvalidSetting, Setting, SettingsTable, flag, text
+from groupkeeper.broker.settings.table import INT_MAX, InvalidSetting, Setting, SettingsTable, flag, text
 from groupkeeper.broker.storage.journal import Journal
 
 TYPE_CHECKING = False
@@ -162,8 +162,7 @@ class GroupConfig(SettingsTable):
 
 
 for _family in FAMILIES:
-    _offload: Setting[Any] = flag(True, doc=f"{ACCEPTED}; one thread does the work here.").in_kafka(is_listed=False)
-    GroupConfig.declare(f"{_family}_assignor_offload_enable", _offload)
+    GroupConfig.declare(f"{_family}_assignor_offload_enable", offloading())
 _OF_THE_BROKER = []
 for _field, _declaration, _declared in declarations():
     if _declaration.is_of_group:

@@ -188,7 +188,14 @@ def coordinator_settings(config: GroupSettings) -> Settings:
     return Settings(**values)
 
 
+def offloading() -> Setting[Any]:
+    """`assignor.offload.enable`, of brokers and groups."""
+    return flag(True, doc=_NO_EFFECT).in_kafka(is_listed=False)
+
+
 FAMILIES = ("consumer", "share", "streams")
+for _family in FAMILIES:
+    GroupSettings.declare(f"group_{_family}_assignor_offload_enable", offloading())
 _INTERVALS = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
 _SHARE_LIMITS = ("record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks")
 BOUNDED = (

@@ -34,10 +34,9 @@ _PLUG_INS = (
 
 _SINGLE = frozenset(
     """
-    controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms group.consumer.assignor.offload.enable
-    group.share.assignor.offload.enable group.share.dlq.manager.class.name group.share.persister.class.name
-    inter.broker.protocol.version leader.imbalance.per.broker.percentage log.message.format.version
-    server.max.startup.time.ms unclean.leader.election.interval.ms
+    controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms group.share.dlq.manager.class.name
+    group.share.persister.class.name inter.broker.protocol.version leader.imbalance.per.broker.percentage
+    log.message.format.version server.max.startup.time.ms unclean.leader.election.interval.ms
     """.split()
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from groupkeeper.broker.settings.table import (
+    ACCEPTED,
     LONG_MAX,
     InvalidSetting,
     Setting,
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
     from groupkeeper.broker.settings.config import Config
 
-_OWN_LEVEL = "Accepted for compatibility; the level cannot be set."
+_OWN_LEVEL = f"{ACCEPTED}; the level cannot be set."
+_NO_REMOTE = f"{ACCEPTED}; there is no remote storage."
+_OF_SYSTEM = f"{ACCEPTED}; the operating system writes back."
 
 
 class TopicConfig(SettingsTable):
@@ -45,26 +48,20 @@ class TopicConfig(SettingsTable):
     errors_deadletterqueue_group_enable = flag(
         False, doc="Whether share groups may use the topic as their dead-letter queue."
     )
-    remote_copy_lag_bytes = long(-1, low=-1, doc="Accepted for compatibility; there is no remote storage.").default_of(
-        "log.remote.copy.lag.bytes"
-    )
-    remote_log_delete_on_disable = flag(False, doc="Accepted for compatibility; there is no remote storage.")
+    remote_copy_lag_bytes = long(-1, low=-1, doc=_NO_REMOTE).default_of("log.remote.copy.lag.bytes")
+    remote_log_delete_on_disable = flag(False, doc=_NO_REMOTE)
     leader_replication_throttled_replicas = names((), doc="Accepted for compatibility.")
-    remote_storage_enable = flag(False, doc="Accepted for compatibility; there is no remote storage.")
+    remote_storage_enable = flag(False, doc=_NO_REMOTE)
     min_insync_replicas = whole(1, low=1, doc="Accepted for compatibility; there is one replica.").default_of(
         "min.insync.replicas"
     )
     segment_jitter_ms = long(0, low=0, doc="Random part of `segment.ms`.").default_of("log.roll.jitter.ms")
-    remote_log_copy_disable = flag(False, doc="Accepted for compatibility; there is no remote storage.")
-    local_retention_ms = long(-2, low=-2, doc="Accepted for compatibility; there is no remote storage.").default_of(
-        "log.local.retention.ms"
-    )
+    remote_log_copy_disable = flag(False, doc=_NO_REMOTE)
+    local_retention_ms = long(-2, low=-2, doc=_NO_REMOTE).default_of("log.local.retention.ms")
     cleanup_policy = names(
         ("delete",), choices=("compact", "delete"), doc="Delete old segments, compact by key, or both."
     ).default_of("log.cleanup.policy")
-    flush_ms = long(LONG_MAX, low=0, doc="Accepted for compatibility; the operating system writes back.").default_of(
-        "log.flush.interval.ms"
-    )
+    flush_ms = long(LONG_MAX, low=0, doc=_OF_SYSTEM).default_of("log.flush.interval.ms")
     follower_replication_throttled_replicas = names((), doc="Accepted for compatibility.")
     compression_lz4_level = whole(9, low=1, high=17, doc=_OWN_LEVEL).default_of("compression.lz4.level")
     segment_bytes = whole(1073741824, low=1048576, doc="Size at which a new segment file is begun.").default_of(
@@ -74,12 +71,8 @@ class TopicConfig(SettingsTable):
         604800000, low=-1, doc="How long records are kept, in milliseconds; −1 is no limit."
     ).default_of("log.retention.ms")
     compression_gzip_level = whole(-1, low=-1, high=9, doc=_OWN_LEVEL).default_of("compression.gzip.level")
-    remote_copy_lag_ms = long(0, low=-1, doc="Accepted for compatibility; there is no remote storage.").default_of(
-        "log.remote.copy.lag.ms"
-    )
-    flush_messages = long(
-        LONG_MAX, low=1, doc="Accepted for compatibility; the operating system writes back."
-    ).default_of("log.flush.interval.messages")
+    remote_copy_lag_ms = long(0, low=-1, doc=_NO_REMOTE).default_of("log.remote.copy.lag.ms")
+    flush_messages = long(LONG_MAX, low=1, doc=_OF_SYSTEM).default_of("log.flush.interval.messages")
     compression_zstd_level = whole(3, low=-131072, high=22, doc=_OWN_LEVEL).default_of("compression.zstd.level")
     max_compaction_lag_ms = long(LONG_MAX, low=1, doc="Longest time a record stays uncompacted.").default_of(
         "log.cleaner.max.compaction.lag.ms"
@@ -94,9 +87,7 @@ class TopicConfig(SettingsTable):
     message_timestamp_type = text(
         "CreateTime", choices=("CreateTime", "LogAppendTime"), doc="Whose clock gives the records' timestamps."
     ).default_of("log.message.timestamp.type")
-    local_retention_bytes = long(-2, low=-2, doc="Accepted for compatibility; there is no remote storage.").default_of(
-        "log.local.retention.bytes"
-    )
+    local_retention_bytes = long(-2, low=-2, doc=_NO_REMOTE).default_of("log.local.retention.bytes")
     preallocate = flag(False, doc="Accepted for compatibility.").default_of("log.preallocate")
     index_interval_bytes = whole(4096, low=0, doc="Bytes of log between two index entries.").default_of(
         "log.index.interval.bytes"
