@@ -30,7 +30,7 @@ Place = tuple[bytes, int]
 class Custody(ConsumerChecker):  # GN-12, GN-13, GM-03, GM-04
     """No partition is with two members at once. A member has what it was told to have until it says that it has it no
     more, or is no member any more; whether it may be removed is `Removal`'s to judge. A member is told only partitions
-    of topics that it subscribes to.
+    of topics that it subscribes to, or those that it has had since before an upgrade.
 
     An answer to a heartbeat without an assignment means that what was told last holds: a member that has yet to take
     some of it up, and says so, may do it any time. What it says counts once the coordinator has taken it.
@@ -136,7 +136,8 @@ class Custody(ConsumerChecker):  # GN-12, GN-13, GM-03, GM-04
         if said.subscribed_topic_regex:
             wanted |= self.facts.matching(said.subscribed_topic_regex)
         names = self.facts.topics.name_by_id
-        strange = {names[topic_id] for topic_id, _ in told if topic_id in names} - wanted
+        inherited = self.facts.inherited.get(group_id, {}).get(member_id, ())
+        strange = {names[one] for one, index in told if one in names and (names[one], index) not in inherited} - wanted
         if strange:
             self.fail(group_id, f"{member_id} subscribes to {sorted(wanted)}, and is told to have {sorted(strange)}")
 

@@ -9,9 +9,11 @@ from tests.simulation.observation import Checker, Facts
 
 from groupkeeper.coordinator.kernel.result import Call, Record
 from groupkeeper.coordinator.kernel.topics_image import TopicShape, TopicsImage
+from groupkeeper.protocol.consumer_protocol import decode_assignment
 from groupkeeper.protocol.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
 from groupkeeper.protocol.messages.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
 from groupkeeper.protocol.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from groupkeeper.protocol.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
 from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue
 from groupkeeper.protocol.offsets_topic import Entry
@@ -26,6 +28,8 @@ class ConsumerFacts(Facts):
         topics: of the cluster.
         members: by group and member id; a group of another type has none.
         is_consumer: groups of the consumer protocol.
+        inherited: by upgraded group and member, the partitions that it had in the classic group. It keeps them, as in
+            Apache Kafka 4.3.1, until the group's epoch rises; subscriptions to topics that don't exist do not raise it.
         upgrades, downgrades: how often a group with members changed its type.
         rebalances_due: groups that were downgraded and have had no generation since.
         rebalances_lost: those of them whose coordinator died: the log doesn't say that they were to rebalance (GM-07).
@@ -34,10 +38,13 @@ class ConsumerFacts(Facts):
     topics: TopicsImage = field(default_factory=TopicsImage)
     members: dict[str, dict[str, ConsumerGroupMemberMetadataValue]] = field(default_factory=dict)
     is_consumer: set[str] = field(default_factory=set)
+    inherited: dict[str, dict[str, set[tuple[str, int]]]] = field(default_factory=dict)
     upgrades: int = 0
     downgrades: int = 0
     rebalances_due: set[str] = field(default_factory=set)
     rebalances_lost: set[str] = field(default_factory=set)
+    _upgraded_at: dict[str, int] = field(default_factory=dict)
+    """The first epochs of upgraded groups."""
 
     def note(self, record: Record) -> None:
         key = record.key
@@ -50,9 +57,14 @@ class ConsumerFacts(Facts):
                 self.is_consumer.add(key.group_id)
         elif isinstance(key, ConsumerGroupMetadataKey):
             if isinstance(record, Entry):
+                assert isinstance(record.value, ConsumerGroupMetadataValue)
                 self.is_consumer.add(key.group_id)
+                epoch = self._upgraded_at.setdefault(key.group_id, record.value.epoch)
+                if record.value.metadata_hash or record.value.epoch != epoch:
+                    self.inherited.pop(key.group_id, None)
             else:
                 self.is_consumer.discard(key.group_id)
+                self.inherited.pop(key.group_id, None)
         else:
             self._note_migration(record)
             Facts.note(self, record)
@@ -66,6 +78,9 @@ class ConsumerFacts(Facts):
         self.rebalances_lost.discard(group_id)
         if not isinstance(record, Entry):
             self.upgrades += before is not None and bool(before.members)
+            if before is not None:
+                self._upgraded_at.pop(group_id, None)
+                self.inherited[group_id] = {one.member_id: _assigned(one.assignment) for one in before.members}
         elif before is None:
             assert isinstance(record.value, GroupMetadataValue)
             if record.value.members and record.value.generation > 1:
@@ -85,6 +100,11 @@ class ConsumerFacts(Facts):
     def matching(self, regex: str) -> frozenset[str]:
         """The topics that a regular expression matches."""
         return frozenset(name for name in self.topics.topics if re.fullmatch(regex, name))
+
+
+def _assigned(assignment: bytes) -> set[tuple[str, int]]:
+    topics = decode_assignment(assignment).assigned_partitions if assignment else ()
+    return {(topic.topic, one) for topic in topics for one in topic.partitions}
 
 
 class ConsumerChecker(Checker):

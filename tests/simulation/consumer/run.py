@@ -202,7 +202,9 @@ class Run:
             regex = self._regex(client)
             matched = self.world.facts.matching(regex) if regex else frozenset[str]()
             names = {*client.subscription.names, *matched}
-        return [(name, one) for name in names if name in topics for one in range(topics[name].partition_count)]
+        wanted = {(name, one) for name in names if name in topics for one in range(topics[name].partition_count)}
+        inherited = self.world.facts.inherited.get(person.group_id, {}).get(client.member_id, ())
+        return [*wanted.union(one for one in inherited if one[0] in topics)]
 
     def _regex(self, client: Modern) -> str:
         """Version 0 has no place for an expression."""

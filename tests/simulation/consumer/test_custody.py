@@ -11,6 +11,7 @@ from groupkeeper.coordinator.consumer import records as consumer_records
 from groupkeeper.coordinator.consumer.group import ConsumerMember
 from groupkeeper.coordinator.kernel.result import Call
 from groupkeeper.coordinator.kernel.topics_image import TopicShape
+from groupkeeper.protocol.consumer_protocol import encode_assignment
 from groupkeeper.protocol.errors import NONE, NotCoordinator
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import TopicPartitions as Reported
@@ -19,6 +20,9 @@ from groupkeeper.protocol.messages.consumer_group_heartbeat_response import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from groupkeeper.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
+from groupkeeper.protocol.messages.group_metadata_key import GroupMetadataKey
+from groupkeeper.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -29,6 +33,7 @@ from groupkeeper.protocol.messages.offset_commit_response import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from groupkeeper.protocol.offsets_topic import Entry, Tombstone
 from groupkeeper.protocol.primitives import Message
 
 TOPIC_ID = b"\1" * 16
@@ -40,7 +45,7 @@ class Door:
     """
 
     def __init__(self) -> None:
-        facts = ConsumerFacts()
+        self.facts = facts = ConsumerFacts()
         facts.with_topics({"t": TopicShape("t", TOPIC_ID, 2)}, is_new=True)
         for member_id in "ab":
             facts.note(consumer_records.member_record("g", ConsumerMember(member_id, subscribed_topic_names=("t",))))
@@ -118,3 +123,19 @@ def test_what_the_coordinator_could_not_hear_is_not_said(door: Door) -> None:  #
     door.beat("a", 2, owns=[0], error=NotCoordinator.code)
     with pytest.raises(Violation, match="Custody"):
         door.beat("b", 3, [1])
+
+
+def test_what_members_had_before_an_upgrade_is_theirs_until_the_epoch_rises(door: Door) -> None:  # GM-03
+    had = encode_assignment(ConsumerProtocolAssignment([TopicPartition("t", [0])]), 1)
+    classic = MemberMetadata("a", session_timeout=1, subscription=b"", assignment=had)
+    door.facts.note(Entry(GroupMetadataKey("g"), GroupMetadataValue("consumer", 3, members=[classic])))
+    door.facts.note(Tombstone(GroupMetadataKey("g")))
+    for member_id in "ab":
+        door.facts.note(consumer_records.member_record("g", ConsumerMember(member_id, subscribed_topic_names=("u",))))
+    door.facts.note(consumer_records.epoch_record("g", 4, 0))
+    door.beat("a", 4, [0])
+    with pytest.raises(Violation, match="Custody"):
+        door.beat("b", 4, [1])
+    door.facts.note(consumer_records.epoch_record("g", 5, 0))
+    with pytest.raises(Violation, match="Custody"):
+        door.beat("a", 5, [0])

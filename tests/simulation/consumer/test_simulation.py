@@ -20,6 +20,12 @@ def test_clients_see_nothing_wrong(first_seed: int) -> None:
             pytest.fail(f"{report(minimal(outcome))}\nagain: {again}", pytrace=False)
 
 
+def test_members_keep_what_they_had_before_an_upgrade_while_nobody_subscribes_to_a_topic() -> None:  # GM-03
+    # A classic member rejoins with topics that do not exist, and a member without a subscription upgrades its group:
+    # Apache Kafka 4.3.1 does not raise the epoch, and SyncGroup gives the partitions of before.
+    assert run(ConsumerPlan.of_seed(972110), 800).violation is None
+
+
 def test_runs_are_repeatable() -> None:
     assert run(ConsumerPlan.of_seed(7), 600) == run(ConsumerPlan.of_seed(7), 600)
 
