@@ -295,3 +295,12 @@ async def test_a_damaged_registry_is_named(tmp_path: Path, text: str, message: s
     (tmp_path / JOURNAL).write_text(text)
     with pytest.raises(InvalidSetting, match=f"{JOURNAL}: {message}"):
         await Broker(directory=tmp_path).start()
+
+
+async def test_a_resource_of_an_unknown_type_refuses_them_all(start: Start, connect: Connect) -> None:
+    """As Apache Kafka 4.3.1."""
+    wire = await connect(await start())
+    resources = [DescribeConfigsResource(GROUP, "g"), DescribeConfigsResource(77, "x")]
+    answer = await wire.call(DescribeConfigsRequest(resources), 4, DescribeConfigsResponse)
+    found = [(one.error_code, one.resource_name, list(one.configs)) for one in answer.results]
+    assert found == [(InvalidRequest.code, "g", []), (InvalidRequest.code, "x", [])]

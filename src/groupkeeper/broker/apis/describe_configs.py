@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from groupkeeper.broker.settings.described import DescribedSetting
     from groupkeeper.protocol.primitives import RootMessage
 
+_RESOURCES = frozenset((TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP))
 _TYPES = {UNKNOWN_TYPE: 0, "boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7,
           "class": 8, "password": 9}  # fmt: skip
 
@@ -38,6 +39,8 @@ _TYPES = {UNKNOWN_TYPE: 0, "boolean": 1, "string": 2, "int": 3, "short": 4, "lon
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, DescribeConfigsRequest)
+    if any(resource.resource_type not in _RESOURCES for resource in request.resources):
+        raise InvalidRequest  # for all of them, as in Kafka
     results = []
     for resource in request.resources:
         try:
@@ -74,11 +77,9 @@ def _described(broker: Broker, call: Call, resource: DescribeConfigsResource) ->
         return describe_subscription(broker.client_metrics.of(name))
     if resource.resource_type in (BROKER, BROKER_LOGGER):
         return _of_broker(broker, name, resource.resource_type)
-    if resource.resource_type == GROUP:
-        if not name:
-            raise InvalidRequest("Group name must not be empty")
-        return describe_group(broker.group_configs.of(name), broker.config)
-    raise InvalidRequest
+    if not name:
+        raise InvalidRequest("Group name must not be empty")
+    return describe_group(broker.group_configs.of(name), broker.config)
 
 
 def _of_broker(broker: Broker, name: str, resource_type: int) -> Iterable[DescribedSetting]:
