@@ -73,6 +73,12 @@ class Message:
 
     __hash__ = None  # type: ignore[assignment]  # values hold lists
 
+    def __copy__(self) -> Self:
+        made = self.__class__.__new__(self.__class__)
+        for name in self.__slots__:
+            setattr(made, name, getattr(self, name))
+        return made
+
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
         return f"{type(self).__name__}({fields})"

@@ -19,11 +19,17 @@ from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.connection import CloseConnection
 from groupkeeper.broker.network.long_requests import _ARRAYS, in_parts
-from groupkeeper.protocol.errors import InvalidRequest, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import InvalidRequest, PolicyViolation, UnknownTopicOrPartition
 from groupkeeper.protocol.framing import decode_response, encode_request, encode_response, request_class, response_class
+from groupkeeper.protocol.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
 from groupkeeper.protocol.messages.api_versions_response import ApiVersionsResponse
+from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
 from groupkeeper.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -32,6 +38,7 @@ from groupkeeper.protocol.messages.delete_records_request import (
 from groupkeeper.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from groupkeeper.protocol.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from groupkeeper.protocol.messages.incremental_alter_configs_request import (
     AlterConfigsResource as IncrementalResource,
@@ -133,8 +140,8 @@ async def test_every_such_request_is_answered_in_parts(peer: Peer) -> None:
         for pair in pairs.split(", "):
             message = of_defaults(schema, schema.root, pair.partition(" > ")[0].split("."))
             call = Call(api.key, api.highest, 1, "c", message)
-            # ACLs without a type are refused as a whole.
-            with suppress(CloseConnection) if key in (30, 31) else nullcontext():
+            # ACLs and settings without a type are refused as a whole.
+            with suppress(CloseConnection, InvalidRequest) if key in (30, 31, 32) else nullcontext():
                 assert await in_parts(call, partial(api.handle, peer.broker)) is not None
 
 
@@ -198,6 +205,53 @@ async def test_what_lists_much_does_it_in_turns(
         for number in range(400):
             await Peer(broker).commit({("many", 0): 1}, group_id=f"g-{number}")
         assert await turns_of(handle(broker, Call(asked.API_KEY, 4, 1, "c", asked))) > 2
+
+
+def wide_fetch() -> tuple[RootMessage, int]:
+    return FetchRequest(max_wait_ms=0, topics=[FetchTopic("wide", partitions=[FetchPartition(i) for i in MANY])]), 12
+
+
+def wide_transaction() -> tuple[RootMessage, int]:
+    topics = [AddPartitionsToTxnTopic(f"none{i}", [0]) for i in MANY]
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="tx", v3_and_below_producer_id=1, v3_and_below_topics=topics
+    ), 3
+
+
+@pytest.mark.parametrize("make", [wide_fetch, wide_transaction])
+async def test_what_cannot_be_done_in_parts_is_done_in_turns(
+    peer: Peer, make: Callable[[], tuple[RootMessage, int]]
+) -> None:
+    asked, version = make()
+    api = TABLE[asked.API_KEY]
+    api.load()
+    assert await turns_of(api.handle(peer.broker, Call(api.key, version, 1, "c", asked))) > 2
+
+
+async def test_the_refusal_of_a_long_request_is_written_beside_others(peer: Peer) -> None:
+    asked = CreateTopicsRequest([CreatableTopic(f"t{number}", 1, 1) for number in range(20_000)])
+    answers = []
+
+    async def ask() -> None:
+        answers.append(await peer.exchange(encode_request(7, "c", asked, 7)[4:]))
+
+    assert await turns_of(ask()) > 100
+    answer = decode_response(CreateTopicsResponse, answers[0][4:], 7)[1]
+    assert {one.error_code for one in answer.topics} == {PolicyViolation.code}
+
+
+async def test_what_fits_into_a_part_is_passed_on_as_it_came(peer: Peer) -> None:
+    topics = [OffsetFetchRequestTopics(f"t{number}", partition_indexes=[0, 1]) for number in range(600)]
+    parts: list[OffsetFetchRequestTopics] = []
+
+    async def carry_out(part: Call) -> RootMessage | None:
+        assert isinstance(part.message, OffsetFetchRequest)
+        parts.extend(topic for group in part.message.groups for topic in group.topics or ())
+        return offset_fetch.reply(peer.broker, part)
+
+    asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=topics)])
+    await in_parts(Call(9, 9, 1, "c", asked), carry_out)
+    assert [id(one) for one in parts] == [id(one) for one in topics]
 
 
 async def turns_of(work: Coroutine[Any, Any, Any]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from asyncio import sleep
+
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.apis._transactions import may_use, told_before
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
@@ -36,20 +38,23 @@ if TYPE_CHECKING:
 
 _FENCED_SINCE = 2
 _BATCHES_SINCE = 4
+_TURN = 500
+"""Partitions that are looked up before other clients have their turn."""
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, AddPartitionsToTxnRequest)
     if call.api_version < _BATCHES_SINCE:
-        codes = _add(broker, call, _only_transaction(request), is_client=True)
-        codes_by_version = {place: told_before(_FENCED_SINCE, call.api_version, code) for place, code in codes.items()}
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(codes_by_version))
+        codes = await _add(broker, call, _only_transaction(request), is_client=True)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _topics(codes))
     if not broker.authorizer.allows(call, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         return AddPartitionsToTxnResponse(error_code=ClusterAuthorizationFailed.code)
     return AddPartitionsToTxnResponse(
         results_by_transaction=[
-            AddPartitionsToTxnResult(one.transactional_id, _topics(_add(broker, call, one, is_client=False)))
+            AddPartitionsToTxnResult(
+                one.transactional_id, await _topics(await _add(broker, call, one, is_client=False))
+            )
             for one in request.transactions
         ]
     )
@@ -60,8 +65,13 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     assert isinstance(request, AddPartitionsToTxnRequest)
     if call.api_version >= _BATCHES_SINCE:
         return AddPartitionsToTxnResponse(error_code=error.code)
-    places = _places(_only_transaction(request))
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(dict.fromkeys(places, error.code)))
+    topics = [
+        AddPartitionsToTxnTopicResult(
+            topic.name, [AddPartitionsToTxnPartitionResult(index, error.code) for index in topic.partitions]
+        )
+        for topic in request.v3_and_below_topics
+    ]
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)
 
 
 def _only_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
@@ -77,12 +87,16 @@ def _places(one: AddPartitionsToTxnTransaction) -> list[TopicPartition]:
     return [(topic.name, index) for topic in one.topics for index in topic.partitions]
 
 
-def _add(broker: Broker, call: Call, one: AddPartitionsToTxnTransaction, *, is_client: bool) -> Codes:
+async def _add(broker: Broker, call: Call, one: AddPartitionsToTxnTransaction, *, is_client: bool) -> Codes:
     """The outcome by partition; all are added, or none."""
     places = _places(one)
     if is_client and not may_use(broker, call, one.transactional_id):
         return dict.fromkeys(places, TransactionalIdAuthorizationFailed.code)
-    codes = {place: _check(broker, call, place, is_client=is_client) for place in places}
+    codes = {}
+    for number, place in enumerate(places, 1):
+        codes[place] = _check(broker, call, place, is_client=is_client)
+        if number % _TURN == 0:
+            await sleep(0)
     if any(codes.values()):
         return {place: code or OperationNotAttempted.code for place, code in codes.items()}
     if one.verify_only:
@@ -92,7 +106,7 @@ def _add(broker: Broker, call: Call, one: AddPartitionsToTxnTransaction, *, is_c
             one.transactional_id, one.producer_id, one.producer_epoch, places
         )
     except KafkaError as error:
-        return dict.fromkeys(places, error.code)
+        return dict.fromkeys(places, told_before(_FENCED_SINCE, call.api_version, error.code))
     return dict.fromkeys(places, NONE)
 
 
@@ -112,8 +126,14 @@ def _verify(broker: Broker, one: AddPartitionsToTxnTransaction, place: TopicPart
     return NONE
 
 
-def _topics(codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
-    topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
-    for (topic, index), code in codes.items():
-        topics.setdefault(topic, []).append(AddPartitionsToTxnPartitionResult(index, code))
-    return [AddPartitionsToTxnTopicResult(name, results) for name, results in topics.items()]
+async def _topics(codes: Codes) -> list[AddPartitionsToTxnTopicResult]:
+    topics: list[AddPartitionsToTxnTopicResult] = []
+    by_name: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
+    for number, ((name, index), code) in enumerate(codes.items(), 1):
+        if name not in by_name:
+            by_name[name] = []
+            topics.append(AddPartitionsToTxnTopicResult(name, by_name[name]))
+        by_name[name].append(AddPartitionsToTxnPartitionResult(index, code))
+        if number % _TURN == 0:
+            await sleep(0)
+    return topics

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 _TOPIC_IDS_SINCE = 13
 _SESSIONS_SINCE = 7
 _READ_COMMITTED = 1
+_TURN = 500
+"""Partitions that are read before other clients have their turn."""
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:
@@ -60,12 +62,15 @@ async def _read(broker: Broker, call: Call, context: FetchContext) -> Answers:
     assert isinstance(request, FetchRequest)
     deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
     reading = _Reading(broker, call, context)
+    await reading.pass_over()
     if reading.is_due or request.max_wait_ms <= 0:
         return reading.answers
     while (missing := reading.missing_bytes()) > 0:
         if not await _wait(reading.logs, missing, deadline):
             break
-    return _Reading(broker, call, context, reading.refused).answers
+    again = _Reading(broker, call, context, reading.refused)
+    await again.pass_over()
+    return again.answers
 
 
 def _by_topic(answers: Answers) -> list[FetchableTopicResponse]:
@@ -140,14 +145,20 @@ class _Reading:
         self._is_replica = max(request.replica_id, request.replica_state.replica_id) >= 0
         self._read_logs: list[tuple[PartitionLog, FetchPartition]] = []
         self._has_error = False
-        self._names = context.names
+        self._context = context
+        self._refused_before = refused_before
+
+    async def pass_over(self) -> None:
         refused = []
-        for key, part in context.wanted.items():
+        for number, (key, part) in enumerate(list(self._context.wanted.items()), 1):
+            if number % _TURN == 0:
+                await asyncio.sleep(0)
             try:
                 log = self._log(key)
             except KafkaError as error:
                 self.answers[key] = _refused(key.partition, error, [])
-                if not isinstance(error, InconsistentTopicId) and (refused_before is None or key in refused_before):
+                is_known = self._refused_before is None or key in self._refused_before
+                if is_known and not isinstance(error, InconsistentTopicId):
                     refused.append((not isinstance(error, UnknownTopicId), key))
                 continue
             self.answers[key] = self._read(log, part)
@@ -177,7 +188,7 @@ class _Reading:
         by_id = self._call.api_version >= _TOPIC_IDS_SINCE
         topics = self._broker.topics
         topic = topics.by_id(key.topic_id) if by_id else topics.get(key.topic)
-        name = topic.name if topic is not None else self._names.get(key.topic_id) if by_id else key.topic
+        name = topic.name if topic is not None else self._context.names.get(key.topic_id) if by_id else key.topic
         if self._is_replica and not may_cluster(self._broker, self._call, Operation.CLUSTER_ACTION):
             raise TopicAuthorizationFailed
         if name is None:

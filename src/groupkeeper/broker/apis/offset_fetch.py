@@ -94,13 +94,12 @@ def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchReques
 def _fetch_group(
     broker: Broker, call: Call, group: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
-    allowed: list[OffsetFetchRequestTopics] | None = None
+    allowed = group
     refused: list[OffsetFetchResponseTopics] = []
-    if group.topics is not None:
-        allowed, refused = _sort_topics(broker, call, group.topics)
-    allowed_group = copy(group)
-    allowed_group.topics = allowed
-    request = OffsetFetchRequest(groups=[allowed_group], require_stable=require_stable)
+    if group.topics:
+        allowed = copy(group)
+        allowed.topics, refused = _sort_topics(broker, call, group.topics)
+    request = OffsetFetchRequest(groups=[allowed], require_stable=require_stable)
     response = reply_of(broker, call, Operation.DESCRIBE, group.group_id, request)
     assert isinstance(response, OffsetFetchResponse)
     answer = response.groups[0]

@@ -127,12 +127,12 @@ def _elect(broker: Broker, request: ElectLeadersRequest) -> ElectLeadersResponse
         topic = broker.topics.get(wanted.topic)
         parts = []
         for index in wanted.partitions:
-            error: KafkaError = ElectionNotNeeded()
+            code, message = ElectionNotNeeded.code, ElectionNotNeeded.text
             if topic is None:
-                error = UnknownTopicOrPartition(f"No such topic as {wanted.topic}")
+                code, message = UnknownTopicOrPartition.code, f"No such topic as {wanted.topic}"
             elif topic.partition(index) is None:
-                error = UnknownTopicOrPartition(f"No such partition as {wanted.topic}-{index}")
-            parts.append(PartitionResult(index, error.code, error.message))
+                code, message = UnknownTopicOrPartition.code, f"No such partition as {wanted.topic}-{index}"
+            parts.append(PartitionResult(index, code, message))
         results.append(ReplicaElectionResult(wanted.topic, parts))
     return ElectLeadersResponse(replica_election_results=results)
 

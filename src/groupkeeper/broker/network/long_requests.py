@@ -104,21 +104,22 @@ def _arrays_of(call: Call) -> tuple[Path, Path]:
 def _parts(struct: Message, path: Path) -> Iterator[tuple[int, Message]]:
     """A struct as several ones with a part each of the array at the path, and the number of elements."""
     elements = getattr(struct, path[0]) if path else ()
-    if not elements:
-        yield 1, struct
+    if not elements or (len(path) == 1 and len(elements) <= _PART):
+        yield len(elements) if elements else 1, struct
         return
     parts: Iterable[tuple[int, Any]] = ((1, one) for one in elements)
     if len(path) > 1:
         parts = chain.from_iterable(_parts(one, path[1:]) for one in elements)
     taken: list[Any] = []
     total = 0
+    is_whole = True
     for size, part in parts:
         if taken and total + size > _PART:
             yield total, _with(struct, path[0], taken)
-            taken, total = [], 0
+            taken, total, is_whole = [], 0, False
         taken.append(part)
         total += size
-    yield total, _with(struct, path[0], taken)
+    yield total, struct if is_whole else _with(struct, path[0], taken)
 
 
 def _with(struct: Message, name: str, elements: list[Any]) -> Message:

@@ -290,7 +290,10 @@ class Server:
             else:
                 answer = encode_response(call.correlation_id, response, call.api_version)
         except Exception as error:
-            response, answer = self._failure(api, call, error)
+            if is_long and isinstance(error, KafkaError):
+                response, answer = await self._long_reads.run(self._failure, api, call, error)
+            else:
+                response, answer = self._failure(api, call, error)
         if timed is not None and size is not None:
             answer = self._throttled(call, connection, size, response, answer, timed.seconds)
         return answer or None
