@@ -66,8 +66,7 @@ class Looked(NamedTuple):
         """What its status may be; None: not known."""
         if self.watched is None or group in self.unsure:
             return None
-        first, last = self.watched.polls[0], self.watched.polls[-1]
-        return admissible(self.truth, self.answer, group, last.measured // 1_000_000, first.began // 1_000_000)
+        return admissible(self.truth, self.answer, group, self.watched.polls)
 
     def trend(self, group: str) -> Range | None:
         """Within what its trend may be; None: not known."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from tests.rig.asking import Answer, Verdict
-from tests.rig.facts import DONE
+from tests.rig.facts import DONE, Committed
 from tests.rig.judges import sums
 from tests.rig.judges.members import CALM_NS, DEATH_NS
 from tests.rig.judges.times import waiting_at
+from tests.rig.judges.trends import Poll
 from tests.rig.truth import Between, Key, Log, Truth
 
 from groupkeeper.client.admin.types import Position
@@ -37,14 +40,14 @@ class _Part(NamedTuple):
     stood_ms: Between
 
 
-def admissible(truth: Truth, answer: Answer, group: str, measured_ms: int, first_poll_ms: int) -> set[str] | None:
-    """What the status may be; None: the facts do not tell. ``first_poll_ms``: before it nothing was looked at."""
+def admissible(truth: Truth, answer: Answer, group: str, polls: Sequence[Poll]) -> set[str] | None:
+    """What the status may be; None: the facts do not tell. ``polls``: those up to the one that is judged."""
     name = (answer.cluster, group)
     all_parts = sums.parts_of(truth, answer, group, Verdict())
     if not all_parts:
         return None
     keys = _read(truth, answer, name)
-    parts = [_part(truth, answer, key, measured_ms, first_poll_ms) for key in keys]
+    parts = [_part(truth, answer, key, polls) for key in keys]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
@@ -53,7 +56,7 @@ def admissible(truth: Truth, answer: Answer, group: str, measured_ms: int, first
     found = {"losing"} if any(part.may_be_lost for part in known) else set[str]()
     wait = Between(*(max((one[at] for one in (part.wait_ms for part in known)), default=0) for at in (0, 1)))
     stood = Between(*(max((one[at] for one in (part.stood_ms for part in known)), default=0) for at in (0, 1)))
-    patience = _patience_ms(truth, answer, name)
+    patience = _patience_ms(truth, answer, name, polls)
     if stood.high >= patience.low:
         found.add("stopped")
     if stood.low >= patience.high:
@@ -88,8 +91,8 @@ def _read(truth: Truth, answer: Answer, name: tuple[str, str]) -> set[Key]:
     return {key for key in keys if key[2] in read} if read else keys
 
 
-def _part(truth: Truth, answer: Answer, key: Key, measured_ms: int, first_poll_ms: int) -> _Part | None:
-    cluster, _, topic, partition = key
+def _part(truth: Truth, answer: Answer, key: Key, polls: Sequence[Poll]) -> _Part | None:
+    (cluster, _, topic, partition), measured_ms = key, polls[-1].measured // MS
     if (cluster, topic) in truth.removed or truth.is_changing(cluster, topic, answer.asked):
         return None
     log = truth.logs[cluster, topic, partition]
@@ -102,7 +105,7 @@ def _part(truth: Truth, answer: Answer, key: Key, measured_ms: int, first_poll_m
     wait = Between(min(one.low for one in waits), max(one.high for one in waits))
     is_below = all(offset is not None and offset < start.low for offset in commits)
     may_be_below = any(offset is not None and offset < start.high for offset in commits)
-    still = _still_ms(truth, answer, key, measured_ms, first_poll_ms)
+    still = _still_ms(truth, answer, key, polls)
     # What is read is followed from when there was something to read on, whatever time the record has.
     nexts = [None if offset is None else log.next_record(offset) for offset in commits]
     there_ms = min(0 if one is None else max(0, measured_ms - one.ended // MS - POLL_MS) for one in nexts)
@@ -124,27 +127,58 @@ def _wait(
     return Between(min(ages), max(ages))
 
 
-def _still_ms(truth: Truth, answer: Answer, key: Key, measured_ms: int, first_poll_ms: int) -> Between:
+def _still_ms(truth: Truth, answer: Answer, key: Key, polls: Sequence[Poll]) -> Between:
     """Since when polls have found what is committed now, at least and at most."""
-    least = most = first_poll_ms
+    first_ms, measured_ms = polls[0].began // MS, polls[-1].measured // MS
     commits = [one for one in truth.commits[key] if one.began < answer.answered]
     is_sure = all(one.outcome == DONE for one in commits)
-    offset: int | None = None  # a first commit is news, also that of offset 0
-    for one in commits:
-        if one.offset != offset:
-            least, most = max(least, one.began // MS), max(most, one.ended // MS)
-        offset = one.offset
+    least = max([first_ms, *(one.began // MS for one in _changes(commits, polls, _surely_looked))])
+    most = max([first_ms, *(one.ended // MS for one in _changes(commits, polls, _perhaps_looked))])
     return Between(max(0, measured_ms - most - POLL_MS) if is_sure else 0,
-                   max(0, measured_ms - (least if is_sure else first_poll_ms)))  # fmt: skip
+                   max(0, measured_ms - (least if is_sure else first_ms)))  # fmt: skip
 
 
-def _patience_ms(truth: Truth, answer: Answer, name: tuple[str, str]) -> Between:
+Look = Callable[[Sequence[Poll], Committed, Committed], bool]
+
+
+def _changes(commits: Iterable[Committed], polls: Sequence[Poll], look: Look) -> list[Committed]:
+    """Commits of another offset than the one before, also the first. An offset that went and came back is no change for
+    polls, where none looked in between.
+    """
+    found: list[Committed] = []
+    places: dict[int, int] = {}
+    for one in commits:
+        away = places.get(one.offset, len(found)) + 1
+        is_back = away <= len(found) and found[away - 1].offset == one.offset
+        if is_back and (away == len(found) or not look(polls, found[away], one)):
+            del found[away:]
+        else:
+            places[one.offset] = len(found)
+            found.append(one)
+    return found
+
+
+def _surely_looked(polls: Sequence[Poll], away: Committed, back: Committed) -> bool:
+    """Whether a poll began and ended after the offset went, and before it came back."""
+    at = bisect_left(polls, away.ended, key=lambda poll: poll.began)
+    return away.outcome == DONE and at < len(polls) and polls[at].measured <= back.began
+
+
+def _perhaps_looked(polls: Sequence[Poll], away: Committed, back: Committed) -> bool:
+    """Whether a poll may have looked then, also one that was not seen."""
+    at = bisect_left(polls, away.began, key=lambda poll: poll.measured)
+    if at == len(polls):
+        return False
+    is_next = polls[at].number == (polls[at - 1].number if at else 0) + 1
+    return polls[at].began <= back.ended or not is_next
+
+
+def _patience_ms(truth: Truth, answer: Answer, name: tuple[str, str], polls: Sequence[Poll]) -> Between:
     """How long a group may stand still: less without members, unless it never has any and only commits; longer where
     its moves are far apart.
     """
     moves = sorted(one.began for key in truth.by_group.get(name, ())
-                   for before, one in pairwise((None, *truth.commits[key]))
-                   if one is not None and (before is None or before.offset != one.offset))  # fmt: skip
+                   for one in _changes(truth.commits[key], polls, _surely_looked))  # fmt: skip
     gaps_ms = [(later - one) // MS + POLL_MS for one, later in pairwise(moves)]
     most_ms = min(max(GAPS * max(gaps_ms, default=0), PATIENCE_MS), MOST_PATIENCE_MS)
     if not truth.joining.get(name) and not truth.assigned.get(name):

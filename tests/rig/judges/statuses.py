@@ -7,7 +7,8 @@ import random
 from dataclasses import replace
 
 from tests.rig.asking import Answer, Desk, Difference, Verdict
-from tests.rig.judges.standings import MS, admissible
+from tests.rig.judges.standings import admissible
+from tests.rig.judges.trends import Poll
 from tests.rig.truth import Truth
 
 NAME = "statuses"
@@ -41,7 +42,7 @@ def judge(truth: Truth, answer: Answer) -> Verdict:
 def statuses(truth: Truth, answer: Answer, group: str) -> set[str] | None:
     """What one look may find; None: not known. ``unknown`` also where a record's time could not be read in time."""
     asked = replace(answer, about={"to": "end"})
-    found = [admissible(truth, asked, group, at // MS, at // MS) for at in (answer.asked, answer.answered)]
+    found = [admissible(truth, asked, group, [Poll(1, at, at)]) for at in (answer.asked, answer.answered)]
     known = [some for some in found if some is not None]
     if len(known) < len(found):
         return None

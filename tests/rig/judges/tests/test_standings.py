@@ -11,6 +11,8 @@ from tests.rig.truth import Truth
 
 SECOND = 1_000_000_000
 NOW = 1_000_000 * SECOND
+POLLS = [Poll(number, at, at) for number in range(1, 1002) if (at := NOW - (1001 - number) * 5 * SECOND)]
+"""Every five seconds until now."""
 
 
 def truth(
@@ -53,7 +55,43 @@ def truth(
 )
 def test_a_status_follows_from_facts(made: Truth, wanted: set[str]) -> None:
     answer = Answer("c", NOW, NOW + 1, None, about={"to": "end", "by": "topic"})
-    assert admissible(made, answer, "g", NOW // 1_000_000, 0) == wanted
+    assert admissible(made, answer, "g", POLLS) == wanted
+
+
+@pytest.mark.parametrize(
+    ("back_ns", "left_out", "wanted"),
+    [
+        (SECOND, None, {"stopped"}),  # deleted and restored between two polls: none has found that
+        (6 * SECOND, None, {"lagging"}),  # a poll has found that nothing was committed
+        (7 * SECOND // 2, None, {"lagging", "stopped"}),  # one looked while it was restored
+        (SECOND, 2, {"lagging", "stopped"}),  # a poll may have, which was not seen
+    ],
+)
+def test_an_offset_that_went_and_came_back_is_news_where_a_poll_looked(
+    back_ns: int, left_out: int | None, wanted: set[str]
+) -> None:
+    made = truth(1, age_s=900, committed_s=900)
+    went = NOW - 300 * SECOND + SECOND
+    made.add([Committed("c", "g", "t", 0, offset, -1, "", DONE, "b", at, at + SECOND // 2)
+              for offset, at in ((-1, went), (1, went + back_ns))])  # fmt: skip
+    number = next(poll.number for poll in POLLS if poll.began > went)
+    polls = [poll for poll in POLLS if left_out is None or poll.number not in range(number, number + left_out)]
+    answer = Answer("c", NOW, NOW + 1, None, about={"to": "end", "by": "topic"})
+    assert admissible(made, answer, "g", polls) == wanted
+
+
+def test_moves_that_no_poll_has_found_make_no_gap_shorter() -> None:
+    """What went on and back between two polls is no move of the group: its moves are then ten minutes apart."""
+    made = truth(1, age_s=3500, committed_s=900, before_s=(3300, 2700, 2100, 1500))
+    answer = Answer("c", NOW, NOW + 1, None, about={"to": "end", "by": "topic"})
+    assert admissible(made, answer, "g", POLLS) == {"lagging", "stopped"}
+    for went_s in range(3200, 900, -100):
+        before = max((one for one in made.commits["c", "g", "t", 0] if one.began < NOW - went_s * SECOND),
+                     key=lambda one: one.began)  # fmt: skip
+        for number, offset in enumerate((9, before.offset)):
+            at = NOW - went_s * SECOND + (1 + number) * SECOND
+            made.add([Committed("c", "g", "t", 0, offset, -1, "", DONE, "b", at, at + 1)])
+    assert admissible(made, answer, "g", POLLS) == {"lagging", "stopped"}
 
 
 @pytest.mark.parametrize(("is_committed", "wanted"), [(True, {"unknown"}), (False, {"unknown", "ok"})])
@@ -65,12 +103,12 @@ def test_aborted_records_need_no_commit(is_committed: bool, wanted: set[str]) ->
     made.add([Produced("c", "paid", 0, 0, 1, 10, "p", 0, None, False, "w 1", 1, 2)])
     made.add([TransactionEnded("c", "w 1", is_committed, [("paid", 0)], 1, 2)])
     answer = Answer("c", NOW, NOW + 1, None, about={"to": "end", "by": "topic"})
-    assert admissible(made, answer, "g", NOW // 1_000_000, 0) == wanted
+    assert admissible(made, answer, "g", POLLS) == wanted
 
 
 def test_nothing_is_said_of_groups_that_facts_do_not_know() -> None:
     answer = Answer("c", NOW, NOW + 1, None, about={"to": "end", "by": "topic"})
-    assert admissible(truth(1, age_s=1, committed_s=1), answer, "other", NOW // 1_000_000, 0) is None
+    assert admissible(truth(1, age_s=1, committed_s=1), answer, "other", POLLS) is None
 
 
 def test_a_trend_lies_within_what_facts_say_of_each_poll() -> None:
