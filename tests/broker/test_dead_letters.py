@@ -9,6 +9,7 @@ from tests.broker.log.test_records import batch
 from tests.broker.test_share_fetch import ACCEPT, REJECT, RELEASE, SHORT, Consumer, queue
 
 from groupkeeper.broker import Broker
+from groupkeeper.broker.shares.sessions import FINAL_EPOCH
 from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
 from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBatch
 from groupkeeper.protocol.errors import NONE
@@ -112,6 +113,21 @@ async def test_a_large_range_is_several_batches(start: Start) -> None:
     batches = len(list(iter_headers(log.read(0, 1 << 20))))
     assert 2 < batches < 30
     assert counts(broker) == {"RecordCount": 60, "TotalProduceRequestsPerSec": batches}
+
+
+@pytest.mark.parametrize("ends", ["by its last request", "by its connection"])
+async def test_what_the_last_member_rejects_goes_to_the_queue_before_all_is_unloaded(start: Start, ends: str) -> None:
+    broker = await start(properties=CREATES)
+    alice = await member(broker, OWN)
+    last = FINAL_EPOCH if ends == "by its last request" else None
+    assert await alice.say([(0, 9, REJECT)], epoch=last) == NONE
+    await alice.wire.close()
+    partitions = broker.share_sessions.partitions
+    await until(lambda: partitions.get("g", alice.topic_id, 0) is None)
+    assert [told(one)[0] for one in await letters(broker, 10)] == list(range(10))
+    led = await partitions.load("g", alice.topic_id, 0)
+    assert (led.states.start_offset, led.states.dead()) == (10, [])
+    assert counts(broker)["RecordCount"] == 10
 
 
 REFUSALS: list[tuple[dict[str, str], dict[str, str], bool, str]] = [

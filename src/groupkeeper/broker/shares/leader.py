@@ -58,6 +58,7 @@ class LedPartition:
         is_fenced: whether this leader has been fenced; then every call raises `NotLeaderOrFollower`, and nothing is
             stored any more.
         waiters: fetches that wait for released records.
+        work: tasks that store changes which no request waits for, and write dead letters.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class LedPartition:
         self.states = states
         self.is_fenced = False
         self.waiters: set[Waiter] = set()
+        self.work: set[asyncio.Task[None]] = set()
         self._owner = owner
         self._key = key
         self._state_epoch = epoch
@@ -192,7 +194,7 @@ class LedPartition:
         self._is_unstored = True
         if not self._is_storing:
             self._is_storing = True
-            self._owner.spawn(self._store_ended(ended))
+            self._begin(self._store_ended(ended))
 
     async def _store_ended(self, ended: Transition) -> None:
         """Stores expired locks, including locks that expire meanwhile. Retries while this is the leader: otherwise the
@@ -231,7 +233,7 @@ class LedPartition:
         """Writes the records that were given up to the group's dead-letter queue, in the background."""
         if not (self._is_burying or self.is_fenced or self._owner.is_stopped) and self.states.dead():
             self._is_burying = True
-            self._owner.spawn(self._bury())
+            self._begin(self._bury())
 
     async def _bury(self) -> None:
         try:
@@ -243,6 +245,11 @@ class LedPartition:
             self._is_burying = False
 
     # ------------------------------------------------------------------ life
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = self._owner.spawn(work)
+        self.work.add(task)
+        task.add_done_callback(self.work.discard)
 
     def move_start(self) -> None:
         """Moves the start offset to the log start."""
@@ -344,11 +351,20 @@ class SharePartitions:
         for key in [key for key in self._led if key.group_id == group_id]:
             self.drop(key)
 
-    def spawn(self, work: Coroutine[None, None, None]) -> None:
+    async def settle(self, group_id: str) -> None:
+        """Waits until dead letters of a group are written and its changes stored, unless something takes too long."""
+        pending: set[asyncio.Task[None]] = set()
+        while not pending and (
+            work := [task for key, led in self._led.items() if key.group_id == group_id for task in led.work]
+        ):
+            _, pending = await asyncio.wait(work, timeout=_PATIENCE_AT_END_S)
+
+    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Runs something in the background, until the broker stops."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

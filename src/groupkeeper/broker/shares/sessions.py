@@ -132,9 +132,14 @@ class ShareSessions:
             await self._give_back(session)
         finally:
             self._ending.discard(session)
-        # Other sessions that are ending now still have to release their records.
-        if not any(one.group_id == session.group_id for one in (*self._sessions.values(), *self._ending)):
+        if not self._has_sessions(session.group_id):
+            await self.partitions.settle(session.group_id)
+        if not self._has_sessions(session.group_id):  # another one may have begun
             self.partitions.drop_group(session.group_id)
+
+    def _has_sessions(self, group_id: str) -> bool:
+        """Whether there are some, or some that are ending now and still have to release their records."""
+        return any(one.group_id == group_id for one in (*self._sessions.values(), *self._ending))
 
     async def _give_back(self, session: ShareSession) -> None:
         for topic_id, index in session.topics:
