@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
+_OF_TOPICS = "Default of the topic setting."
 _ONE_NODE = "Accepted for compatibility: one process is the whole cluster."
 
 DEFAULT_CONTROLLER_LISTENERS = ("CONTROLLER",)
@@ -202,41 +203,37 @@ class Config(GroupSettings):
     compression_type = text(
         "producer",
         choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-        doc="Default of the topic setting.",
+        doc=_OF_TOPICS,
     ).in_kafka(ANY)
-    compression_gzip_level = whole(-1, low=-1, high=9, doc="Default of the topic setting.").in_kafka(ANY)
-    compression_lz4_level = whole(9, low=1, high=17, doc="Default of the topic setting.").in_kafka(ANY)
-    compression_zstd_level = whole(3, low=-131072, high=22, doc="Default of the topic setting.").in_kafka(ANY)
-    log_cleanup_policy = names(
-        ("delete",), choices=("compact", "delete"), doc="Default of the topic setting."
-    ).in_kafka(ANY)
-    log_cleaner_delete_retention_ms = long(86400000, low=0, doc="Default of the topic setting.").in_kafka(ANY)
-    log_cleaner_max_compaction_lag_ms = long(LONG_MAX, low=1, doc="Default of the topic setting.").in_kafka(ANY)
-    log_cleaner_min_compaction_lag_ms = long(0, low=0, doc="Default of the topic setting.").in_kafka(ANY)
-    log_cleaner_min_cleanable_ratio = real(0.5, low=0, high=1, doc="Default of the topic setting.").in_kafka(ANY)
-    log_flush_interval_messages = long(LONG_MAX, low=1, doc="Default of the topic setting.").in_kafka(ANY)
-    log_flush_interval_ms = maybe_long(doc="Default of the topic setting.").in_kafka(ANY)
+    compression_gzip_level = whole(-1, low=-1, high=9, doc=_OF_TOPICS).in_kafka(ANY)
+    compression_lz4_level = whole(9, low=1, high=17, doc=_OF_TOPICS).in_kafka(ANY)
+    compression_zstd_level = whole(3, low=-131072, high=22, doc=_OF_TOPICS).in_kafka(ANY)
+    log_cleanup_policy = names(("delete",), choices=("compact", "delete"), doc=_OF_TOPICS).in_kafka(ANY)
+    log_cleaner_delete_retention_ms = long(86400000, low=0, doc=_OF_TOPICS).in_kafka(ANY)
+    log_cleaner_max_compaction_lag_ms = long(LONG_MAX, low=1, doc=_OF_TOPICS).in_kafka(ANY)
+    log_cleaner_min_compaction_lag_ms = long(0, low=0, doc=_OF_TOPICS).in_kafka(ANY)
+    log_cleaner_min_cleanable_ratio = real(0.5, low=0, high=1, doc=_OF_TOPICS).in_kafka(ANY)
+    log_flush_interval_messages = long(LONG_MAX, low=1, doc=_OF_TOPICS).in_kafka(ANY)
+    log_flush_interval_ms = maybe_long(doc=_OF_TOPICS).in_kafka(ANY)
     log_flush_offset_checkpoint_interval_ms = whole(
         60000,
         low=1,
         doc="How often closed segments are flushed to disk, and the recovery point of each log is written.",
     )
-    log_index_interval_bytes = whole(4096, low=0, doc="Default of the topic setting.").in_kafka(ANY)
-    log_index_size_max_bytes = whole(10485760, low=4, doc="Default of the topic setting.").in_kafka(ANY)
-    log_remote_copy_lag_bytes = long(-1, low=-1, doc="Default of the topic setting.").in_kafka(ANY)
-    log_remote_copy_lag_ms = long(0, low=-1, doc="Default of the topic setting.").in_kafka(ANY)
-    max_decompressed_message_bytes = whole(
-        2147483639, low=1, high=2147483639, doc="Default of the topic setting."
-    ).in_kafka(ANY)
-    log_local_retention_bytes = long(-2, low=-2, doc="Default of the topic setting.").in_kafka(ANY)
-    log_local_retention_ms = long(-2, low=-2, doc="Default of the topic setting.").in_kafka(ANY)
-    log_message_timestamp_type = text(
-        "CreateTime", choices=("CreateTime", "LogAppendTime"), doc="Default of the topic setting."
-    ).in_kafka(ANY)
-    log_message_timestamp_before_max_ms = long(LONG_MAX, low=0, doc="Default of the topic setting.").in_kafka(ANY)
-    log_message_timestamp_after_max_ms = long(3600000, low=0, doc="Default of the topic setting.").in_kafka(ANY)
-    log_preallocate = flag(False, doc="Default of the topic setting.").in_kafka(ANY)
-    log_retention_bytes = long(-1, doc="Default of the topic setting.").in_kafka(ANY)
+    log_index_interval_bytes = whole(4096, low=0, doc=_OF_TOPICS).in_kafka(ANY)
+    log_index_size_max_bytes = whole(10485760, low=4, doc=_OF_TOPICS).in_kafka(ANY)
+    log_remote_copy_lag_bytes = long(-1, low=-1, doc=_OF_TOPICS).in_kafka(ANY)
+    log_remote_copy_lag_ms = long(0, low=-1, doc=_OF_TOPICS).in_kafka(ANY)
+    max_decompressed_message_bytes = whole(2147483639, low=1, high=2147483639, doc=_OF_TOPICS).in_kafka(ANY)
+    log_local_retention_bytes = long(-2, low=-2, doc=_OF_TOPICS).in_kafka(ANY)
+    log_local_retention_ms = long(-2, low=-2, doc=_OF_TOPICS).in_kafka(ANY)
+    log_message_timestamp_type = text("CreateTime", choices=("CreateTime", "LogAppendTime"), doc=_OF_TOPICS).in_kafka(
+        ANY
+    )
+    log_message_timestamp_before_max_ms = long(LONG_MAX, low=0, doc=_OF_TOPICS).in_kafka(ANY)
+    log_message_timestamp_after_max_ms = long(3600000, low=0, doc=_OF_TOPICS).in_kafka(ANY)
+    log_preallocate = flag(False, doc=_OF_TOPICS).in_kafka(ANY)
+    log_retention_bytes = long(-1, doc=_OF_TOPICS).in_kafka(ANY)
     log_retention_ms = maybe_long(
         doc="Default of the topic setting; before `log.retention.minutes` and `.hours`."
     ).in_kafka(ANY)
@@ -249,8 +246,8 @@ class Config(GroupSettings):
     log_roll_hours = whole(168, low=1, doc="Used when `log.roll.ms` is absent.")
     log_roll_jitter_ms = maybe_long(low=0, doc="Default of the topic setting `segment.jitter.ms`.").in_kafka(ANY)
     log_roll_jitter_hours = whole(0, low=0, doc="Used when `log.roll.jitter.ms` is absent.")
-    log_segment_bytes = whole(1073741824, low=1048576, doc="Default of the topic setting.").in_kafka(ANY)
-    log_segment_delete_delay_ms = long(60000, low=0, doc="Default of the topic setting.").in_kafka(ANY)
+    log_segment_bytes = whole(1073741824, low=1048576, doc=_OF_TOPICS).in_kafka(ANY)
+    log_segment_delete_delay_ms = long(60000, low=0, doc=_OF_TOPICS).in_kafka(ANY)
     # --- cleaning of logs
     log_cleaner_enable = flag(True, doc="Whether compacted topics are compacted.")
     log_cleaner_backoff_ms = long(

@@ -34,6 +34,7 @@ else:
 
 _NO_EFFECT = "Accepted for compatibility; one thread does the work here."
 _NO_WAITING = "Accepted for compatibility; there is one replica, so a write waits for no other."
+_AT_ONCE = "Accepted for compatibility; records are appended at once."
 _OWN_SIZE = "Accepted for compatibility; how much of a log is read at a time cannot be set."
 
 
@@ -60,9 +61,7 @@ class GroupSettings(Declared):
     )
     group_coordinator_threads = whole(4, low=1, doc=_NO_EFFECT)
     group_coordinator_background_threads = whole(2, low=1, doc=_NO_EFFECT)
-    group_coordinator_append_linger_ms = whole(
-        -1, low=-1, doc="Accepted for compatibility; records are appended at once."
-    )
+    group_coordinator_append_linger_ms = whole(-1, low=-1, doc=_AT_ONCE)
     group_coordinator_cached_buffer_max_bytes = whole(1048588, low=524288, doc=_NO_EFFECT).in_kafka(ANY)
 
     # --- consumer groups (KIP-848)
@@ -133,9 +132,7 @@ class GroupSettings(Declared):
     ).in_kafka(is_listed=False)
     share_coordinator_write_timeout_ms = whole(5000, low=1, doc=_NO_WAITING)
     share_coordinator_threads = whole(1, low=1, doc=_NO_EFFECT)
-    share_coordinator_append_linger_ms = whole(
-        -1, low=-1, doc="Accepted for compatibility; records are appended at once."
-    )
+    share_coordinator_append_linger_ms = whole(-1, low=-1, doc=_AT_ONCE)
     share_coordinator_load_buffer_size = whole(5242880, low=1, doc=_OWN_SIZE)
 
     unstable_api_versions_enable = flag(False, doc="Serve versions of requests that Kafka calls unstable.").in_kafka(
