@@ -6,7 +6,7 @@ numbers of a table, where −1 is none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "appended",
     "earlier",
     "empty",
+    "filled",
     "in_order",
     "is_known",
     "keys",
@@ -61,6 +62,20 @@ def loaded(rows: Rows, names: Sequence[str] | None = None) -> pa.Table:
 def empty(schema: pa.Schema) -> pa.Table:
     """No rows."""
     return schema.empty_table()
+
+
+def filled(schema: pa.Schema, columns: Mapping[str, pa.Array | pa.ChunkedArray | Array]) -> pa.Table:
+    """Rows of a schema with these columns, of which there is one at least; the others are null."""
+    size = len(next(iter(columns.values())))
+    found = [
+        _cast(columns[field.name], field.type) if field.name in columns else pa.nulls(size, field.type)
+        for field in schema
+    ]
+    return pa.table(found, schema)
+
+
+def _cast(column: pa.Array | pa.ChunkedArray | Array, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    return pa.array(column, kind) if isinstance(column, np.ndarray) else column.cast(kind)
 
 
 def together(*parts: pa.Table) -> pa.Table:

@@ -45,7 +45,7 @@ def test_times_of_files_are_compared(spark: SparkSession, tmp_path: Path, writer
         assert {row["group_id"]: (row["status"], seconds_of(row["since_time"])) for row in rows} == cases.wanted
         times = sorted(seconds_of(row.rewind_time) or 0.0 for row in back.collect())
         since = times[len(times) // 2]
-        found = recent_rewinds(empty(REWINDS), rewinds, empty(LOG_OFFSETS), {}, ms(since)).read_all()
+        found = recent_rewinds(empty(REWINDS), rewinds, empty(LOG_OFFSETS), {}, ms(since))
         assert sorted(seconds_of(each) or 0.0 for each in found["rewind_time"].to_pylist()) == [
             each for each in times if each >= since
         ]

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tests.spark.transforms.traces import Trace, at, seconds_of
 
 from groupkeeper.pipeline.present.edges import edges
-from groupkeeper.pipeline.present.sql import empty
+from groupkeeper.pipeline.relations import empty
 from groupkeeper.pipeline.tables import EDGES, FRESHNESS, MEMBERS, TOPICS, Table
 from groupkeeper.pipeline.transforms.spans import spans
 
@@ -61,7 +61,7 @@ def parts() -> tuple[Trace, Trace, Trace]:
 
 def made(spark: SparkSession, cuts: Sequence[Sequence[Trace]]) -> Found:
     """The table after a refresh for each of the parts of history."""
-    known: pa.Table = empty(EDGES)
+    known: pa.Table = empty(EDGES.arrow)
     for traces in cuts:
         commits, records = Trace(), Trace()
         for trace in traces:
@@ -69,7 +69,7 @@ def made(spark: SparkSession, cuts: Sequence[Sequence[Trace]]) -> Found:
             records.group_rows += trace.group_rows
         own = records.group_records(spark) if records.group_rows else None
         new = spans(commits.commits(spark), own).toArrow()
-        known = edges(new, MEMBERS_NOW, TOPICS_NOW, FRESHNESS_NOW, known).read_all()
+        known = edges(new, MEMBERS_NOW, TOPICS_NOW, FRESHNESS_NOW, known)
     return {
         (row["group_id"], row["topic"], row["client_id"]): (seconds_of(row["first_time"]), seconds_of(row["last_time"]))
         for row in known.to_pylist()

@@ -13,8 +13,7 @@ from tests.spark.transforms.traces import DAY, Trace, at, by_sql, frame, log_off
 
 from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.lag import lag, to_estimate
-from groupkeeper.pipeline.present.members import members
-from groupkeeper.pipeline.present.sql import LATEST_RECORDS, made
+from groupkeeper.pipeline.present.members import latest_records, members
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
 from groupkeeper.pipeline.tables import (
     CURRENT_OFFSETS,
@@ -30,6 +29,7 @@ from groupkeeper.pipeline.transforms.estimates import estimated
 from groupkeeper.pipeline.transforms.group_events import group_events
 from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.latest import current_offsets
+from groupkeeper.pipeline.transforms.record_kinds import Kind
 
 
 def groups_of(spark: SparkSession, trace: Trace) -> DataFrame:
@@ -119,8 +119,8 @@ def test_members(spark: SparkSession) -> None:
     assert rows["share", "a"].subscribed_regex is None
 
 
-def latest(group_records: pa.Table) -> pa.RecordBatchReader:
-    return made(GROUP_RECORDS, LATEST_RECORDS, {"group_records": group_records})
+def latest(group_records: pa.Table) -> pa.Table:
+    return latest_records(group_records, GROUP_RECORDS.names, *Kind)
 
 
 def test_the_latest_record_of_each_key(spark: SparkSession) -> None:
@@ -216,16 +216,11 @@ def test_stale(spark: SparkSession) -> None:
     logs = log_offsets(spark, 10 * DAY, {0: (50, 100), 1: (0, 100)}, topic_id="now").unionByName(
         log_offsets(spark, 10 * DAY, {0: (0, 0)}, topic="missing", is_deleted=True, log_start_offset=None)
     )
-    found = by_sql(
-        spark,
-        stale,
-        frame(spark, CURRENT_OFFSETS, trace.commit_rows),
-        logs,
-        trace.group_records(spark),
-        frame(spark, GROUPS, those),
-        group_facts(trace.group_records(spark), frame(spark, GROUP_EVENTS, [])),
-        StaleLimits(ms(10.6 * DAY), idle_days=5),
-    )
+    records = trace.group_records(spark)
+    known = frame(spark, CURRENT_OFFSETS, trace.commit_rows), logs, records, by_sql(spark, members, records)
+    facts = group_facts(records, frame(spark, GROUP_EVENTS, []))
+    limits = StaleLimits(ms(10.6 * DAY), idle_days=5)
+    found = by_sql(spark, stale, *known, frame(spark, GROUPS, those), facts, limits)
     assert found.columns == STALE.names
     rows = found.collect()
     assert {(row.group_id, row.topic, row.partition, row.reason, row.lost_records) for row in rows} == {

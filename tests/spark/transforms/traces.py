@@ -103,16 +103,18 @@ def frame(spark: SparkSession, table: Table, rows: Sequence[Mapping[str, Any]]) 
     return spark.createDataFrame([tuple(row.get(name) for name in table.names) for row in rows], table.ddl)
 
 
-def by_sql(spark: SparkSession, make: Callable[..., pa.RecordBatchReader], *given: Any, **named: Any) -> DataFrame:
+def by_sql(
+    spark: SparkSession, make: Callable[..., pa.RecordBatchReader | pa.Table], *given: Any, **named: Any
+) -> DataFrame:
     """What SQL in this process makes of tables that are Spark's, as Spark's again."""
     rows = [each.toArrow() if isinstance(each, DataFrame) else each for each in given]
     others = {name: each.toArrow() if isinstance(each, DataFrame) else each for name, each in named.items()}
     return there(spark, make(*rows, **others))
 
 
-def there(spark: SparkSession, rows: pa.RecordBatchReader) -> DataFrame:
+def there(spark: SparkSession, rows: pa.RecordBatchReader | pa.Table) -> DataFrame:
     """Rows of this process as Spark's."""
-    whole = rows.read_all()
+    whole = rows if isinstance(rows, pa.Table) else rows.read_all()
     return spark.createDataFrame(whole if len(whole) else [], from_arrow_schema(whole.schema))
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
@@ -14,8 +16,9 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.kafka.instants import Instants, LogEnds
 from groupkeeper.pipeline.kafka.measuring import Measure, Row, cluster_of, measure
 from groupkeeper.pipeline.kafka.options import Options
-from groupkeeper.pipeline.present.sql import ASSIGNED, Rows, made
-from groupkeeper.pipeline.tables import LOG_OFFSETS
+from groupkeeper.pipeline.present.members import assigned
+from groupkeeper.pipeline.relations import Rows, keys, loaded, matches, numbers, together, unnested
+from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LOG_OFFSETS
 from groupkeeper.pipeline.tables.schema import ddl_of
 
 __all__ = ["Clusters", "log_offsets"]
@@ -48,45 +51,23 @@ class Place(NamedTuple):
     offsets: Sequence[int]
 
 
-_WANTED = f"""
-WITH assigned AS (
-    SELECT cluster, group_id, group_type, topic, unnest(partitions) AS partition FROM ({ASSIGNED})
-),
-lacking AS (  -- whether the log has records at all: before offset 0 is where it begins
-    SELECT cluster, topic, partition, -1 AS committed_offset
-    FROM assigned ANTI JOIN current_offsets USING (cluster, group_id, topic, partition)
-    WHERE group_type != 'share'
-)
-SELECT cluster, topic, partition, list(DISTINCT committed_offset) FILTER (committed_offset IS NOT NULL) AS wanted
-FROM (
-    SELECT cluster, topic, partition, committed_offset FROM current_offsets
-    UNION ALL BY NAME SELECT cluster, topic, partition FROM assigned
-    UNION ALL BY NAME FROM lacking
-)
-WHERE topic IS NOT NULL
-GROUP BY ALL
-"""
 _NAMES = pa.schema([("cluster", pa.string()), ("topic_id", pa.string()), ("topic", pa.string())])
-_PLACES = pa.schema([*(LOG_OFFSETS.arrow.field(name) for name in LOG_OFFSETS.key), ("wanted", pa.list_(pa.int64()))])
 
 
-def log_offsets(
-    spark: SparkSession, current_offsets: Rows, members: Rows, clusters: Clusters
-) -> pa.RecordBatchReader | DataFrame:
+def log_offsets(spark: SparkSession, current_offsets: Rows, members: Rows, clusters: Clusters) -> pa.Table | DataFrame:
     """Of the partitions of rows of tables.CURRENT_OFFSETS, and of those assigned in rows of tables.MEMBERS.
 
     Every use of the DataFrame may query the clusters again: write it, or cache it.
     """
-    given = {"current_offsets": current_offsets, "members": members, "names": _names(clusters.instants)}
-    wanted = made(_PLACES, _WANTED, given).read_all()
+    wanted = _wanted(current_offsets, assigned(members, _names(clusters.instants)))
     if len(wanted) <= _FEW:  # done before a worker of Spark's would have started
         few = wanted.to_pylist()
         found = _ask(
             clusters,
-            [Place(row["cluster"], TopicPartition(row["topic"], row["partition"]), row["wanted"] or []) for row in few],
+            [Place(row["cluster"], TopicPartition(row["topic"], row["partition"]), row["wanted"]) for row in few],
         )
         rows = [{**row, **each} for row, each in zip(few, found, strict=True)]
-        return pa.Table.from_pylist(rows, LOG_OFFSETS.arrow).to_reader()
+        return pa.Table.from_pylist(rows, LOG_OFFSETS.arrow)
     measured = arrow_udf(_asking(clusters), ddl_of(_FOUND)).asNondeterministic()  # type: ignore[call-overload]
     names = [F.col(name) for name in LOG_OFFSETS.key]
     return (
@@ -96,6 +77,21 @@ def log_offsets(
         .select(*names, "found.*")
         .select(*LOG_OFFSETS.names)
     )
+
+
+def _wanted(current_offsets: Rows, assigned_topics: pa.Table) -> pa.Table:
+    """The partitions, and the offsets of interest of each (`wanted`)."""
+    committed = loaded(current_offsets, [*CURRENT_OFFSETS.key, "committed_offset"])
+    theirs = unnested(assigned_topics, "partitions")
+    theirs = theirs.rename_columns({"partitions": "partition"})
+    own, known = keys(CURRENT_OFFSETS.key, theirs, committed)
+    # Where a group has committed nothing, whether the log has records at all: before offset 0 is where it begins.
+    is_lacking = (matches(own, known) < 0) & numbers(pc.not_equal(theirs["group_type"], "share"))
+    theirs = theirs.append_column("committed_offset", pa.array(np.where(is_lacking, -1, 0), mask=~is_lacking))
+    whole = together(committed, theirs)
+    whole = whole.filter(whole["topic"].is_valid())
+    found = whole.group_by(list(LOG_OFFSETS.key)).aggregate([("committed_offset", "distinct")])
+    return found.rename_columns({"committed_offset_distinct": "wanted"})
 
 
 def _names(instants: Instants) -> pa.Table:
@@ -112,9 +108,7 @@ def _names(instants: Instants) -> pa.Table:
 def _asking(clusters: Clusters) -> Callable[[pa.Array, pa.Array, pa.Array, pa.Array], pa.Array]:
     def ask(names: pa.Array, topics: pa.Array, partitions: pa.Array, wanted: pa.Array) -> pa.Array:
         columns = (column.to_pylist() for column in (names, topics, partitions, wanted))
-        places = [
-            Place(name, TopicPartition(*key), offsets or []) for name, *key, offsets in zip(*columns, strict=True)
-        ]
+        places = [Place(name, TopicPartition(*key), offsets) for name, *key, offsets in zip(*columns, strict=True)]
         return pa.array(_ask(clusters, places), _FOUND)
 
     for name in ("names", "topics", "partitions", "wanted", "return"):

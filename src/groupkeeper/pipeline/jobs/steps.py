@@ -243,7 +243,7 @@ def _last_commits(tables: Sources, _: Given) -> Made:
     return _asked(tables, LAST_COMMITS_OF, then={"last_commits": LAST_COMMITS})
 
 
-def _current_offsets(tables: Sources, given: Given) -> pa.RecordBatchReader:
+def _current_offsets(tables: Sources, given: Given) -> pa.Table:
     return standing_offsets(tables.rows_now(LAST_COMMITS), given.queries.offsets())
 
 
@@ -280,13 +280,13 @@ def _rates(tables: Sources, _: Given) -> Made:
     return _asked(tables, rates_of(OPEN), then={"known": RATES}, now={"group_events": GROUP_EVENTS})
 
 
-def _rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
+def _rewinds(tables: Sources, given: Given) -> pa.Table:
     of = tables.rows_now
     known = of(NEW_MOVES), of(MOVES), of(CURRENT_OFFSETS), of(LOG_OFFSETS)
     return rewinds(*known, column=OPEN, changes=given.changes)
 
 
-def _recent_rewinds(tables: Sources, given: Given) -> pa.RecordBatchReader:
+def _recent_rewinds(tables: Sources, given: Given) -> pa.Table:
     since_ms = given.now_ms - LOOK_BACK_MS - _CLOCKS_MS
     of = tables.rows_now
     return recent_rewinds(tables.rows_then(RECENT_REWINDS), of(REWINDS), of(LOG_OFFSETS), given.made_to, since_ms)
@@ -303,7 +303,7 @@ def _estimates(tables: Sources, _: Given) -> Made:
 
 def _lag(tables: Sources, given: Given) -> pa.RecordBatchReader:
     known = tables.rows_now(CURRENT_OFFSETS), tables.rows_now(LOG_OFFSETS), tables.rows_now(ESTIMATES)
-    ahead = jumps_ahead(tables.rows_now(REWINDS), given.made_to).read_all()
+    ahead = jumps_ahead(tables.rows_now(REWINDS), given.made_to)
     then = tables.rows_then(LAG), tables.rows_then(TOPICS)
     return lag(*known, tables.rows_now(FRESHNESS), then=then[0], topics_then=then[1], jumps=ahead)
 
@@ -315,10 +315,12 @@ def _log_ends(tables: Sources, given: Given) -> pa.RecordBatchReader:
     )
 
 
-def _stale(tables: Sources, given: Given) -> pa.RecordBatchReader:
+def _stale(tables: Sources, given: Given) -> pa.Table:
     of = tables.rows_now
     limits = StaleLimits(given.now_ms, retentions=given.retentions)
-    return stale(of(CURRENT_OFFSETS), of(LOG_OFFSETS), of(LAST_RECORDS), of(GROUPS), of(GROUP_FACTS), limits)
+    return stale(
+        of(CURRENT_OFFSETS), of(LOG_OFFSETS), of(LAST_RECORDS), of(MEMBERS), of(GROUPS), of(GROUP_FACTS), limits
+    )  # fmt: skip
 
 
 def _status(tables: Sources, given: Given) -> pa.RecordBatchReader:
@@ -328,18 +330,18 @@ def _status(tables: Sources, given: Given) -> pa.RecordBatchReader:
     return status(*given_rows, members=of(MEMBERS), log_offsets=of(LOG_OFFSETS))
 
 
-def _groups(tables: Sources, given: Given) -> pa.RecordBatchReader:
+def _groups(tables: Sources, given: Given) -> pa.Table:
     of = tables.rows_now
     return groups(of(LAST_RECORDS), of(GROUP_FACTS), of(CURRENT_OFFSETS), given.queries.names())
 
 
-def _edges(tables: Sources, _: Given) -> pa.RecordBatchReader:
+def _edges(tables: Sources, _: Given) -> pa.Table:
     seen = _rows(_asked(tables, SPANS_OF, new=(COMMITS, GROUP_RECORDS)))
     now = tables.rows_now
     return edges(seen, now(MEMBERS), now(TOPICS), now(FRESHNESS), tables.rows_then(EDGES))
 
 
-def _owners(tables: Sources, given: Given) -> pa.RecordBatchReader:
+def _owners(tables: Sources, given: Given) -> pa.Table:
     return owners(tables.rows_now(GROUPS), tables.rows_now(TOPICS), tables.rows_now(LAG), given.owners)
 
 

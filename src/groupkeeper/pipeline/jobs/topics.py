@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,14 +13,12 @@ from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
 from groupkeeper.pipeline.kafka.measuring import cluster_of
 from groupkeeper.pipeline.kafka.topics import TopicFacts, ask_topics
-from groupkeeper.pipeline.present.sql import Rows, made
 from groupkeeper.pipeline.present.trends import LEAST_S, MEASURES
+from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.tables import TOPICS
-from groupkeeper.pipeline.tables.state import READERS
 
 __all__ = ["topics"]
 
-_GROUPS = "SELECT cluster, topic, CAST(sum(groups) AS BIGINT) AS groups FROM readers GROUP BY cluster, topic"
 _NOT_NOW = "not measured: "
 _CARRIED = {"records_per_s": None, "growth_bytes_per_s": None}
 """Of a cluster that was not measured: no rate is of now."""
@@ -28,17 +27,16 @@ _Row = dict[str, Any]
 _Key = tuple[str, str]
 
 
-def topics(
-    readers: Rows, clusters: Clusters, then: Rows, note: Callable[[str], None] = lambda text: None
-) -> pa.RecordBatchReader:
+def topics(readers: Rows, clusters: Clusters, then: Rows, note: Callable[[str], None] = lambda text: None) -> pa.Table:
     """`readers`: rows of tables.state.READERS; `then`: the rows of the refresh before. A cluster's rows stay for a
     minute; those of one that is not measured stay, with a problem, so that a topic which is created again meanwhile is
     seen by its id. `note` is called for each topic that has another id since.
     """
-    earlier = made(TOPICS, "SELECT * FROM earlier", {"earlier": then}).read_all()
+    earlier = loaded(then, TOPICS.names).cast(TOPICS.arrow)
     before: dict[_Key, _Row] = {(row["cluster"], row["topic"]): row for row in earlier.to_pylist()}
-    read = made(READERS, _GROUPS, {"readers": readers}).read_all()
-    groups: dict[_Key, int] = {(row["cluster"], row["topic"]): row["groups"] for row in read.to_pylist()}
+    groups: Counter[_Key] = Counter()
+    for row in loaded(readers).to_pylist():
+        groups[row["cluster"], row["topic"]] += row["groups"]
     requests = {
         name: cluster
         for name, instant in clusters.instants.items()
@@ -58,8 +56,8 @@ def topics(
                 "and rates begin again"
             )
     for row in rows:
-        row["groups"] = groups.get((row["cluster"], row["topic"]), 0)
-    return pa.Table.from_pylist(rows, TOPICS.arrow).to_reader()
+        row["groups"] = groups[row["cluster"], row["topic"]]
+    return pa.Table.from_pylist(rows, TOPICS.arrow)
 
 
 def _is_measured(name: str, instant: Instant, before: Mapping[_Key, _Row]) -> bool:

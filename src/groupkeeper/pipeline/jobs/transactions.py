@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
 from groupkeeper.pipeline.kafka.measuring import cluster_of
 from groupkeeper.pipeline.kafka.transactions import OpenTransaction, ask_transactions
-from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.tables import TRANSACTIONS
 
 __all__ = ["transactions"]
@@ -20,18 +21,10 @@ _MOMENT_MS = 60_000
 """A transaction open for longer than this without a coordinator is hanging; a younger one may be missing because the
 replies of the coordinator and of the partition are not of the same moment.
 """
-_GROUPS = """
-SELECT cluster, topic, partition, count(DISTINCT group_id) AS groups
-FROM lag
-WHERE lag > 0 AND committed_lag = 0
-GROUP BY cluster, topic, partition
-"""
-_WAITING = pa.schema([
-    ("cluster", pa.string()), ("topic", pa.string()), ("partition", pa.int32()), ("groups", pa.int64()),
-])  # fmt: skip
+_PLACE = ["cluster", "topic", "partition"]
 
 
-def transactions(lag: Rows, clusters: Clusters) -> pa.RecordBatchReader:
+def transactions(lag: Rows, clusters: Clusters) -> pa.Table:
     """The open transactions of the measured clusters; rows of tables.LAG show which groups have read up to the last
     stable offset.
     """
@@ -44,13 +37,18 @@ def transactions(lag: Rows, clusters: Clusters) -> pa.RecordBatchReader:
     rows = [
         row for (name, _, instant), found in zip(requests, answers, strict=True) for row in _rows(name, instant, found)
     ]
-    waiting = {
-        (row["cluster"], row["topic"], row["partition"]): row["groups"]
-        for row in (made(_WAITING, _GROUPS, {"lag": lag}).read_all().to_pylist() if rows else ())
-    }
+    waiting = _waiting(lag) if rows else {}
     for row in rows:
-        row["groups"] = waiting.get((row["cluster"], row["topic"], row["partition"]), 0)
-    return pa.Table.from_pylist(rows, TRANSACTIONS.arrow).to_reader()
+        row["groups"] = waiting.get(tuple(row[name] for name in _PLACE), 0)
+    return pa.Table.from_pylist(rows, TRANSACTIONS.arrow)
+
+
+def _waiting(lag: Rows) -> dict[tuple[Any, ...], int]:
+    """By partition the number of groups that have read up to the last stable offset, and not further."""
+    rows = loaded(lag, [*_PLACE, "group_id", "lag", "committed_lag"])
+    rows = rows.filter(pc.and_(pc.greater(rows["lag"], 0), pc.equal(rows["committed_lag"], 0)))
+    found = rows.group_by(_PLACE).aggregate([("group_id", "count_distinct")])
+    return {tuple(row[name] for name in _PLACE): row["group_id_count_distinct"] for row in found.to_pylist()}
 
 
 def _rows(name: str, instant: Instant, found: list[OpenTransaction]) -> Iterator[dict[str, Any]]:

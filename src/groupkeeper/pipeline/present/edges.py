@@ -4,48 +4,27 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.present.members import assigned
+from groupkeeper.pipeline.relations import Rows, filled, keys, loaded, matches, taken, together, unnested
 from groupkeeper.pipeline.tables import EDGES
 
 __all__ = ["edges"]
 
-_EDGES = """
-WITH named AS (
-    SELECT cluster, group_id, client_id, unnest(subscribed_topics) AS topic FROM members
-),
-assigned AS (
-    SELECT cluster, group_id, client_id, unnest(assigned) AS own FROM members
-),
-ids AS (
-    SELECT cluster, topic_id, topic FROM topics WHERE topic_id IS NOT NULL
-),
-there AS (
-    SELECT * FROM named
-    UNION ALL BY NAME
-    SELECT assigned.cluster, group_id, client_id, coalesce(own.topic, ids.topic) AS topic
-    FROM assigned LEFT JOIN ids ON ids.cluster = assigned.cluster AND ids.topic_id = own.topic_id
-),
-instants AS (
-    SELECT cluster, max(measured_time) AS time FROM freshness GROUP BY cluster
-),
-seen AS (
-    SELECT * FROM known
-    UNION ALL BY NAME
-    SELECT * FROM new
-    UNION ALL BY NAME
-    SELECT there.*, time AS first_time, time AS last_time FROM there JOIN instants USING (cluster)
-)
-SELECT cluster, group_id, topic, client_id, min(first_time) AS first_time, max(last_time) AS last_time
-FROM seen
-WHERE group_id IS NOT NULL AND topic IS NOT NULL AND first_time IS NOT NULL
-GROUP BY cluster, group_id, topic, client_id
-"""
+_NAMED = ("cluster", "group_id", "client_id", "topic")
 
 
-def edges(new: Rows, members: Rows, topics: Rows, freshness: Rows, known: Rows) -> pa.RecordBatchReader:
+def edges(new: Rows, members: Rows, topics: Rows, freshness: Rows, known: Rows) -> pa.Table:
     """Of those that the `new` history shows (transforms.spans) and those that were `known`, both rows of tables.EDGES.
     Current members (tables.MEMBERS) are seen at the instant in tables.FRESHNESS; tables.TOPICS gives the names of
     topics by id.
     """
-    given = {"new": new, "members": members, "topics": topics, "freshness": freshness, "known": known}
-    return made(EDGES, _EDGES, given)
+    named = loaded(members, [*_NAMED[:-1], "subscribed_topics"]).rename_columns(_NAMED)
+    there = together(unnested(named, "topic"), assigned(members, topics).select(_NAMED))
+    instants = loaded(freshness, ["cluster", "measured_time"]).group_by("cluster").aggregate([("measured_time", "max")])
+    time = taken(instants["measured_time_max"], matches(*keys(["cluster"], there, instants)))
+    now = filled(EDGES.arrow, {name: there[name] for name in _NAMED} | {"first_time": time, "last_time": time})
+    seen = together(now, loaded(known, EDGES.names), loaded(new, EDGES.names))
+    for name in ("group_id", "topic", "first_time"):
+        seen = seen.filter(seen[name].is_valid())
+    found = seen.group_by(list(EDGES.key)).aggregate([("first_time", "min"), ("last_time", "max")])
+    return found.rename_columns({"first_time_min": "first_time", "last_time_max": "last_time"}).select(EDGES.names)

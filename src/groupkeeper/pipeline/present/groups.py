@@ -2,81 +2,114 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from groupkeeper.pipeline.present.sql import LATEST_RECORDS, Rows, empty, made
+from groupkeeper.pipeline.present.members import latest_records
+from groupkeeper.pipeline.relations import (
+    Array,
+    Groups,
+    Rows,
+    empty,
+    filled,
+    in_order,
+    is_known,
+    keys,
+    loaded,
+    matches,
+    numbers,
+    taken,
+    together,
+)
 from groupkeeper.pipeline.tables import GROUPS
-from groupkeeper.pipeline.transforms.record_kinds import IS_CURRENT_ASSIGNMENT, IS_GROUP, IS_MEMBER, IS_TARGET
+from groupkeeper.pipeline.transforms.record_kinds import Kind, rows_of
 
 __all__ = ["groups"]
 
-_DESCRIBED = f"""
-latest AS ({LATEST_RECORDS}),
-facts_of AS (
-    SELECT cluster, group_id,
-        arg_max({{'group_type': group_type, 'protocol_type': protocol_type, 'protocol': protocol,
-            'generation': generation, 'group_epoch': group_epoch, 'members': len(members)}}, log_offset)
-            FILTER (WHERE {IS_GROUP}) AS last,
-        max(assignment_epoch) FILTER (WHERE {IS_TARGET}) AS assignment_epoch,
-        count(*) FILTER (WHERE {IS_MEMBER}) AS joined,
-        -- What makes a member reconciled is compared with the group's epoch below: all must have the same.
-        count(*) FILTER (WHERE {IS_CURRENT_ASSIGNMENT} AND member_state = 'STABLE') AS stable,
-        min(member_epoch) FILTER (WHERE {IS_CURRENT_ASSIGNMENT}) AS least_epoch,
-        max(member_epoch) FILTER (WHERE {IS_CURRENT_ASSIGNMENT}) AS greatest_epoch
-    FROM latest
-    GROUP BY cluster, group_id
-),
-described AS (
-    SELECT cluster, group_id, last.group_type AS group_type,
-        CASE WHEN group_type = 'classic' THEN last.protocol_type ELSE group_type END AS protocol_type,
-        last.protocol AS protocol, last.generation AS generation, last.group_epoch AS group_epoch,
-        CASE WHEN group_type != 'classic' THEN facts_of.assignment_epoch END AS assignment_epoch,
-        coalesce(last.members, joined) AS members,
-        coalesce(facts_of.assignment_epoch, -1) AS epoch,
-        -- As the coordinator would report it, from what it has written: a rebalance of a classic group that is under
-        -- way cannot be seen.
-        CASE
-        WHEN coalesce(last.members, joined) = 0 THEN 'Empty'
-        WHEN last.group_type IN ('classic', 'share') THEN 'Stable'
-        WHEN last.group_type = 'streams' THEN 'Unknown'
-        WHEN last.group_epoch > epoch THEN 'Assigning'
-        WHEN stable = joined AND least_epoch = epoch AND greatest_epoch = epoch THEN 'Stable'
-        ELSE 'Reconciling' END AS group_state
-    FROM facts_of
-    WHERE last IS NOT NULL
-)"""
-
-_GROUPS = f"""
-WITH {_DESCRIBED},
-offsets AS (
-    SELECT cluster, group_id, count(DISTINCT topic) AS topics, count(*) AS partitions,
-        max(commit_time) AS last_commit_time
-    FROM current_offsets
-    GROUP BY cluster, group_id
-)
-SELECT cluster, group_id,
-    CASE WHEN is_query THEN 'spark' ELSE coalesce(described.group_type, 'simple') END AS group_type,
-    CASE WHEN is_query THEN 'Unknown' WHEN described.group_type IS NULL THEN 'Empty' ELSE group_state END
-        AS group_state,
-    CASE WHEN is_query THEN 'spark' WHEN described.group_type IS NULL THEN '' ELSE protocol_type END AS protocol_type,
-    protocol, generation, group_epoch, assignment_epoch,
-    coalesce(members, 0) AS members, coalesce(topics, 0) AS topics, coalesce(partitions, 0) AS partitions,
-    last_commit_time, list_max(rebalanced) AS last_rebalance_time
-FROM described
-FULL JOIN offsets USING (cluster, group_id)
-LEFT JOIN facts USING (cluster, group_id)
-LEFT JOIN (SELECT cluster, group_id, true AS is_query FROM queries) AS queries USING (cluster, group_id)
-"""
+_HEAD = ("group_type", "protocol_type", "protocol", "generation", "group_epoch")
+_COLUMNS = (
+    *GROUPS.key, *_HEAD, "record_name", "assignment_epoch", "member_epoch", "member_state", "members"
+)  # fmt: skip
+_KINDS = Kind.GROUP, Kind.MEMBER, Kind.CURRENT_ASSIGNMENT, Kind.TARGET
 
 
-def groups(
-    group_records: Rows, facts: Rows, current_offsets: Rows, queries: Rows | None = None
-) -> pa.RecordBatchReader:
+def groups(group_records: Rows, facts: Rows, current_offsets: Rows, queries: Rows | None = None) -> pa.Table:
     """The groups of rows of tables.GROUP_RECORDS and tables.CURRENT_OFFSETS; tables.state.GROUP_FACTS tells when they
     rebalanced. `queries`: which of them, by the key, are queries of Spark.
     """
-    given = {
-        "group_records": group_records, "facts": facts, "current_offsets": current_offsets,
-        "queries": empty(GROUPS).select(GROUPS.key) if queries is None else queries,
-    }  # fmt: skip
-    return made(GROUPS, _GROUPS, given)
+    described = _described(latest_records(group_records, _COLUMNS, *_KINDS))
+    committed = _committed(loaded(current_offsets, [*GROUPS.key, "topic", "partition", "commit_time"]))
+    past = loaded(facts, [*GROUPS.key, "rebalanced"])
+    own_queries = loaded(empty(GROUPS.arrow) if queries is None else queries, GROUPS.key)
+    whole = together(described.select(GROUPS.key), committed.select(GROUPS.key))
+    of, *others = keys(GROUPS.key, whole, described, committed, past, own_queries)
+    own, first = np.unique(of, return_index=True)
+    at, at_committed, at_past, at_query = (matches(own, other) for other in others)
+    found = taken(whole, first)
+    head, counts = taken(described, at), taken(committed, at_committed)
+    is_query, is_described = pa.array(at_query >= 0), pa.array(at >= 0)
+    columns = {name: found[name] for name in GROUPS.key} | {name: head[name] for name in head.column_names[2:]}
+    columns |= {
+        "group_type": pc.if_else(is_query, "spark", pc.if_else(is_described, head["group_type"], "simple")),
+        "group_state": pc.if_else(is_query, "Unknown", pc.if_else(is_described, head["group_state"], "Empty")),
+        "protocol_type": pc.if_else(is_query, "spark", pc.if_else(is_described, head["protocol_type"], "")),
+        "members": numbers(head["members"]),
+        "topics": numbers(counts["topic_count_distinct"]),
+        "partitions": numbers(counts["partition_count"]),
+        "last_commit_time": counts["commit_time_max"],
+        "last_rebalance_time": taken(_last_of_each(past["rebalanced"].combine_chunks()), at_past),
+    }
+    return filled(GROUPS.arrow, columns)
+
+
+def _described(records: pa.Table) -> pa.Table:
+    """What the latest records, which are in the order of the log, say of groups."""
+    (key,) = keys(GROUPS.key, records)
+    order = in_order(key)
+    rows, runs = taken(records, order), Groups.sorted(key[order])
+    is_group, is_member, has, is_target = (rows_of(rows["record_name"], kind) for kind in _KINDS)
+    epoch = runs.greatest(np.where(is_target, numbers(rows["assignment_epoch"], -1), -1))
+    joined = runs.sum(is_member.astype(int))
+    # As the coordinator would report it, from what it has written: a rebalance of a classic group that is under way
+    # cannot be seen.
+    is_stable = has & _is(rows["member_state"], "STABLE")
+    is_of_epoch = numbers(rows["member_epoch"], -1) == epoch[runs.of]
+    is_reconciled = (runs.sum(is_stable.astype(int)) == joined) & (runs.sum((has & ~is_of_epoch).astype(int)) == 0)
+    last = runs.last(is_group)[runs.ends]
+    own = np.flatnonzero(last >= 0)
+    head = taken(rows, last[own])
+    is_classic, is_share, is_streams = (_is(head["group_type"], each) for each in ("classic", "share", "streams"))
+    listed = pc.list_value_length(head["members"])
+    members = np.where(is_known(listed), numbers(listed), joined[own])
+    state = np.select(
+        [
+            members == 0, is_classic | is_share, is_streams, numbers(head["group_epoch"], -1) > epoch[own],
+            is_reconciled[own],
+        ],
+        ["Empty", "Stable", "Unknown", "Assigning", "Stable"], "Reconciling",
+    )  # fmt: skip
+    columns = {name: head[name] for name in (*GROUPS.key, *_HEAD)} | {
+        "protocol_type": pc.if_else(pa.array(is_classic), head["protocol_type"], head["group_type"]),
+        "assignment_epoch": pa.array(epoch[own], pa.int32(), mask=is_classic | (epoch[own] < 0)),
+        "members": members,
+        "group_state": state,
+    }
+    return pa.table(columns)
+
+
+def _is(column: pa.ChunkedArray, value: str) -> Array:
+    return numbers(pc.equal(column, value))
+
+
+def _committed(current_offsets: pa.Table) -> pa.Table:
+    """Of each group how many topics and partitions it has offsets of, and its last commit."""
+    return current_offsets.group_by(list(GROUPS.key)).aggregate(
+        [("topic", "count_distinct"), ("partition", "count"), ("commit_time", "max")]
+    )
+
+
+def _last_of_each(times: pa.ListArray) -> pa.Array:
+    """The last element of each list, null for null and empty ones."""
+    sizes = numbers(pc.list_value_length(times))
+    return taken(pc.list_flatten(times), np.where(sizes > 0, np.cumsum(sizes) - 1, -1))

@@ -2,51 +2,112 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from groupkeeper.pipeline.present.sql import LATEST_RECORDS, Rows, made
-from groupkeeper.pipeline.tables import MEMBERS
-from groupkeeper.pipeline.transforms.record_kinds import (
-    IS_CLASSIC_GROUP,
-    IS_CURRENT_ASSIGNMENT,
-    IS_MEMBER,
-    IS_TARGET_OF_MEMBER,
+from groupkeeper.pipeline.relations import (
+    Rows,
+    filled,
+    is_known,
+    keys,
+    loaded,
+    matches,
+    numbers,
+    runs,
+    taken,
+    together,
+    unnested,
 )
+from groupkeeper.pipeline.tables import MEMBERS
+from groupkeeper.pipeline.tables.log import ASSIGNED
+from groupkeeper.pipeline.transforms.record_kinds import CLASSIC, Kind, rows_of
 
-__all__ = ["members"]
+__all__ = ["assigned", "latest_records", "members"]
 
+_RECORD = ("cluster", "group_id", "record_name", "member_id")
+_GROUP = ("cluster", "group_id", "group_type")
 _ROSTER = (
     "member_id", "instance_id", "client_id", "client_host", "rebalance_timeout_ms", "subscribed_topics", "assigned"
 )  # fmt: skip
-_DESCRIBED = ("instance_id", "client_id", "client_host", "rack_id", "rebalance_timeout_ms", "subscribed_topics")
-
-_MEMBERS = f"""
-WITH latest AS ({LATEST_RECORDS}),
-rosters AS (
-    SELECT cluster, group_id, group_type, unnest(members) AS member FROM latest WHERE {IS_CLASSIC_GROUP}
-),
-others AS (
-    SELECT cluster, group_id, member_id, any_value(group_type) AS group_type,
-        {", ".join(f"any_value({name}) FILTER (WHERE {IS_MEMBER}) AS {name}" for name in _DESCRIBED)},
-        nullif(any_value(subscribed_regex) FILTER (WHERE {IS_MEMBER}), '') AS subscribed_regex,
-        any_value(member_epoch) FILTER (WHERE {IS_CURRENT_ASSIGNMENT}) AS member_epoch,
-        any_value(member_state) FILTER (WHERE {IS_CURRENT_ASSIGNMENT}) AS member_state,
-        any_value(assigned) FILTER (WHERE {IS_CURRENT_ASSIGNMENT}) AS has,
-        any_value(assigned) FILTER (WHERE {IS_TARGET_OF_MEMBER}) AS should_have
-    FROM latest
-    WHERE member_id IS NOT NULL AND group_type != 'classic'
-    GROUP BY cluster, group_id, member_id
-    HAVING bool_or({IS_MEMBER})
-)
-SELECT cluster, group_id, group_type, {", ".join(f"member.{name} AS {name}" for name in _ROSTER)} FROM rosters
-UNION ALL BY NAME
-SELECT * EXCLUDE (has, should_have),  -- tasks of streams groups are in group_records as JSON
-    CASE WHEN group_type != 'streams' THEN coalesce(has, []) END AS assigned,
-    CASE WHEN group_type != 'streams' THEN coalesce(should_have, []) END AS target
-FROM others
-"""
+_DESCRIBED = (
+    *MEMBERS.key, "group_type", "instance_id", "client_id", "client_host", "rack_id", "rebalance_timeout_ms",
+    "subscribed_topics", "subscribed_regex",
+)  # fmt: skip
+_ID = ("cluster", "topic_id")
+_HAS = ("member_epoch", "member_state", "assigned")
 
 
-def members(group_records: Rows) -> pa.RecordBatchReader:
+def latest_records(group_records: Rows, columns: Sequence[str], *kinds: Kind) -> pa.Table:
+    """Of rows of tables.GROUP_RECORDS the latest of each group, record name and member, unless it is a tombstone: these
+    columns of the records of these kinds, in the order of the log.
+    """
+    needed = dict.fromkeys((*_RECORD, "log_offset", "is_tombstone", "problem", *columns))
+    rows = loaded(group_records, list(needed))
+    rows = rows.filter(pa.array(rows_of(rows["record_name"], *kinds) & ~is_known(rows["problem"])))
+    order, groups = runs(_RECORD, rows)
+    last = order[groups.ends]
+    last = last[~numbers(rows["is_tombstone"])[last]]
+    in_log = np.argsort(numbers(rows["log_offset"])[last])
+    return taken(rows.select(list(columns)), last[in_log])
+
+
+def members(group_records: Rows) -> pa.Table:
     """The members of rows of tables.GROUP_RECORDS."""
-    return made(MEMBERS, _MEMBERS, {"group_records": group_records})
+    columns = dict.fromkeys((*_DESCRIBED, *_HAS, "members", "record_name"))
+    kinds = Kind.GROUP, Kind.MEMBER, Kind.CURRENT_ASSIGNMENT, Kind.TARGET_OF_MEMBER
+    latest = latest_records(group_records, list(columns), *kinds)
+    is_classic = pc.equal(latest["record_name"], CLASSIC)
+    return together(_newer(latest.filter(pc.invert(is_classic))), _of_rosters(latest.filter(is_classic)))
+
+
+def _of_rosters(records: pa.Table) -> pa.Table:
+    """The members within classic groups' records."""
+    found = unnested(records.select([*_GROUP, "members"]), "members")
+    columns = {name: pc.struct_field(found["members"], name) for name in _ROSTER}
+    return filled(MEMBERS.arrow, columns | {name: found[name] for name in _GROUP})
+
+
+def _newer(records: pa.Table) -> pa.Table:
+    """The members that have records of their own."""
+    described, current, target = (
+        records.filter(pa.array(rows_of(records["record_name"], kind)))
+        for kind in (Kind.MEMBER, Kind.CURRENT_ASSIGNMENT, Kind.TARGET_OF_MEMBER)
+    )
+    own, of_current, of_target = keys(MEMBERS.key, described, current, target)
+    last = np.flatnonzero(matches(own, own) == np.arange(len(own)))
+    found = taken(described, last)
+    has = taken(current, matches(own[last], of_current))
+    should_have = taken(target, matches(own[last], of_target))
+    columns = {name: found[name] for name in _DESCRIBED} | {name: has[name] for name in _HAS}
+    pattern = found["subscribed_regex"]
+    columns |= {
+        "subscribed_regex": pc.if_else(pc.equal(pattern, ""), None, pattern),
+        "assigned": _there(has["assigned"], found["group_type"]),
+        "target": _there(should_have["assigned"], found["group_type"]),
+    }
+    return filled(MEMBERS.arrow, columns)
+
+
+def _there(assigned: pa.ChunkedArray, group_type: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Null for streams groups: group_records has their tasks as JSON."""
+    there = pc.coalesce(assigned, pa.scalar([], ASSIGNED))
+    return pc.if_else(pc.equal(group_type, "streams"), pa.scalar(None, ASSIGNED), there)
+
+
+def assigned(members: Rows, names: Rows) -> pa.Table:
+    """What members, rows of tables.MEMBERS, are assigned: a row for each topic, with its `partitions`. The newer
+    protocols have ids of topics, which `names` knows by `cluster` and `topic_id`; the topic is null where it does not.
+    """
+    found = unnested(loaded(members, [*_GROUP, "member_id", "client_id", "assigned"]), "assigned")
+    topic, topic_id, partitions = (
+        pc.struct_field(found["assigned"], name) for name in ("topic", "topic_id", "partitions")
+    )
+    known = loaded(names, [*_ID, "topic"])
+    known = known.filter(known["topic_id"].is_valid())
+    ids = pa.table([found["cluster"], topic_id], _ID)
+    named = taken(known["topic"], matches(*keys(_ID, ids, known)))
+    found = found.drop_columns(["assigned"]).append_column("topic", pc.coalesce(topic, named))
+    return found.append_column("partitions", partitions)

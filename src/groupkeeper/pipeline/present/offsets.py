@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
-from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.relations import Rows, loaded, numbers, runs, taken, together
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS
 from groupkeeper.pipeline.tables.state import READERS
 
 __all__ = ["readers", "standing_offsets"]
 
-_OFFSETS = f"""
-SELECT {", ".join(CURRENT_OFFSETS.names)}
-FROM (
-    SELECT * FROM last_commits
-    QUALIFY row_number() OVER (PARTITION BY cluster, group_id, topic, partition ORDER BY log_offset DESC) = 1
-)
-WHERE NOT is_tombstone
-UNION ALL
-SELECT {", ".join(CURRENT_OFFSETS.names)} FROM queries
-"""
 
-
-def standing_offsets(last_commits: Rows, queries: Rows) -> pa.RecordBatchReader:
+def standing_offsets(last_commits: Rows, queries: Rows) -> pa.Table:
     """The offsets of rows of tables.state.LAST_COMMITS that are not removed, and those of queries of Spark."""
-    return made(CURRENT_OFFSETS, _OFFSETS, {"last_commits": last_commits, "queries": queries})
+    names = CURRENT_OFFSETS.names
+    rows = loaded(last_commits, [*names, "is_tombstone"])
+    order, groups = runs(CURRENT_OFFSETS.key, rows)
+    last = np.sort(order[groups.ends])
+    last = last[~numbers(rows["is_tombstone"])[last]]
+    return together(taken(rows.select(names), last).cast(CURRENT_OFFSETS.arrow), loaded(queries, names))
 
 
-_READERS = "SELECT cluster, topic, count(DISTINCT group_id) AS groups FROM current_offsets GROUP BY cluster, topic"
-
-
-def readers(current_offsets: Rows) -> pa.RecordBatchReader:
+def readers(current_offsets: Rows) -> pa.Table:
     """How many of these groups have offsets of each topic: rows of tables.state.READERS."""
-    return made(READERS, _READERS, {"current_offsets": current_offsets})
+    rows = loaded(current_offsets, ["cluster", "topic", "group_id"])
+    found = rows.group_by(["cluster", "topic"]).aggregate([("group_id", "count_distinct")])
+    return found.select(["cluster", "topic", "group_id_count_distinct"]).rename_columns(READERS.names)

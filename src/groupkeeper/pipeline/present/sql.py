@@ -20,7 +20,6 @@ from groupkeeper.pipeline.transforms.query import Query
 
 __all__ = [
     "ASSIGNED",
-    "LATEST_RECORDS",
     "Rows",
     "copied",
     "empty",
@@ -35,18 +34,6 @@ __all__ = [
 
 Rows: TypeAlias = pa.Table | pads.Dataset | pads.Scanner
 """Of a table. Times of a data set or a scanner must be `plain`."""
-
-LATEST_RECORDS = """
-SELECT * FROM (
-    SELECT * FROM group_records
-    WHERE problem IS NULL AND group_id IS NOT NULL AND record_name != 'ConsumerGroupRegularExpression'
-    QUALIFY row_number() OVER (PARTITION BY cluster, group_id, record_name, member_id ORDER BY log_offset DESC) = 1
-)
-WHERE NOT is_tombstone
-"""
-"""Of `group_records`, rows of tables.GROUP_RECORDS, the latest of each group, record name and member, unless it is a
-tombstone. Resolved patterns, whose keys have no member, are left out, and so is what could not be decoded.
-"""
 
 ASSIGNED = """
 SELECT cluster, group_id, group_type, member_id, coalesce(own.topic, names.topic) AS topic, partitions

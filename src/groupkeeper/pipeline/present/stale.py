@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from groupkeeper.pipeline.kafka.retention import DEFAULT, Retentions
-from groupkeeper.pipeline.present.sql import LATEST_RECORDS, Rows, made
-from groupkeeper.pipeline.tables import STALE
-from groupkeeper.pipeline.transforms.record_kinds import IS_CLASSIC_GROUP, IS_MEMBER
+from groupkeeper.pipeline.present.members import latest_records
+from groupkeeper.pipeline.relations import (
+    Array,
+    Rows,
+    filled,
+    is_known,
+    keys,
+    loaded,
+    matches,
+    numbers,
+    taken,
+    times,
+    together,
+    unnested,
+    values,
+)
+from groupkeeper.pipeline.tables import CURRENT_OFFSETS, STALE
+from groupkeeper.pipeline.tables.schema import LAST_MS
+from groupkeeper.pipeline.transforms.record_kinds import Kind
+from groupkeeper.rules.expiry import do_offsets_age, emptied_ms, expires_ms
 
 __all__ = ["StaleLimits", "stale"]
 
+_GROUP = ("cluster", "group_id")
+_PLACE = ("cluster", "topic", "partition")
 _DAY_MS = 24 * 3600 * 1000
 
 
@@ -27,84 +47,108 @@ class StaleLimits(NamedTuple):
     retentions: Retentions = MappingProxyType({})
 
 
-_OFFSETS = f"""
-latest AS ({LATEST_RECORDS}),
-said AS (  -- which topics members subscribe to, whether that is known, since when a classic group is in its state
-    SELECT cluster, group_id,
-        coalesce(flatten(list_transform(members, lambda member: coalesce(member.subscribed_topics, []))),
-            subscribed_topics) AS topics,
-        coalesce(len(list_filter(members, lambda member: member.subscribed_topics IS NULL)) = 0,
-            subscribed_topics IS NOT NULL AND coalesce(subscribed_regex, '') = '') AS is_known,
-        time_of(state_timestamp_ms) AS state_time
-    FROM latest
-    WHERE {IS_CLASSIC_GROUP} OR {IS_MEMBER}
-),
-readers AS (
-    SELECT cluster, group_id, flatten(list(topics) FILTER (WHERE topics IS NOT NULL)) AS read_topics,
-        bool_and(is_known) AS topics_known, max(state_time) AS state_time
-    FROM said
-    GROUP BY cluster, group_id
-),
-offsets AS (  -- committed offsets with their logs, and when they expire (groupkeeper.coordinator.offsets.expiry)
-    SELECT own.cluster, group_id, own.topic, own.partition, committed_offset, commit_time, own.topic_id,
-        logs.topic_id AS topic_id_now, log_start_offset, log_end_offset, is_deleted,
-        coalesce(members, 0) AS number_of_members,
-        CASE WHEN group_type = 'classic' AND members = 0 AND protocol_type != '' THEN coalesce(state_time, commit_time)
-            ELSE commit_time END AS expires_from,
-        group_type = 'simple' OR (
-            group_type IS DISTINCT FROM 'spark'  -- whose offsets are in a checkpoint
-            AND coalesce(topics_known, members = 0) AND NOT coalesce(list_contains(read_topics, own.topic), false)
-        ) AS may_expire,
-        coalesce(retentions.retention_ms, $retention_ms) AS kept_ms,
-        CASE WHEN may_expire THEN coalesce(expire_time, later(expires_from, kept_ms)) END AS expires_time,
-        greatest(committed_offset, 0) AS next_offset, ms_between(commit_time, $now) / $day_ms AS idle_days
-    FROM current_offsets AS own
-    LEFT JOIN log_offsets AS logs USING (cluster, topic, partition)
-    LEFT JOIN groups USING (cluster, group_id)
-    LEFT JOIN readers USING (cluster, group_id)
-    LEFT JOIN retentions USING (cluster)
-)"""
+class _Aging(NamedTuple):
+    """Of groups: whether their offsets may expire, from when the age of all counts (None: from each commit), and how
+    long they are kept.
+    """
 
-_STALE = f"""
-WITH {_OFFSETS},
-by_offset AS (
-    SELECT *, unnest([  -- a quiet topic whose group is there and has read everything is not idle, however old
-        CASE WHEN idle_days >= $idle_days AND (number_of_members = 0 OR log_end_offset > committed_offset)
-            THEN 'idle' END,
-        CASE WHEN is_deleted OR topic_id != topic_id_now THEN 'topic_deleted' END,
-        CASE WHEN expires_time <= later($now, $expiring_ms) THEN 'expiring' END,
-        CASE WHEN next_offset < log_start_offset THEN 'below_log_start' END
-    ]) AS reason
-    FROM offsets
-),
-idle_groups AS (  -- groups without members and without activity: no commit, no change of the group itself
-    SELECT cluster, group_id, 'idle' AS reason,
-        ms_between(greatest(last_commit_time, changed), $now) / $day_ms AS idle_days
-    FROM groups LEFT JOIN facts USING (cluster, group_id)
-    WHERE members = 0
-)
-SELECT cluster, group_id, topic, partition, reason, idle_days, expires_time,
-    CASE WHEN reason = 'below_log_start' THEN log_start_offset - next_offset END AS lost_records
-FROM by_offset
-WHERE reason IS NOT NULL
-UNION ALL BY NAME
-SELECT * FROM idle_groups WHERE idle_days >= $idle_days
-"""
+    do_age: Array
+    since_ms: list[int | None]
+    kept_ms: list[int]
 
 
 def stale(
-    current_offsets: Rows, log_offsets: Rows, group_records: Rows, groups: Rows, facts: Rows, limits: StaleLimits
-) -> pa.RecordBatchReader:
+    current_offsets: Rows, log_offsets: Rows, group_records: Rows, members: Rows, groups: Rows, facts: Rows,
+    limits: StaleLimits,
+) -> pa.Table:  # fmt: skip
     """Of rows of the tables of those names (tables.state.GROUP_FACTS). An offset can be there for several reasons."""
-    given = {
-        "current_offsets": current_offsets, "log_offsets": log_offsets, "group_records": group_records,
-        "groups": groups, "facts": facts, "retentions": pa.table({
-            "cluster": pa.array(limits.retentions, pa.string()),
-            "retention_ms": pa.array([each.retention_ms for each in limits.retentions.values()], pa.int64()),
-        }),
-    }  # fmt: skip
-    values = {
-        "now": datetime(1970, 1, 1) + timedelta(milliseconds=limits.now_ms), "day_ms": _DAY_MS,
-        "idle_days": limits.idle_days, "expiring_ms": limits.expiring_ms, "retention_ms": DEFAULT.retention_ms,
-    }  # fmt: skip
-    return made(STALE, _STALE, given, values)
+    found = loaded(groups, [*_GROUP, "group_type", "protocol_type", "members", "last_commit_time"])
+    readers = loaded(members, [*_GROUP, "subscribed_topics", "subscribed_regex"])
+    aging = _aging(found, readers, group_records, limits)
+    own = loaded(current_offsets, [*CURRENT_OFFSETS.key, "committed_offset", "commit_time", "topic_id", "expire_time"])
+    reads = unnested(readers.select([*_GROUP, "subscribed_topics"]), "subscribed_topics")
+    reads = reads.rename_columns([*_GROUP, "topic"])
+    at = matches(*keys(_GROUP, own, found))
+    has_members = np.append(numbers(found["members"]) > 0, False)[at]
+    is_read = has_members & (matches(*keys((*_GROUP, "topic"), own, reads)) >= 0)
+    do_expire = np.append(aging.do_age, False)[at] & ~is_read
+    expires = _expires_ms(own, np.where(do_expire, at, -1), aging)
+    return together(_offsets(own, log_offsets, has_members, expires, limits), _idle_groups(found, facts, limits))
+
+
+def _aging(groups: pa.Table, readers: pa.Table, group_records: Rows, limits: StaleLimits) -> _Aging:
+    has_pattern = numbers(pc.not_equal(readers["subscribed_regex"], ""))
+    unknown = readers.filter(pa.array(has_pattern | ~is_known(readers["subscribed_topics"])))
+    records = latest_records(group_records, [*_GROUP, "state_timestamp_ms"], Kind.GROUP)
+    of, of_unknown, of_records = keys(_GROUP, groups, unknown, records)
+    state = numbers(taken(records["state_timestamp_ms"], matches(of, of_records)), -1)
+    do_age, since_ms = [], []
+    for kind, protocol, count, are_topics_known, state_ms in zip(
+        *(values(groups[name]) for name in ("group_type", "protocol_type", "members")),
+        (matches(of, of_unknown) < 0).tolist(), np.where(state > LAST_MS, -1, state).tolist(), strict=True,
+    ):  # fmt: skip
+        # a rebalance that is under way cannot be seen in the log
+        age = do_offsets_age(has_members=count > 0, is_settled=True, are_topics_known=are_topics_known)
+        since = emptied_ms(has_protocol=bool(protocol), has_members=count > 0, state_since_ms=state_ms)
+        do_age.append(age and kind != "spark")  # whose offsets are in a checkpoint
+        since_ms.append(since if kind == "classic" else None)
+    kept = [limits.retentions.get(cluster, DEFAULT).retention_ms for cluster in values(groups["cluster"])]
+    return _Aging(np.array(do_age, bool), since_ms, kept)
+
+
+def _expires_ms(own: pa.Table, at: Array, aging: _Aging) -> Array:
+    """When offsets expire, by the places of their groups; −1: never, or not known."""
+    found = np.full(len(at), -1)
+    places = np.flatnonzero(at >= 0)
+    named, committed = (values(_ms(own[name].take(places))) for name in ("expire_time", "commit_time"))
+    of = zip(places.tolist(), at[places].tolist(), named, committed, strict=True)
+    for place, group, named_ms, committed_ms in of:
+        since_ms = aging.since_ms[group]
+        if named_ms is not None or committed_ms is not None or since_ms is not None:
+            found[place] = expires_ms(named_ms, committed_ms or 0, aging.kept_ms[group], since_ms)
+    return np.where(found > LAST_MS, -1, found)
+
+
+def _ms(column: pa.ChunkedArray) -> pa.Array:
+    return pa.array(numbers(column) // 1000, mask=~is_known(column))
+
+
+def _idle_days(us: Array, limits: StaleLimits) -> Array:
+    return (limits.now_ms - us // 1000) / _DAY_MS
+
+
+def _offsets(own: pa.Table, log_offsets: Rows, has_members: Array, expires: Array, limits: StaleLimits) -> pa.Table:
+    logs = loaded(log_offsets, [*_PLACE, "topic_id", "log_start_offset", "log_end_offset", "is_deleted"])
+    log = taken(logs, matches(*keys(_PLACE, own, logs)))
+    committed, start = numbers(own["committed_offset"]), numbers(log["log_start_offset"], -1)
+    is_unread = numbers(log["log_end_offset"], -(2**63)) > committed
+    idle_days, is_timed = _idle_days(numbers(own["commit_time"]), limits), is_known(own["commit_time"])
+    next_offset = np.maximum(committed, 0)
+    reasons = {  # a quiet topic whose group is there and has read everything is not idle, however old
+        "idle": is_timed & (idle_days >= limits.idle_days) & (~has_members | is_unread),
+        "topic_deleted": numbers(log["is_deleted"]) | numbers(pc.not_equal(own["topic_id"], log["topic_id"])),
+        "expiring": (expires >= 0) & (expires <= limits.now_ms + limits.expiring_ms),
+        "below_log_start": next_offset < start,
+    }
+    places = [np.flatnonzero(is_wanted) for is_wanted in reasons.values()]
+    at = np.concatenate(places)
+    reason = np.repeat(list(reasons), [len(some) for some in places])
+    found = taken(own, at)
+    return filled(STALE.arrow, {name: found[name] for name in CURRENT_OFFSETS.key} | {
+        "reason": reason,
+        "idle_days": pa.array(idle_days[at], mask=~is_timed[at]),
+        "expires_time": times(expires[at] * 1000, expires[at] >= 0),
+        "lost_records": pa.array((start - next_offset)[at], mask=reason != "below_log_start"),
+    })  # fmt: skip
+
+
+def _idle_groups(groups: pa.Table, facts: Rows, limits: StaleLimits) -> pa.Table:
+    """Groups without members and without activity: no commit, no change of the group itself."""
+    past = loaded(facts, [*_GROUP, "changed"])
+    changed = taken(past["changed"], matches(*keys(_GROUP, groups, past)))
+    active = np.maximum(numbers(groups["last_commit_time"], -1), numbers(changed, -1))
+    idle_days = _idle_days(active, limits)
+    is_idle = (numbers(groups["members"]) == 0) & (active >= 0) & (idle_days >= limits.idle_days)
+    found = groups.filter(pa.array(is_idle))
+    columns = {name: found[name] for name in _GROUP}
+    return filled(STALE.arrow, columns | {"reason": np.full(len(found), "idle"), "idle_days": idle_days[is_idle]})

@@ -236,7 +236,7 @@ class _Reader:
             changes, notes = read_changes(self._journals, ids, self._opened.privacy)
             for each in notes:
                 self._note(each)
-            rows = told_by(rows, changes).read_all()
+            rows = told_by(rows, changes)
         rows = rows.select(Rewind._fields)
         return tuple(Rewind(**row) for row in rows.sort_by([("rewind_time", "descending")]).to_pylist())
 

@@ -15,7 +15,7 @@ from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, Refu
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.present.lag import lag
 from groupkeeper.pipeline.present.moved import recent_rewinds
-from groupkeeper.pipeline.present.sql import empty
+from groupkeeper.pipeline.relations import empty
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LAG, LOG_OFFSETS, REWINDS, TOPICS, Table
 from groupkeeper.pipeline.tables.state import READERS
 
@@ -78,7 +78,7 @@ def test_an_id_stays_known_while_the_cluster_is_away() -> None:
         (Clusters(options, {}, {"c": "cluster c: out of reach"}), "cluster c: out of reach"),
         (Clusters(options, {}, {}), "cluster c is not among the given ones"),
     ):
-        (row,) = topics(empty(READERS), clusters, before).read_all().to_pylist()
+        (row,) = topics(empty(READERS.arrow), clusters, before).to_pylist()
         assert (row["topic_id"], row["measured_time"], row["problem"]) == ("one", BEGIN, f"not measured: {why}")
     after = {("c", "t"): row}
     assert not _is_measured("c", instant(LogEnds(0, 9, 9, "one")), after)  # although it is of the same minute
@@ -98,11 +98,11 @@ def test_moves_back_in_the_earlier_topic_are_left_out(*, is_carried: bool) -> No
         for number, topic_id in enumerate(("one", "two", None))
     ]
     given = pa.concat_tables(moves)
-    there = (given, empty(REWINDS)) if is_carried else (empty(REWINDS), given)
+    there = (given, empty(REWINDS.arrow)) if is_carried else (empty(REWINDS.arrow), given)
 
     def found(topic_id: str | None) -> list[int]:
         logs = rows(LOG_OFFSETS, topic_id=topic_id)
-        return sorted(recent_rewinds(*there, logs, {}, 0).read_all()["partition"].to_pylist())
+        return sorted(recent_rewinds(*there, logs, {}, 0)["partition"].to_pylist())
 
     assert found("two") == [1, 2]
     assert found(None) == [0, 1, 2]

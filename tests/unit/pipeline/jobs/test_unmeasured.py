@@ -13,11 +13,12 @@ from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.governance.quality import _ages
 from groupkeeper.pipeline.jobs.freshness import freshness
-from groupkeeper.pipeline.jobs.log_offsets import _PLACES, _WANTED, Clusters, _names
+from groupkeeper.pipeline.jobs.log_offsets import Clusters, _names, _wanted
 from groupkeeper.pipeline.jobs.reading import same_clusters, why_unread
 from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import plan
+from groupkeeper.pipeline.present.members import assigned
 from groupkeeper.pipeline.present.sql import empty, made
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, FRESHNESS, MEMBERS, TOPICS, Table
 
@@ -36,22 +37,26 @@ def test_assigned_partitions_are_asked_for_too() -> None:
     instant = Instant(
         0, Identity(None, None), "__consumer_offsets", {}, {TopicPartition("u", 5): LogEnds(0, 9, 9, "U")}
     )
-    assigned = [
+    partitions = [
         {"topic": "t", "topic_id": None, "partitions": [0, 1]},
         {"topic": None, "topic_id": "U", "partitions": [5]},
         {"topic": None, "topic_id": "gone", "partitions": [7]},
     ]
     names = {"cluster": "c", "group_id": "g"}
-    given = {
-        "current_offsets": rows_of(
-            CURRENT_OFFSETS, [{**names, "topic": "t", "partition": 0, "committed_offset": at} for at in (3, 4)]
-        ),
-        "members": rows_of(MEMBERS, [{**names, "member_id": "m", "assigned": assigned}]),
-        "names": _names({"c": instant}),
-    }
-    found = [tuple(row.values()) for row in made(_PLACES, _WANTED, given).read_all().to_pylist()]
-    wanted = {(cluster, topic, partition): sorted(offsets or ()) for cluster, topic, partition, offsets in found}
-    assert wanted == {("c", "t", 0): [3, 4], ("c", "t", 1): [], ("c", "u", 5): []}
+    committed = rows_of(
+        CURRENT_OFFSETS, [{**names, "topic": "t", "partition": 0, "committed_offset": at} for at in (3, 4)]
+    )
+    members = rows_of(
+        MEMBERS,
+        [{**names, "member_id": "m", "group_type": kind, "assigned": partitions} for kind in ("share", "classic")],
+    )
+
+    def wanted(members: pa.Table) -> dict[tuple[str, int], list[int]]:
+        found = _wanted(committed, assigned(members, _names({"c": instant}))).to_pylist()
+        return {(row["topic"], row["partition"]): sorted(row["wanted"]) for row in found}
+
+    assert wanted(members) == {("t", 0): [3, 4], ("t", 1): [-1], ("u", 5): [-1]}
+    assert wanted(members.slice(0, 1)) == {("t", 0): [3, 4], ("t", 1): [], ("u", 5): []}  # of a share group
 
 
 def test_freshness_has_the_reason() -> None:

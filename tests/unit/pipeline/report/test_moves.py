@@ -62,7 +62,7 @@ def told(folder: Path, *rows: dict[str, Any]) -> list[str | None]:
     """The ids of the changes that made these rows."""
     changes, notes = read_changes([str(folder)], IDS)
     assert not notes
-    found = told_by(pa.Table.from_pylist(list(rows), REWINDS.arrow), changes).read_all().to_pylist()
+    found = told_by(pa.Table.from_pylist(list(rows), REWINDS.arrow), changes).to_pylist()
     by_place = {row["log_offset"]: row["change_id"] for row in found}
     assert len(found) == len(rows)
     return [by_place[row["log_offset"]] for row in rows]
