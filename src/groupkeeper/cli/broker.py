@@ -8,20 +8,15 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Coroutine
+from typing import Any
 
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.open_files import raise_descriptor_limit
 from groupkeeper.cli.framework import garbage
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.java_properties import BadEscape, parse_properties
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from typing import Any
-
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 _DEFAULT_PORT = 9092
 _EXIT_BAD_START = 1

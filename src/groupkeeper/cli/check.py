@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_output
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_groups, add_topics, names_of
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape, problem_of
 from groupkeeper.cli.framework.several_clusters import add_clusters, run_reports
@@ -21,9 +20,6 @@ from groupkeeper.operations.topics import HIDDEN
 from groupkeeper.pipeline.report import words
 from groupkeeper.protocol.errors import GroupIdNotFound
 from groupkeeper.rules.limits import TIMES, Measure, Verdict
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 BROKEN = 3
 """The exit status when a limit is broken."""

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.clusters import Cluster, UsageMistake, add_output, check, print_report
-from groupkeeper.cli.framework.commands import Command, Entry, Family
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, Entry, Family
 from groupkeeper.cli.framework.context_files import Context, ContextProblem
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.framework.reports import Column, Page, Row, Shape
 from groupkeeper.cli.framework.terminal import is_terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 CONTEXTS = Shape(
     "contexts",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.errors import (
@@ -18,16 +18,14 @@ from groupkeeper.client.errors import (
     UnresolvableName,
 )
 from groupkeeper.client.peer import Peer
+from groupkeeper.client.security.transport import Security
+from groupkeeper.client.settings import Settings
 from groupkeeper.client.timing import Backoff, Deadline
 from groupkeeper.client.topology import Node
 from groupkeeper.client.versions import ANY_VERSION
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse
 from groupkeeper.protocol.primitives import RootMessage
-
-if TYPE_CHECKING:
-    from groupkeeper.client.security.transport import Security
-    from groupkeeper.client.settings import Settings
 
 A = TypeVar("A", bound=RootMessage)
 R = TypeVar("R", bound=RootMessage)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING
 
 from groupkeeper.client.addresses import Address
 from groupkeeper.client.connection import Connection
 from groupkeeper.client.errors import ClientError, ConnectionFailed, UnresolvableName
-
-if TYPE_CHECKING:
-    from groupkeeper.client.security.transport import Security
-    from groupkeeper.client.settings import Settings
+from groupkeeper.client.security.transport import Security
+from groupkeeper.client.settings import Settings
 
 DIAGNOSIS_S = 2.0
 """How long it may take to find out why a broker closed the connection."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from groupkeeper.client.addresses import Address
 from groupkeeper.client.connection import Connection
 from groupkeeper.client.errors import (
     AuthenticationFailed,
@@ -19,16 +20,13 @@ from groupkeeper.client.errors import (
     copy_of,
 )
 from groupkeeper.client.opening import DIAGNOSIS_S, open_connection
+from groupkeeper.client.security.transport import Security
+from groupkeeper.client.settings import Settings
+from groupkeeper.client.timing import Deadline
+from groupkeeper.client.topology import Node
 from groupkeeper.client.versions import ANY_VERSION, ask_versions, version_of
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
 from groupkeeper.protocol.primitives import RootMessage
-
-if TYPE_CHECKING:
-    from groupkeeper.client.addresses import Address
-    from groupkeeper.client.security.transport import Security
-    from groupkeeper.client.settings import Settings
-    from groupkeeper.client.timing import Deadline
-    from groupkeeper.client.topology import Node
 
 A = TypeVar("A", bound=RootMessage)
 R = TypeVar("R", bound=RootMessage)

@@ -33,31 +33,6 @@ from groupkeeper.operations.plans.recording import Recorder, commit, known_clust
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
 
-__all__ = [
-    "INACTIVE",
-    "Facts",
-    "Note",
-    "NoteKind",
-    "Plan",
-    "Scenario",
-    "ShiftBy",
-    "ToCurrent",
-    "ToEarliest",
-    "ToLatest",
-    "ToOffset",
-    "ToPlan",
-    "ToTime",
-    "apply",
-    "committed_offsets",
-    "moved",
-    "parse_topic_argument",
-    "partitions_of",
-    "plan_offsets",
-    "refuse_active",
-    "refuse_unusable",
-    "resolve",
-]
-
 
 class ToEarliest(NamedTuple):
     """The log start offset."""
@@ -111,9 +86,6 @@ class Facts(NamedTuple):
     found: Mapping[TopicPartition, ListedOffset] = {}
     committed: Mapping[TopicPartition, OffsetAndMetadata] = {}
 
-
-Plan = GroupPlan
-"""The plan of one group."""
 
 INACTIVE = (GroupState.EMPTY, GroupState.DEAD)
 

@@ -11,10 +11,9 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.operations.errors import BadTopicArgument, NothingCommitted, PartitionsLeaderless, PartitionsMissing
+from groupkeeper.operations.plans.model import Note, NoteKind
 from groupkeeper.operations.reset import (
     Facts,
-    Note,
-    NoteKind,
     Scenario,
     ShiftBy,
     ToCurrent,

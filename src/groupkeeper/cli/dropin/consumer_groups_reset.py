@@ -7,19 +7,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, log_warning, say
-from groupkeeper.cli.dropin.options import UsageProblem, in_hash_order
+from groupkeeper.cli.dropin.consumer_groups_options import Converted
+from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, log_warning
+from groupkeeper.cli.dropin.options import Options, UsageProblem, in_hash_order
+from groupkeeper.cli.framework.output import say
 from groupkeeper.cli.java import values as java
 from groupkeeper.cli.java.releases import release
+from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Batch, ConsumerGroupDescription, OffsetAndMetadata, TopicPartition
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations.errors import GroupIsActive, NoPlan, NothingCommitted
+from groupkeeper.operations.plans.model import GroupPlan, Note, NoteKind
+from groupkeeper.operations.plans.recording import Recorder
 from groupkeeper.operations.reset import (
-    Note,
-    NoteKind,
-    Plan,
     Scenario,
     ToCurrent,
     ToEarliest,
@@ -37,12 +38,6 @@ from groupkeeper.operations.reset import (
 from groupkeeper.operations.times import BadDatetime, BadDuration, parse_datetime, parse_duration
 from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.errors import InvalidTopicException, UnknownTopicOrPartition
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.dropin.consumer_groups_options import Converted
-    from groupkeeper.cli.dropin.options import Options
-    from groupkeeper.client.admin import Admin
-    from groupkeeper.operations.plans.recording import Recorder
 
 SCENARIOS = (
     "to-offset",
@@ -122,7 +117,7 @@ class GroupReset:
         with failing(java.wrapped):
             return await committed_offsets(self.admin, group_id, timeout_ms=self.timeout_ms)
 
-    async def _plan(self, group_id: str, partitions: Sequence[TopicPartition]) -> Plan:
+    async def _plan(self, group_id: str, partitions: Sequence[TopicPartition]) -> GroupPlan:
         scenario = await self.scenario(group_id, partitions)
         if isinstance(scenario, ToPlan):
             # A plan's partitions are not checked before; the lookup of their log ends says what is wrong with them.
@@ -191,7 +186,7 @@ class GroupReset:
             raise NoPlan(group_id, path)
         return ToPlan(plans[group_id])
 
-    async def _commit(self, plan: Plan) -> None:
+    async def _commit(self, plan: GroupPlan) -> None:
         with failing(java.message):
             batch = await apply(self.admin, plan, self.recorder, timeout_ms=self.timeout_ms)
         if batch.failed:

@@ -9,30 +9,13 @@ from typing import TypeVar
 
 from groupkeeper.cli.dropin.options import OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework import garbage
-from groupkeeper.cli.framework.output import complain, complain_and_say, say, written
+from groupkeeper.cli.framework.output import complain, say, written
 from groupkeeper.cli.java import values as java
 from groupkeeper.cli.java.releases import UnknownRelease, release
 from groupkeeper.client.admin.types import Batch, GroupState
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.protocol.errors import KafkaError
-
-__all__ = [
-    "ExecutionFailure",
-    "PropertiesUnreadable",
-    "answers",
-    "complain",
-    "complain_and_say",
-    "failing",
-    "log_warning",
-    "read_options",
-    "refuse_usage",
-    "run_tool",
-    "say",
-    "show_help_or_version",
-    "states_of",
-    "undeletable",
-]
 
 K = TypeVar("K")
 V = TypeVar("V")

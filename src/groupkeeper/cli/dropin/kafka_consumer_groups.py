@@ -17,16 +17,14 @@ from groupkeeper.cli.dropin.consumer_groups_options import TABLE, check, convert
 from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
     answers,
-    complain,
-    complain_and_say,
     failing,
     refuse_usage,
     run_tool,
-    say,
     show_help_or_version,
     states_of,
 )
 from groupkeeper.cli.dropin.options import OptionProblem, Options, UsageProblem
+from groupkeeper.cli.framework.output import complain, complain_and_say, say
 from groupkeeper.cli.java import values as java
 from groupkeeper.cli.java.assignments import read_again
 from groupkeeper.client.admin import Admin

@@ -11,13 +11,12 @@ from groupkeeper.cli.dropin.bootstrap import ADDRESS, BadProperties, open_admin
 from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
     PropertiesUnreadable,
-    complain,
     refuse_usage,
     run_tool,
-    say,
     show_help_or_version,
 )
 from groupkeeper.cli.dropin.options import HELP, VERSION, Option, OptionProblem, Options, OptionTable, UsageProblem
+from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetSpec, TopicPartition

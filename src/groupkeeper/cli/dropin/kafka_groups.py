@@ -9,10 +9,8 @@ from groupkeeper.cli.dropin.bootstrap import open_admin
 from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
     PropertiesUnreadable,
-    complain,
     refuse_usage,
     run_tool,
-    say,
     show_help_or_version,
 )
 from groupkeeper.cli.dropin.groups_text import all_groups
@@ -26,6 +24,7 @@ from groupkeeper.cli.dropin.options import (
     UsageProblem,
     refuse,
 )
+from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin.types import GroupListing, GroupType
 from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, ClientError

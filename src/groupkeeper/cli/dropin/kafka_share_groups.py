@@ -15,18 +15,17 @@ from groupkeeper.cli.dropin.consumer_groups_options import Converted
 from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
     answers,
-    complain,
     failing,
     read_options,
     refuse_usage,
     run_tool,
-    say,
     states_of,
     undeletable,
 )
 from groupkeeper.cli.dropin.options import OptionProblem, Options, UsageProblem
 from groupkeeper.cli.dropin.share_groups_options import TABLE, check
 from groupkeeper.cli.framework.journalling import drop_in_recorder
+from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.java import values as java
 from groupkeeper.cli.java.releases import release
 from groupkeeper.client.admin import Admin

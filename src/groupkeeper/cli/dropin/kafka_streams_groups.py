@@ -21,13 +21,13 @@ from groupkeeper.cli.dropin.drop_in import (
     read_options,
     refuse_usage,
     run_tool,
-    say,
     states_of,
     undeletable,
 )
 from groupkeeper.cli.dropin.options import OptionProblem, Options, UsageProblem
 from groupkeeper.cli.dropin.share_groups_text import listing
 from groupkeeper.cli.dropin.streams_groups_options import TABLE, check
+from groupkeeper.cli.framework.output import say
 from groupkeeper.cli.java import values as java
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (

@@ -6,7 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from groupkeeper.cli.dropin.consumer_groups_reset import GroupReset, NewOffsets, check_partitions, named_partitions
-from groupkeeper.cli.dropin.drop_in import ExecutionFailure, answers, failing, say
+from groupkeeper.cli.dropin.drop_in import ExecutionFailure, answers, failing
+from groupkeeper.cli.framework.output import say
 from groupkeeper.cli.java import values as java
 from groupkeeper.cli.java.releases import release
 from groupkeeper.client.admin.types import (

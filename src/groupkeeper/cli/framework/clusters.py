@@ -9,9 +9,10 @@ import sys
 from argparse import Namespace
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from groupkeeper.cli.framework import context_files, garbage, values
+from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.output import complain, flush, say
 from groupkeeper.cli.framework.render import (
     CUT,
@@ -30,9 +31,6 @@ from groupkeeper.cli.framework.terminal import Progress, columns_of, has_colour,
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.protocol.errors import KafkaError
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 TIMEOUT_MS = 30_000
 TIMEOUT_PROPERTY = "default.api.timeout.ms"

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import context_files, values
+from groupkeeper.cli.framework.clusters import ClusterSession
+from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.render import WIDTH, TableWriter, remark_text
 from groupkeeper.cli.framework.reports import Page, Row, Shape
@@ -18,10 +19,6 @@ from groupkeeper.client.admin.types import GroupState
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.rules.words import counted
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.clusters import ClusterSession
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 WOULD_BE = "would be "
 """Stands before the result of what isn't done yet."""

@@ -5,19 +5,16 @@ from __future__ import annotations
 import heapq
 from argparse import Namespace
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterSession, UsageMistake
+from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
 from groupkeeper.client.admin.types import Failure
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.selection import BadPattern, Names, Selection, list_selected, select_groups
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 GROUP_HELP = (
     "a group, or a glob such as 'orders-*' ([*] matches the character *); a group of exactly this name comes first"

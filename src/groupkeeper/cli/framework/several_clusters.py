@@ -6,7 +6,7 @@ import asyncio
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from groupkeeper.cli.framework import context_files, values
 from groupkeeper.cli.framework.clusters import (
@@ -23,15 +23,13 @@ from groupkeeper.cli.framework.clusters import (
     refusals_of,
     write_report,
 )
+from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.framework.render import remark_text
 from groupkeeper.cli.framework.reports import CLUSTER, Page, Problem
 from groupkeeper.cli.framework.terminal import Progress
 from groupkeeper.operations.selection import BadPattern, Choice, Names
 from groupkeeper.protocol.errors import GroupIdNotFound
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 _UNNAMED = "default"
 """The name of a cluster given without a name."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster, run_report
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.executing import add_executing, check_confirmed, not_yet, show_first
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, are_typed, problems_of, selected
 from groupkeeper.cli.framework.journalling import own_recorder, way_back
@@ -23,9 +22,6 @@ from groupkeeper.operations.plans.applying import Applied, apply_plan
 from groupkeeper.operations.plans.deleting import make_deletion
 from groupkeeper.operations.plans.guard import check
 from groupkeeper.operations.plans.telling import consequences, trouble_problem
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 _GROUPS_AT_A_TIME = 500
 _WOULD_BE = "would be deleted"

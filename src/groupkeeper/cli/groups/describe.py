@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster
-from groupkeeper.cli.framework.commands import Command, similar
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, similar
 from groupkeeper.cli.framework.group_arguments import (
     add_filters,
     add_groups,
@@ -50,9 +49,6 @@ from groupkeeper.operations.streams_groups import streams_groups_among
 from groupkeeper.operations.topics import HIDDEN, describe_topics, hides_topics
 from groupkeeper.protocol.errors import GroupIdNotFound
 from groupkeeper.rules.words import counted
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 _FEW = 3
 """More groups of a kind than this are counted, not named one by one."""

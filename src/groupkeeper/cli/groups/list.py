@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import (
     add_filters,
     add_groups,
@@ -24,9 +23,6 @@ from groupkeeper.cli.groups.statuses import COLUMNS, NO_STATUS, add_status, stat
 from groupkeeper.client.admin.types import GroupListing
 from groupkeeper.operations.selection import list_selected
 from groupkeeper.protocol.errors import GroupIdNotFound
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 
 def _add_arguments(command: ArgumentParser) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster, run_report
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.executing import (
     add_creating,
     add_executing,
@@ -37,13 +36,10 @@ from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans.applying import Applied, apply_plan
 from groupkeeper.operations.plans.guard import check
 from groupkeeper.operations.plans.making import Made, Request, Topics, aim, make_reset
-from groupkeeper.operations.plans.model import GroupPlan, Trouble
+from groupkeeper.operations.plans.model import GroupPlan, Note, NoteKind, Trouble
 from groupkeeper.operations.plans.telling import consequences
 from groupkeeper.protocol.errors import GroupAuthorizationFailed
 from groupkeeper.rules.words import counted
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 
 def _add_arguments(command: ArgumentParser) -> None:
@@ -167,8 +163,8 @@ def _rows(groups: Iterable[GroupPlan], applied: Applied, result: str, *, has_gro
         yield Page(rows, plain=plan_csv.write([(group.group_id, offsets)], with_group=has_group))
 
 
-def _note(note: resets.Note | None) -> str | None:
-    if note is None or note.kind is resets.NoteKind.NOTHING_LATER:
+def _note(note: Note | None) -> str | None:
+    if note is None or note.kind is NoteKind.NOTHING_LATER:
         return note.kind.value if note else None
     return f"{note.asked} is {note.kind.value}"
 

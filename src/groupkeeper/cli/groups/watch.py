@@ -6,19 +6,15 @@ import signal
 import time
 from argparse import Namespace
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_groups, names_of
 from groupkeeper.cli.framework.output import dismiss, flush
 from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Row, Shape, Value
 from groupkeeper.cli.framework.several_clusters import run_reports
 from groupkeeper.operations.watch import LATE_S, Change, Partitions, follow
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 CHANGES = Shape(
     "watch",

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentTypeError, Namespace
+from typing import Any
 
 from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.pipeline.parts import import_part
 from groupkeeper.cli.pipeline.privacy import privacy_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-__all__ = ["check_directory", "directory"]
 
 
 def directory(text: str) -> str:

@@ -30,27 +30,6 @@ if TYPE_CHECKING:
     from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
     from groupkeeper.pipeline.kafka.planning import Plan
 
-__all__ = [
-    "FAMILY",
-    "FOLLOW",
-    "REBUILD",
-    "SNAPSHOT",
-    "add_checkpoints",
-    "add_clusters",
-    "add_directory",
-    "add_journals",
-    "add_output",
-    "add_owners",
-    "add_spark",
-    "check_checkpoints",
-    "do_job",
-    "of_contexts",
-    "run_job",
-    "snapshot_work",
-    "source_of",
-    "stage_of",
-]
-
 _FAILED = 1
 _FOLLOWING_TIMEOUT_MS = 10_000
 _FEW = 500_000

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.pipeline.governance.forget import Forgotten
 
-__all__ = ["FORGET", "FORGOTTEN"]
-
 _SHOWN = 20
 
 FORGOTTEN = Shape(

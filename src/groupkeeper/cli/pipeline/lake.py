@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError, Namespace
+from typing import Any
 
 from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.pipeline.parts import import_part
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from groupkeeper.cli.framework.commands import ArgumentParser
-
-__all__ = ["add_lake", "check_lake", "keeping", "settings_of"]
 
 _OF_A_LAKE = ("catalog", "namespace", "keep_versions")
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-__all__ = ["import_job", "import_part"]
+from typing import Any
 
 
 def import_job(name: str) -> Any:

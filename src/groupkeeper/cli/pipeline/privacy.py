@@ -6,11 +6,7 @@ import json
 from argparse import ArgumentTypeError, Namespace
 from pathlib import Path
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
-
-__all__ = ["add_privacy", "add_privacy_key", "privacy_of"]
+from groupkeeper.cli.framework.commands import ArgumentParser
 
 _KINDS = ("hosts", "client-ids", "member-ids", "metadata")
 _MODES = ("keep", "drop", "salt")

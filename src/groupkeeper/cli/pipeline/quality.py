@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from groupkeeper.cli.framework.commands import ArgumentParser
     from groupkeeper.pipeline.present.quality import Check
 
-__all__ = ["CHECKS", "QUALITY"]
-
 BROKEN = 3
 """The exit status when a check fails."""
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from groupkeeper.pipeline.jobs.watch import Run, Summary
     from groupkeeper.pipeline.kafka.planning import Plan
 
-__all__ = ["AS_OF", "SCAN_TIME"]
-
 _LONGEST_NAME = 200
 
 

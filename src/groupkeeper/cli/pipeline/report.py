@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from groupkeeper.pipeline.report.model import Group, Report, Rewind, Stale
     from groupkeeper.shell import Ways
 
-__all__ = ["REPORT", "summary_text"]
-
 _FAILED = 1
 _FILE = "report.html"
 _BLOCKS = "▁▂▃▄▅▆▇█"

@@ -17,8 +17,6 @@ from groupkeeper.cli.framework.terminal import is_terminal
 from groupkeeper.pipeline.jobs.watch import Problem, Watch
 from groupkeeper.rules.words import amount, counted, duration
 
-__all__ = ["FollowScreen", "Screen", "Stage"]
-
 _INTERVAL_S = 0.5
 _LEAST_S = 0.1
 """No rate is shown for less."""

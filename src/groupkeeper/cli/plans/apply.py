@@ -7,10 +7,9 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster, run_report
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.executing import add_creating, can_ask, check_confirmed, show_first
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.plans.applying import (
@@ -29,9 +28,6 @@ from groupkeeper.operations.plans.document import BadPlanFile
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.operations.plans.telling import consequences
 from groupkeeper.operations.share_changes import SHARE_KINDS, ShareAdmin
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 
 def plan_of(path: str) -> Plan:

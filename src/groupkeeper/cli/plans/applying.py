@@ -6,10 +6,10 @@ import shlex
 import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterSession
+from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.executing import WOULD_BE, add_executing, not_yet
 from groupkeeper.cli.framework.journalling import VARIABLE, journal, way_back
 from groupkeeper.cli.framework.output import complain
@@ -28,8 +28,6 @@ from groupkeeper.operations.plans.recording import UNANSWERED, Recorder
 from groupkeeper.operations.plans.telling import trouble_problem
 from groupkeeper.rules.words import counted
 
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 _MEMBERS_FIRST = "stop the members first, or add --wait TIME to wait until they have left"
 
 

@@ -6,7 +6,6 @@ import time
 from argparse import Namespace
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import (
@@ -19,11 +18,12 @@ from groupkeeper.cli.framework.clusters import (
     cluster_of,
     run_report,
 )
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.reports import Page, problem_of
 from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.shapes import CHANGES
 from groupkeeper.cli.plans.writing import add_policies, add_saving, add_scope, is_plain, policies_of, shown, topics_of
+from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupType
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
@@ -35,11 +35,6 @@ from groupkeeper.operations.selection import BadPattern, Names, select_groups
 from groupkeeper.operations.share_changes import ShareAdmin
 from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.rules.words import counted
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
-    from groupkeeper.client.admin import Admin
-
 
 SHARE = (
     "of a share group, the start offsets are cloned: records from there on that were already acknowledged are "

@@ -6,7 +6,6 @@ import shlex
 import time
 from argparse import Namespace
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework.clusters import (
     ClusterSession,
@@ -16,7 +15,7 @@ from groupkeeper.cli.framework.clusters import (
     print_report,
     run_report,
 )
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.executing import ask, can_ask, check_confirmed, check_context, show_first
 from groupkeeper.cli.framework.journalling import OFF, VARIABLE, journal
 from groupkeeper.cli.framework.reports import Page, problem_of
@@ -35,9 +34,6 @@ from groupkeeper.operations.selection import Names
 from groupkeeper.operations.share_changes import ShareAdmin, is_of_share_groups
 from groupkeeper.operations.times import utc_text
 from groupkeeper.rules.words import counted
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 UNFINISHED = (
     "no outcome is recorded: the command was killed, or is still running. Some, all or none of it may be committed; "

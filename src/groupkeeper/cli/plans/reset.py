@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster, run_report
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.executing import add_creating
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, names_of, passed_over, selected
 from groupkeeper.cli.framework.reports import Page
@@ -27,9 +26,6 @@ from groupkeeper.cli.plans.writing import (
 from groupkeeper.operations.plans.making import Request, make_reset
 from groupkeeper.operations.plans.recording import without_secrets
 from groupkeeper.rules.words import counted
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 
 def _add_arguments(command: ArgumentParser) -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import UsageMistake
+from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.group_arguments import names_of
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations import reset as resets
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 
 def add_scenario(command: ArgumentParser) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster, run_report
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_filters, add_groups, names_of, selected
 from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.framework.typed import words_of
@@ -20,9 +19,6 @@ from groupkeeper.operations.plans.making import ALL_COMMITTED
 from groupkeeper.operations.plans.recording import without_secrets
 from groupkeeper.operations.plans.sweeping import RETENTION, Criteria, make_sweep
 from groupkeeper.rules.words import counted
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 
 def _age_ms(text: str) -> int:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterSession, UsageMistake, cluster_of
-from groupkeeper.cli.framework.commands import similar
+from groupkeeper.cli.framework.commands import ArgumentParser, similar
 from groupkeeper.cli.framework.executing import words_to_apply
 from groupkeeper.cli.framework.files import Unsaved, check_writable, save
 from groupkeeper.cli.framework.group_arguments import names_of, suggested
@@ -27,9 +26,6 @@ from groupkeeper.operations.selection import BadPattern, Names
 from groupkeeper.operations.share_changes import SHARE_KINDS
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
 from groupkeeper.rules.words import counted
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 ROWS_PER_PAGE = 1000
 STANDARD_OUTPUT = "-"

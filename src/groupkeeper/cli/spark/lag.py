@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster, run_report
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_order, add_topics, arranged, names_of
 from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
 from groupkeeper.cli.framework.values import checkpoint
@@ -17,9 +16,6 @@ from groupkeeper.operations.lag import LagStatus, PartitionLag, lag_of_offsets
 from groupkeeper.operations.times import utc_text
 from groupkeeper.pipeline.checkpoints.named import read_queries
 from groupkeeper.pipeline.checkpoints.queries import Query
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 _SORTS = ["query", "topic", "lag", "lost", "log_end_offset", "status"]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster, run_report
-from groupkeeper.cli.framework.commands import Command
+from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.group_arguments import add_topics, names_of
 from groupkeeper.cli.framework.reports import Page, Problem, problem_of
 from groupkeeper.cli.spark.shapes import STARTING_OFFSETS as SHAPE
@@ -16,9 +15,6 @@ from groupkeeper.client.admin.types import Failure, TopicPartition
 from groupkeeper.operations.queries.starting_offsets import EARLIEST, LATEST, Starts, start_at_offsets, start_at_time
 from groupkeeper.operations.selection import Names
 from groupkeeper.pipeline.checkpoints.named import read_queries
-
-if TYPE_CHECKING:
-    from groupkeeper.cli.framework.commands import ArgumentParser
 
 _OTHERWISE = {"earliest": EARLIEST, "latest": LATEST}
 

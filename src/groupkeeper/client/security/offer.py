@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from groupkeeper.client.addresses import Address
 from groupkeeper.client.errors import ClientError
 from groupkeeper.client.opening import DIAGNOSIS_S, open_connection
+from groupkeeper.client.security.transport import Security
+from groupkeeper.client.settings import Settings
 from groupkeeper.protocol.errors import UnsupportedSaslMechanism
 from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
-
-if TYPE_CHECKING:
-    from groupkeeper.client.addresses import Address
-    from groupkeeper.client.security.transport import Security
-    from groupkeeper.client.settings import Settings
 
 
 async def offered_mechanisms(address: Address, settings: Settings, security: Security) -> Sequence[str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from groupkeeper.client.addresses import Address
+from groupkeeper.client.connection import Connection
 from groupkeeper.client.errors import (
     AuthenticationFailed,
     CallTimedOut,
@@ -27,12 +30,6 @@ from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRe
 from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from groupkeeper.protocol.primitives import RootMessage
 from groupkeeper.security.jaas import NAME, LoginModule, parse_jaas
-
-if TYPE_CHECKING:
-    import ssl
-
-    from groupkeeper.client.addresses import Address
-    from groupkeeper.client.connection import Connection
 
 A = TypeVar("A", bound=RootMessage)
 

@@ -13,39 +13,12 @@ from groupkeeper.operations.lag import LagSum
 from groupkeeper.operations.problems import Problem
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.look import STYLE as REPORT_STYLE
-from groupkeeper.pipeline.report.markup import class_of, numbers, sentence, status, text
+from groupkeeper.pipeline.report.markup import class_of
+from groupkeeper.pipeline.report.markup import numbers as numbers
+from groupkeeper.pipeline.report.markup import sentence as sentence
+from groupkeeper.pipeline.report.markup import status as status
+from groupkeeper.pipeline.report.markup import text as text
 from groupkeeper.web.access.people import Person
-
-__all__ = [
-    "ANONYMOUS",
-    "EVERY",
-    "STYLE",
-    "Cell",
-    "Column",
-    "Viewer",
-    "ago",
-    "as_of",
-    "duration",
-    "head",
-    "live",
-    "login_page",
-    "measured",
-    "moment",
-    "number",
-    "numbers",
-    "old",
-    "page",
-    "problem",
-    "problems",
-    "refusal_page",
-    "sentence",
-    "status",
-    "table",
-    "text",
-    "url",
-    "way_to",
-    "when",
-]
 
 STYLE = (
     REPORT_STYLE

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from groupkeeper.client.batch import Failure
+from groupkeeper.client.cluster import Cluster
 from groupkeeper.client.errors import (
     BrokersNotFound,
     CallTimedOut,
@@ -13,15 +15,11 @@ from groupkeeper.client.errors import (
     ConnectionFailed,
     IllegalArgument,
 )
+from groupkeeper.client.timing import Deadline
+from groupkeeper.client.topology import Node
 from groupkeeper.protocol.errors import KafkaError, NotController, error_for
 from groupkeeper.protocol.framing import api_name
 from groupkeeper.protocol.primitives import RootMessage
-
-if TYPE_CHECKING:
-    from groupkeeper.client.batch import Failure
-    from groupkeeper.client.cluster import Cluster
-    from groupkeeper.client.timing import Deadline
-    from groupkeeper.client.topology import Node
 
 A = TypeVar("A", bound=RootMessage)
 R = TypeVar("R", bound=RootMessage)
