@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from groupkeeper.cli.dropin.options import (
@@ -12,9 +12,11 @@ from groupkeeper.cli.dropin.options import (
     Options,
     OptionTable,
     UsageProblem,
-    in_hash_order,
+    need_one_of,
     refuse,
+    refuse_several,
 )
+from groupkeeper.cli.framework.output import complain
 from groupkeeper.cli.java import values as java
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
@@ -29,6 +31,7 @@ SCENARIOS = (
     "from-file",
 )
 VIEWS = ("members", "offsets", "state")
+GROUPS = ("group", "all-groups")
 
 TABLE = OptionTable(
     "kafka-consumer-groups",
@@ -129,14 +132,16 @@ UNDECIDED = (
 )
 
 
-def check(options: Options, warn: Callable[[str], None]) -> None:
-    """Refuse what doesn't go together, by raising UsageProblem; ``warn`` gets what is only doubtful."""
+def check(options: Options) -> None:
+    """Refuse what doesn't go together, by raising UsageProblem, and say what is only doubtful."""
     if not options.has("validate-regex") and not options.has("bootstrap-server"):
         raise UsageProblem('Missing required argument "[bootstrap-server]"')
-    _check_describe(options)
+    if options.has("describe"):
+        need_one_of(options, "describe", GROUPS)
+        check_views(options)
     _check_delete(options)
     if options.has("reset-offsets"):
-        _check_reset(options, warn)
+        _check_reset(options)
     refuse(options, "group", ("all-groups",))
     refuse(options, "group", ("list",))
     refuse(options, "topic", ("list", "describe"))
@@ -164,12 +169,6 @@ def converted(options: Options) -> Converted:
     )
 
 
-def _check_describe(options: Options) -> None:
-    if options.has("describe"):
-        _need_groups(options, "describe")
-        check_views(options)
-
-
 def check_views(options: Options, views: Sequence[str] = VIEWS, shown: Sequence[str] = VIEWS) -> None:
     """Refuse more than one of the views of a description, of which the text has the ``shown`` ones, and a state as one.
 
@@ -182,25 +181,27 @@ def check_views(options: Options, views: Sequence[str] = VIEWS, shown: Sequence[
         raise UsageProblem("Option [describe] does not take a value for [state]")
 
 
+def check_decided(options: Options) -> None:
+    """Refuse a reset that is neither to be shown only nor to be carried out, or both. Raises UsageProblem."""
+    if options.has("dry-run") and options.has("execute"):
+        raise UsageProblem("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    if not options.has("dry-run") and not options.has("execute"):
+        raise UsageProblem("Option [reset-offsets] takes the option: [execute] or [dry-run]")
+
+
 def _check_delete(options: Options) -> None:
     if options.has("delete"):
-        _need_groups(options, "delete")
+        need_one_of(options, "delete", GROUPS)
         if options.has("topic"):
             raise UsageProblem("The consumer does not support topic-specific offset deletion from a consumer group.")
     if options.has("delete-offsets") and not (options.has("group") and options.has("topic")):
         raise UsageProblem("Option [delete-offsets] takes the following options: [group], [topic]")
 
 
-def _check_reset(options: Options, warn: Callable[[str], None]) -> None:
+def _check_reset(options: Options) -> None:
     if options.has("dry-run") and options.has("execute"):
         raise UsageProblem("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
     if not options.has("dry-run") and not options.has("execute"):
-        warn(UNDECIDED)
-    _need_groups(options, "reset-offsets")
-    for scenario in SCENARIOS:
-        refuse(options, scenario, tuple(name for name in in_hash_order(SCENARIOS) if name != scenario))
-
-
-def _need_groups(options: Options, action: str) -> None:
-    if not options.has("group") and not options.has("all-groups"):
-        raise UsageProblem(f"Option [{action}] takes one of these options: [group], [all-groups]")
+        complain(f"{UNDECIDED}\n")
+    need_one_of(options, "reset-offsets", GROUPS)
+    refuse_several(options, SCENARIOS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -60,23 +60,6 @@ async def answers(session: Awaitable[Batch[K, V]], keys: Iterable[K]) -> Batch[K
         return Batch({}, dict.fromkeys(keys, failure))
 
 
-def undeletable(
-    group_id: str, states: Mapping[str, GroupState | None], kind: str, absent: str, absence: str
-) -> str | None:
-    """Why a group of that kind ("Share") isn't to be deleted, in the official tool's words; None when it may be.
-
-    `states` has the groups of that kind; `absent` is what is said of others, `absence` the class of that failure.
-    """
-    if group_id not in states:
-        return f"{absence}: Group '{group_id}' {absent}."
-    state = states[group_id]
-    if state is GroupState.DEAD:
-        return f"java.lang.IllegalStateException: {kind} group '{group_id}' group state is DEAD."
-    if state not in (GroupState.EMPTY, None):
-        return f"{java.ERRORS}GroupNotEmptyException: {kind} group '{group_id}' is not EMPTY."
-    return None
-
-
 def log_warning(text: str, logger: str) -> None:
     """A warning as the official tools log it."""
     from datetime import datetime
@@ -104,10 +87,16 @@ def run_tool(run: Callable[[Sequence[str]], int], arguments: Sequence[str] | Non
     return status
 
 
-def read_options(table: OptionTable, arguments: Sequence[str], check: Callable[[Options], None]) -> Options | int:
+def read_options(
+    table: OptionTable,
+    arguments: Sequence[str],
+    check: Callable[[Options], None],
+    *,
+    with_help: tuple[type[Exception], ...] = (UsageProblem, OptionProblem),
+) -> Options | int:
     """The options, or the exit status where nothing is left to do.
 
-    What the parser refuses is said without the help, what ``check`` refuses with it.
+    What the parser refuses is said without the help, what ``check`` refuses with it if it is one of these.
     """
     if not arguments:
         return refuse_usage(table)
@@ -121,8 +110,11 @@ def read_options(table: OptionTable, arguments: Sequence[str], check: Callable[[
         return status
     try:
         check(options)
-    except (UsageProblem, OptionProblem) as problem:
+    except with_help as problem:
         return refuse_usage(table, str(problem))
+    except OptionProblem as problem:
+        complain(f"{problem}\n")
+        return 1
     return options
 
 

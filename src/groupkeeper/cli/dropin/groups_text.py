@@ -81,6 +81,13 @@ def listing(groups: Sequence[GroupListing], *, types: bool, states: bool) -> str
     return "".join(line + "\n" for line in lines)
 
 
+def group_states(groups: Sequence[GroupListing]) -> str:
+    """The table of --list --state for groups of one type."""
+    columns = [widest(15, (group.group_id for group in groups)), 0]
+    rows = [(group.group_id, str(group.group_state or GroupState.UNKNOWN)) for group in groups]
+    return "".join(row(texts, columns) + "\n" for texts in [("GROUP", "STATE"), *rows])
+
+
 def all_groups(groups: Sequence[GroupListing]) -> str:
     """The table of kafka-groups: all columns are as wide as the longest text of any of them."""
     rows = [(group.group_id, str(group.group_type or ""), group.protocol_type) for group in groups]

@@ -6,28 +6,24 @@ epochs, a shift may overflow. ``groupkeeper groups`` is the better form.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 from groupkeeper.cli.dropin import groups_text
-from groupkeeper.cli.dropin.bootstrap import open_admin
-from groupkeeper.cli.dropin.consumer_groups_options import TABLE, check, converted
+from groupkeeper.cli.dropin.consumer_groups_options import TABLE, check
 from groupkeeper.cli.dropin.drop_in import (
     ExecutionFailure,
     answers,
     failing,
+    read_options,
     refuse_usage,
     run_tool,
-    show_help_or_version,
     states_of,
 )
-from groupkeeper.cli.dropin.options import OptionProblem, Options, UsageProblem
-from groupkeeper.cli.framework.output import complain, complain_and_say, say
+from groupkeeper.cli.dropin.group_tool import GroupTool, execute
+from groupkeeper.cli.dropin.options import OptionProblem, UsageProblem
+from groupkeeper.cli.framework.output import complain_and_say, say
 from groupkeeper.cli.java import values as java
 from groupkeeper.cli.java.assignments import read_again
-from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
     ConsumerGroupDescription,
@@ -37,23 +33,6 @@ from groupkeeper.client.admin.types import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.errors import BadTopicArgument, NothingCommitted, OperationRefused
-from groupkeeper.protocol.errors import KafkaError
-
-if TYPE_CHECKING:
-    from groupkeeper.operations.plans.recording import Recorder
-
-STATES = (
-    GroupState.PREPARING_REBALANCE,
-    GroupState.COMPLETING_REBALANCE,
-    GroupState.STABLE,
-    GroupState.DEAD,
-    GroupState.EMPTY,
-    GroupState.ASSIGNING,
-    GroupState.RECONCILING,
-)
-TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,40 +41,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Read the arguments, check them and execute. Errors of the parser come without the help, other ones with it."""
-    if not arguments:
-        return refuse_usage(TABLE)
+    """Carry out what the arguments say; the result is the exit status."""
+    options = read_options(TABLE, arguments, check, with_help=(UsageProblem,))
+    if isinstance(options, int):
+        return options
+    if not options.has("validate-regex"):
+        return execute(ConsumerGroups, options)
     try:
-        options = TABLE.parse(arguments)
-        status = show_help_or_version(TABLE, options)
-        if status is not None:
-            return status
-        check(options, lambda text: complain(f"{text}\n"))
+        say(regex_verdict(options.text("validate-regex") or ""))
     except OptionProblem as problem:
-        complain(f"{problem}\n")
-        return 1
-    except UsageProblem as problem:
-        return refuse_usage(TABLE, str(problem))
-    try:
-        execute(options)
-    except (UsageProblem, OptionProblem, BadTopicArgument, NothingCommitted) as problem:
         return refuse_usage(TABLE, str(problem))
     return 0
-
-
-def execute(options: Options) -> None:
-    """Carry out the selected action. Raises what is an error of the usage after all."""
-    if options.has("validate-regex"):
-        say(regex_verdict(options.text("validate-regex") or ""))
-        return
-    try:
-        asyncio.run(_execute(options))
-    except (BadTopicArgument, NothingCommitted):
-        raise
-    except (ExecutionFailure, OperationRefused, OptionProblem) as problem:
-        say(f"\nError: Executing consumer group command failed due to {problem}\n")
-    except (KafkaError, ClientError) as problem:
-        say(f"\nError: Executing consumer group command failed due to {java.described(problem)}\n")
 
 
 def regex_verdict(pattern: str) -> str:
@@ -109,70 +65,40 @@ def regex_verdict(pattern: str) -> str:
     return f"The regular expression `{pattern}` is valid.\n"
 
 
-async def _execute(options: Options) -> None:
-    admin = open_admin(options)
-    try:
-        tool = ConsumerGroups(admin, options)
-        if options.has("list"):
-            await tool.list()
-        elif options.has("describe"):
-            await tool.describe()
-        elif options.has("delete"):
-            await tool.delete()
-        elif options.has("reset-offsets"):
-            await tool.reset_offsets()
-        else:
-            await tool.delete_offsets()
-    finally:
-        await admin.close()
+class ConsumerGroups(GroupTool):
+    """The actions of kafka-consumer-groups; when one fails, it has printed nothing."""
 
+    table = TABLE
+    kind = "consumer"
+    types = (GroupType.CLASSIC, GroupType.CONSUMER)
+    protocol_types = ("", "consumer")
+    states = (
+        GroupState.PREPARING_REBALANCE,
+        GroupState.COMPLETING_REBALANCE,
+        GroupState.STABLE,
+        GroupState.DEAD,
+        GroupState.EMPTY,
+        GroupState.ASSIGNING,
+        GroupState.RECONCILING,
+    )
 
-class ConsumerGroups:
-    """The actions. Each prints its result, or raises ExecutionFailure or UsageProblem with nothing printed."""
-
-    def __init__(self, admin: Admin, options: Options) -> None:
-        self.admin = admin
-        self.options = options
-        self.values = converted(options)
-        self.timeout_ms = self.values.timeout_ms
-
-    @cached_property
-    def recorder(self) -> Recorder | None:
-        """Journals what the tool changes."""
-        from groupkeeper.cli.framework.journalling import drop_in_recorder
-
-        return drop_in_recorder("kafka-consumer-groups")
-
-    async def list(self) -> None:
+    async def list(self) -> int | None:
         """--list, with or without --state and --type."""
-        types = self.options.has("type")
-        states = self.options.has("state")
-        if not types and not states:
-            say("".join(f"{group_id}\n" for group_id in await self.all_group_ids()))
-            return
-        wanted_types = types_of(self.options.text("type") or "")
-        wanted_states = states_of(self.options.text("state") or "", STATES)
+        if not self.options.has("type") and not self.options.has("state"):
+            return await super().list()
+        types = self.types_of(self.options.text("type") or "")
+        states = states_of(self.options.text("state") or "", self.states)
         with failing(java.described):
-            listings = await self.admin.list_groups(
-                states=wanted_states,
-                types=wanted_types,
-                protocol_types=("", "consumer"),
-                timeout_ms=self.timeout_ms,
-            )
-            groups = list(listings.all().values())
-        say(groups_text.listing(groups, types=types, states=states))
+            groups = await self.listings(states, types)
+        say(groups_text.listing(groups, types=self.options.has("type"), states=self.options.has("state")))
+        return None
 
-    async def all_group_ids(self) -> Sequence[str]:
-        """The ids of all consumer groups."""
-        with failing(java.wrapped):
-            listings = await self.admin.list_groups(
-                types=TYPES, protocol_types=("", "consumer"), timeout_ms=self.timeout_ms
-            )
-            return list(listings.all())
-
-    async def group_ids(self) -> Sequence[str]:
-        """The groups to act on."""
-        return await self.all_group_ids() if self.options.has("all-groups") else self.options.texts("group")
+    def types_of(self, text: str) -> Sequence[GroupType]:
+        """The types of a list separated by commas. Raises UsageProblem."""
+        types = [GroupType.parse(java.trim(part)) for part in java.split(text, ",")] if text else []
+        if not set(types) <= set(self.types):
+            raise UsageProblem(f"Invalid types list '{text}'. Valid types are: {', '.join(map(str, self.types))}")
+        return types
 
     async def describe_groups(self, group_ids: Sequence[str]) -> Batch[str, ConsumerGroupDescription]:
         """The groups' descriptions; when no broker could be asked, that failure for each of them."""
@@ -286,15 +212,7 @@ def judged(
     for group in groups:
         if group.group_state is GroupState.DEAD:
             yield group, "", f"\nError: Consumer group '{group.group_id}' does not exist.\n"
-        elif group.group_state not in STATES:
+        elif group.group_state not in ConsumerGroups.states:
             raise ExecutionFailure(f"Expected a valid consumer group state, but found '{group.group_state}'.")
         else:
             yield group, groups_text.remark(group.group_id, group.group_state), ""
-
-
-def types_of(text: str) -> Sequence[GroupType]:
-    """The types of a list separated by commas. Raises UsageProblem."""
-    types = [GroupType.parse(java.trim(part)) for part in java.split(text, ",")] if text else []
-    if not set(types) <= set(TYPES):
-        raise UsageProblem(f"Invalid types list '{text}'. Valid types are: {', '.join(map(str, TYPES))}")
-    return types

@@ -6,40 +6,26 @@ members. ``groupkeeper groups`` is the better form.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.dropin import groups_text, streams_groups_text
-from groupkeeper.cli.dropin.bootstrap import open_admin
-from groupkeeper.cli.dropin.consumer_groups_options import converted
-from groupkeeper.cli.dropin.drop_in import (
-    ExecutionFailure,
-    answers,
-    failing,
-    read_options,
-    refuse_usage,
-    run_tool,
-    states_of,
-    undeletable,
-)
-from groupkeeper.cli.dropin.options import OptionProblem, Options, UsageProblem
-from groupkeeper.cli.dropin.share_groups_text import listing
+from groupkeeper.cli.dropin.drop_in import ExecutionFailure, answers, failing, run_tool
+from groupkeeper.cli.dropin.group_tool import GroupTool, run_group_tool
+from groupkeeper.cli.dropin.options import OptionProblem, UsageProblem
 from groupkeeper.cli.dropin.streams_groups_options import TABLE, check
 from groupkeeper.cli.framework.output import say
 from groupkeeper.cli.java import values as java
-from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
-    GroupListing,
     GroupState,
     GroupType,
     OffsetAndMetadata,
     StreamsGroupDescription,
     TopicPartition,
 )
-from groupkeeper.operations.errors import BadTopicArgument, GroupIsActive, NothingCommitted, OperationRefused
+from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.streams_groups import StreamsProgress, read_by_tasks, streams_progress, topics_of
 from groupkeeper.protocol.errors import GroupIdNotFound, UnknownTopicOrPartition
@@ -47,14 +33,6 @@ from groupkeeper.protocol.errors import GroupIdNotFound, UnknownTopicOrPartition
 if TYPE_CHECKING:
     from groupkeeper.cli.dropin.streams_groups_reset import StreamsReset
 
-STATES = (
-    GroupState.STABLE,
-    GroupState.DEAD,
-    GroupState.EMPTY,
-    GroupState.ASSIGNING,
-    GroupState.RECONCILING,
-    GroupState.NOT_READY,
-)
 TOPICS_TO_DELETE = ("delete-all-internal-topics", "delete-internal-topic")
 
 
@@ -64,71 +42,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Read the arguments, check them and execute. Errors of the parser come without the help, other ones with it."""
-    options = read_options(TABLE, arguments, check)
-    if isinstance(options, int):
-        return options
-    try:
-        return asyncio.run(_execute(options))
-    except (UsageProblem, OptionProblem, BadTopicArgument, NothingCommitted) as problem:
-        return refuse_usage(TABLE, str(problem))
-    except (ExecutionFailure, OperationRefused) as problem:
-        say(f"\nError: Executing streams group command failed due to {problem}\n")
-        return 1
+    """Carry out what the arguments say; the result is the exit status."""
+    return run_group_tool(StreamsGroups, check, arguments)
 
 
-async def _execute(options: Options) -> int:
-    admin = open_admin(options)
-    try:
-        tool = StreamsGroups(admin, options)
-        if options.has("list"):
-            await tool.list()
-        elif options.has("describe"):
-            return await tool.describe()
-        elif options.has("reset-offsets"):
-            await tool.reset_offsets()
-        elif options.has("delete"):
-            await tool.delete()
-        else:
-            await tool.delete_offsets()
-    finally:
-        await admin.close()
-    return 0
+class StreamsGroups(GroupTool):
+    """The actions of kafka-streams-groups."""
 
+    table = TABLE
+    kind = "streams"
+    types = (GroupType.STREAMS,)
+    states = (
+        GroupState.STABLE,
+        GroupState.DEAD,
+        GroupState.EMPTY,
+        GroupState.ASSIGNING,
+        GroupState.RECONCILING,
+        GroupState.NOT_READY,
+    )
+    failed_status = 1
+    usage_errors = (*GroupTool.usage_errors, OptionProblem)
 
-class StreamsGroups:
-    """The actions. Each prints its result, or raises ExecutionFailure or UsageProblem."""
-
-    def __init__(self, admin: Admin, options: Options) -> None:
-        self.admin = admin
-        self.options = options
-        self.values = converted(options)
-        self.timeout_ms = self.values.timeout_ms
-
-    async def list(self) -> None:
-        """--list, with or without --state."""
-        if not self.options.has("state"):
-            say("".join(f"{group_id}\n" for group_id in await self._all_group_ids()))
-            return
-        states = states_of(self.options.text("state") or "", STATES)
-        with failing(java.described):
-            groups = await self._listings(states)
-        say(listing(groups))
-
-    async def _listings(self, states: Sequence[GroupState] = ()) -> Sequence[GroupListing]:
-        # As texts they are asked for by the name that the official tool sends, NotReady, which finds no group.
-        names = [state.value for state in states]
-        listings = await self.admin.list_groups(states=names, types=(GroupType.STREAMS,), timeout_ms=self.timeout_ms)
-        return list(listings.all().values())
-
-    async def _all_group_ids(self) -> Sequence[str]:
-        with failing(java.wrapped):
-            group_ids = [group.group_id for group in await self._listings()]
+    def in_order(self, group_ids: Sequence[str]) -> Sequence[str]:
+        """As Java's set of them has it."""
         return java.hash_order(group_ids, java.string_hash)
-
-    async def _group_ids(self) -> Sequence[str]:
-        """The groups to act on."""
-        return await self._all_group_ids() if self.options.has("all-groups") else self.options.texts("group")
 
     async def _describe(self, group_ids: Sequence[str]) -> Batch[str, StreamsGroupDescription]:
         describing = self.admin.describe_streams_groups(
@@ -140,15 +77,14 @@ class StreamsGroups:
     def reset(self) -> StreamsReset:
         """What changes offsets and deletes topics, with the journal."""
         from groupkeeper.cli.dropin.streams_groups_reset import StreamsReset
-        from groupkeeper.cli.framework.journalling import drop_in_recorder
 
-        return StreamsReset(self.admin, self.options, self.values, drop_in_recorder("kafka-streams-groups"))
+        return StreamsReset(self.admin, self.options, self.values, self.recorder)
 
     async def reset_offsets(self) -> None:
         """--reset-offsets: the groups one after the other; a failure doesn't undo those done before."""
         from groupkeeper.cli.dropin.streams_groups_reset import in_hash_order
 
-        group_ids = await self._group_ids()
+        group_ids = await self.group_ids()
         described = await self._describe(group_ids)
         plans: dict[str, Mapping[TopicPartition, OffsetAndMetadata]] = {}
         for group_id in java.group_order(group_ids):
@@ -178,22 +114,14 @@ class StreamsGroups:
         from groupkeeper.cli.dropin.streams_groups_reset import internal_topics
         from groupkeeper.operations.delete import delete_any_groups
 
-        with failing(java.wrapped):
-            state_by_group = {group.group_id: group.group_state for group in await self._listings()}
-        group_ids = list(dict.fromkeys(await self._group_ids()))
         absent = "does not exist or is not a streams group"
-        failed: dict[str, str] = {}
-        for group_id in group_ids:
-            why = undeletable(group_id, state_by_group, "Streams", absent, "java.lang.IllegalArgumentException")
-            if why is not None:
-                failed[group_id] = why
-        wanted = [group_id for group_id in group_ids if group_id not in failed]
+        wanted, failed = await self.sorted_out(absent, "java.lang.IllegalArgumentException")
         topics: Mapping[str, Sequence[str]] = {}
         if wanted and self.options.has("delete-all-internal-topics"):
             topics = internal_topics(await self.reset.described_all(wanted))
         outcome: Batch[str, None] = Batch()
         if wanted:
-            deleting = delete_any_groups(self.admin, wanted, self.reset.recorder, timeout_ms=self.timeout_ms)
+            deleting = delete_any_groups(self.admin, wanted, self.recorder, timeout_ms=self.timeout_ms)
             outcome = await answers(deleting, wanted)
         failed |= {group_id: java.described(why) for group_id, why in outcome.failed.items()}
         deleted = java.hash_order(outcome.done, java.string_hash)
@@ -216,7 +144,7 @@ class StreamsGroups:
         arguments = self.options.texts("input-topic")
         if self.options.has("all-input-topics"):
             arguments = [f"{topic}:{partition}" for topic, partition in await self.reset.input_offsets(group_id)]
-        deleted = await delete_offsets(self.admin, group_id, arguments, self.reset.recorder, timeout_ms=self.timeout_ms)
+        deleted = await delete_offsets(self.admin, group_id, arguments, self.recorder, timeout_ms=self.timeout_ms)
         say(groups_text.deletion_verdict(group_id, deleted.failure))
         say(groups_text.deleted_offsets(groups_text.deletion_outcomes(deleted)))
 
@@ -225,7 +153,7 @@ class StreamsGroups:
 
         The result is the exit status: 1 when a topology to show is not there.
         """
-        group_ids = await self._group_ids()
+        group_ids = await self.group_ids()
         described = await self._describe(group_ids)
         has_offsets = not self.options.given(("members", "state", "topology"))
         groups = list(described.done.values()) if has_offsets else []

@@ -123,8 +123,8 @@ class Options:
         text = self.text(name)
         if text is not None:
             return self._number(name, text)
-        default = self._table[name].default
-        return default if isinstance(default, int) else None
+        option = self._table.options.get(name)
+        return option.default if option is not None and isinstance(option.default, int) else None
 
     def _number(self, name: str, text: str) -> int:
         number = parse_number(text, INT_MAX if self._table[name].kind == "Integer" else LONG_MAX)
@@ -152,6 +152,12 @@ class OptionTable:
         self.summary = summary or purpose
         self.options = {option.name: option for option in options}
         self._abbreviations = abbreviations
+
+    def derived(self, tool: str, purpose: str, options: Sequence[Option], *, without: Iterable[str]) -> OptionTable:
+        """The table of a tool that has these options, too, but for some; ``options`` are others, or replace theirs."""
+        left_out = frozenset(without)
+        kept = {name: option for name, option in self.options.items() if name not in left_out}
+        return OptionTable(tool, purpose, list((kept | {option.name: option for option in options}).values()))
 
     def __getitem__(self, name: str) -> Option:
         return self.options[name]
@@ -232,6 +238,19 @@ class OptionTable:
         if lonely:
             names = ", ".join(lonely)
             raise Unavailable(f"Option(s) [{names}] are unavailable given other options on the command line")
+
+
+def need_one_of(options: Options, action: str, names: Iterable[str], shown: Iterable[str] | None = None) -> None:
+    """Raise UsageProblem unless one of the options was given, of which the text has the ``shown`` ones."""
+    if not options.given(names):
+        listed = ", ".join(f"[{name}]" for name in (names if shown is None else shown))
+        raise UsageProblem(f"Option [{action}] takes one of these options: {listed}")
+
+
+def refuse_several(options: Options, names: Sequence[str]) -> None:
+    """Raise UsageProblem when two of the options were given."""
+    for name in names:
+        refuse(options, name, [other for other in in_hash_order(names) if other != name])
 
 
 def in_hash_order(names: Iterable[str]) -> list[str]:

@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE as CONSUMER_GROUPS
-from groupkeeper.cli.dropin.consumer_groups_options import check_views
-from groupkeeper.cli.dropin.options import Option, Options, OptionTable, UsageProblem, in_hash_order, refuse
+from groupkeeper.cli.dropin.consumer_groups_options import check_decided, check_views
+from groupkeeper.cli.dropin.options import Option, Options, UsageProblem, need_one_of, refuse, refuse_several
 from groupkeeper.cli.java.releases import release
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
 SCOPES = ("topic", "all-topics", "from-file")
 SCENARIOS = ("to-offset", "to-datetime", "to-earliest", "to-latest", "to-current", "from-file")
 
-_SAME = (
-    "command-config",
-    "describe",
-    "timeout",
-    "dry-run",
-    "execute",
-    "export",
-    *SCENARIOS,
-    "members",
-    "offsets",
-    "state",
-    "verbose",
-    "help",
-    "version",
-)
-
-TABLE = OptionTable(
+TABLE = CONSUMER_GROUPS.derived(
     "kafka-share-groups",
     "Lists, describes and deletes share groups, and resets or deletes their offsets.",
     [
-        Option("bootstrap-server", "Brokers to connect to first. Always needed.", "server to connect to"),
-        *(CONSUMER_GROUPS[name] for name in _SAME),
-        Option(
-            "group",
-            "The group to act on. Give it again for several groups, where the action takes several.",
-            "share group",
-        ),
+        CONSUMER_GROUPS["bootstrap-server"]._replace(help="Brokers to connect to first. Always needed."),
+        CONSUMER_GROUPS["group"]._replace(argument="share group"),
         Option(
             "topic",
             "The topic whose offsets to reset or delete. Give it again for several topics. For a reset `orders:0,1,2` "
@@ -57,6 +36,7 @@ TABLE = OptionTable(
         ),
         Option("delete-offsets", "Delete the offsets of one group for the topics given."),
     ],
+    without=("by-duration", "shift-by", "type", "validate-regex"),
 )
 
 
@@ -65,7 +45,7 @@ def check(options: Options) -> None:
     if not options.has("bootstrap-server"):
         raise UsageProblem('Missing required argument "[bootstrap-server]"')
     if options.has("describe"):
-        _need_one_of(options, "describe", ("all-groups", "group"), ("all-groups", "group"))
+        need_one_of(options, "describe", ("all-groups", "group"))
         check_views(options)
     if options.has("delete"):
         _check_delete(options)
@@ -92,23 +72,12 @@ def _check_delete(options: Options) -> None:
 
 
 def _check_reset(options: Options) -> None:
-    if options.has("dry-run") and options.has("execute"):
-        raise UsageProblem("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
-    if not options.has("dry-run") and not options.has("execute"):
-        raise UsageProblem("Option [reset-offsets] takes the option: [execute] or [dry-run]")
+    check_decided(options)
     if not options.has("group"):
         raise UsageProblem("Option [reset-offsets] takes the option: [group]")
-    _need_one_of(options, "reset-offsets", SCOPES, release().share_scopes)
+    need_one_of(options, "reset-offsets", SCOPES, release().share_scopes)
     # Kafka 4.3 takes --topic with --all-topics, and has no --from-file.
-    alone = SCOPES if "from-file" in release().share_scopes or options.has("from-file") else ()
-    for scope in alone:
-        refuse(options, scope, [name for name in in_hash_order(SCOPES) if name != scope])
-    _need_one_of(options, "reset-offsets", SCENARIOS, release().share_scenarios)
-    for scenario in SCENARIOS:
-        refuse(options, scenario, [name for name in in_hash_order(SCENARIOS) if name != scenario])
-
-
-def _need_one_of(options: Options, action: str, names: tuple[str, ...], shown: tuple[str, ...]) -> None:
-    if not options.given(names):
-        listed = ", ".join(f"[{name}]" for name in shown)
-        raise UsageProblem(f"Option [{action}] takes one of these options: {listed}")
+    if "from-file" in release().share_scopes or options.has("from-file"):
+        refuse_several(options, SCOPES)
+    need_one_of(options, "reset-offsets", SCENARIOS, release().share_scenarios)
+    refuse_several(options, SCENARIOS)

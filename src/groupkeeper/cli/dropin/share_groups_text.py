@@ -6,20 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from groupkeeper.cli.dropin.groups_text import assigned, coordinator_cell, known, row, widest
 from groupkeeper.cli.java.values import sort_key
-from groupkeeper.client.admin.types import (
-    GroupListing,
-    GroupState,
-    ShareGroupDescription,
-    SharePartitionOffset,
-    TopicPartition,
-)
-
-
-def listing(groups: Sequence[GroupListing]) -> str:
-    """The table of --list --state."""
-    columns = [widest(15, (group.group_id for group in groups)), 0]
-    rows = [(group.group_id, str(group.group_state or GroupState.UNKNOWN)) for group in groups]
-    return "".join(row(texts, columns) + "\n" for texts in [("GROUP", "STATE"), *rows])
+from groupkeeper.client.admin.types import GroupState, ShareGroupDescription, SharePartitionOffset, TopicPartition
 
 
 def missing(group_id: str) -> str:

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from groupkeeper.cli.dropin.consumer_groups_options import SCENARIOS, check_views
+from groupkeeper.cli.dropin.consumer_groups_options import SCENARIOS, check_decided, check_views
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE as CONSUMER_GROUPS
-from groupkeeper.cli.dropin.options import Option, Options, OptionTable, UsageProblem, in_hash_order, refuse
+from groupkeeper.cli.dropin.options import (
+    Option,
+    Options,
+    UsageProblem,
+    in_hash_order,
+    need_one_of,
+    refuse,
+    refuse_several,
+)
 from groupkeeper.cli.java.releases import release
 
 VIEWS = ("members", "offsets", "state", "topology")
 ACTIONS = ("list", "describe", "reset-offsets", "delete", "delete-offsets")
 GROUPS = ("all-groups", "group")
 
-_SAME = (
-    "command-config",
-    "timeout",
-    "dry-run",
-    "execute",
-    "export",
-    *SCENARIOS,
-    "members",
-    "offsets",
-    "state",
-    "help",
-    "version",
-)
-
-TABLE = OptionTable(
+TABLE = CONSUMER_GROUPS.derived(
     "kafka-streams-groups",
     "Lists, describes and deletes the groups of Kafka Streams applications, and resets or deletes their committed "
     "offsets and internal topics.",
     [
-        Option("bootstrap-server", "Brokers to connect to first. Always needed.", "server to connect to"),
-        *(CONSUMER_GROUPS[name] for name in _SAME),
-        Option(
-            "group",
-            "The group to act on. Give it again for several groups, where the action takes several.",
-            "streams group",
-        ),
+        CONSUMER_GROUPS["bootstrap-server"]._replace(help="Brokers to connect to first. Always needed."),
+        CONSUMER_GROUPS["group"]._replace(argument="streams group"),
         Option(
             "input-topic",
             "The input topic whose offsets to reset or delete. Give it again for several topics; `orders:0,1,2` stands "
@@ -52,7 +41,6 @@ TABLE = OptionTable(
             "With --describe: show the nodes of the application, where the brokers keep them (Kafka 4.4).",
             available_with=("describe",),
         ),
-        Option("delete", "Delete groups that have no members, with all their committed offsets."),
         Option("delete-offsets", "Delete committed offsets of one group for the input topics given."),
         Option(
             "reset-offsets",
@@ -77,6 +65,7 @@ TABLE = OptionTable(
             available_with=("describe",),
         ),
     ],
+    without=("topic", "all-topics", "type", "validate-regex"),
 )
 
 
@@ -85,16 +74,18 @@ def check(options: Options) -> None:
     if not options.has("bootstrap-server"):
         raise UsageProblem('Missing required argument "[bootstrap-server]"')
     if options.has("describe"):
-        _need_groups(options, "describe")
+        need_one_of(options, "describe", GROUPS)
         check_views(options, VIEWS, release().streams_views)
     if options.has("delete"):
-        _need_groups(options, "delete")
+        need_one_of(options, "delete", GROUPS)
         if options.given(("input-topic", "all-input-topics")):
             raise UsageProblem("Kafka Streams does not support topic-specific offset deletion from a streams group.")
     if options.has("delete-offsets"):
         _check_delete_offsets(options)
     if options.has("reset-offsets"):
-        _check_reset(options)
+        check_decided(options)
+        need_one_of(options, "reset-offsets", GROUPS)
+        refuse_several(options, SCENARIOS)
     _check_internal_topics(options)
     if options.given(("dry-run", "execute")) and not options.has("reset-offsets"):
         raise UsageProblem("Only Option [reset-offsets] accepts [execute] or [dry-run]")
@@ -109,11 +100,6 @@ def check(options: Options) -> None:
         )
 
 
-def _need_groups(options: Options, action: str) -> None:
-    if not options.given(GROUPS):
-        raise UsageProblem(f"Option [{action}] takes one of these options: [all-groups], [group]")
-
-
 def _check_delete_offsets(options: Options) -> None:
     if not options.given(("input-topic", "all-input-topics")) or not options.has("group"):
         raise UsageProblem(
@@ -124,16 +110,6 @@ def _check_delete_offsets(options: Options) -> None:
         raise UsageProblem(
             f"Option [delete-offsets] supports only one [group] at a time, but found: [{', '.join(groups)}]"
         )
-
-
-def _check_reset(options: Options) -> None:
-    if options.has("dry-run") and options.has("execute"):
-        raise UsageProblem("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
-    if not options.has("dry-run") and not options.has("execute"):
-        raise UsageProblem("Option [reset-offsets] takes the option: [execute] or [dry-run]")
-    _need_groups(options, "reset-offsets")
-    for scenario in SCENARIOS:
-        refuse(options, scenario, [name for name in in_hash_order(SCENARIOS) if name != scenario])
 
 
 def _check_internal_topics(options: Options) -> None:

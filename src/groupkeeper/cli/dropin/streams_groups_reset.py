@@ -10,13 +10,7 @@ from groupkeeper.cli.dropin.drop_in import ExecutionFailure, answers, failing
 from groupkeeper.cli.framework.output import say
 from groupkeeper.cli.java import values as java
 from groupkeeper.cli.java.releases import release
-from groupkeeper.client.admin.types import (
-    Batch,
-    Failure,
-    OffsetAndMetadata,
-    StreamsGroupDescription,
-    TopicPartition,
-)
+from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, StreamsGroupDescription, TopicPartition
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.reset import Scenario, committed_offsets
 from groupkeeper.operations.streams_groups import topics_of

@@ -26,12 +26,7 @@ from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES, 
 from groupkeeper.cli.groups.topology import topology_pages
 from groupkeeper.cli.groups.trends import COLUMNS, NO_TREND, FirstLook
 from groupkeeper.client.addresses import Address
-from groupkeeper.client.admin.types import (
-    Failure,
-    GroupState,
-    MemberDescription,
-    TopicPartition,
-)
+from groupkeeper.client.admin.types import Failure, GroupState, MemberDescription, TopicPartition
 from groupkeeper.operations.lag import (
     AnyGroup,
     AnyMember,

@@ -7,13 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
-from groupkeeper.cli.framework.executing import (
-    add_creating,
-    add_executing,
-    check_confirmed,
-    not_yet,
-    show_first,
-)
+from groupkeeper.cli.framework.executing import add_creating, add_executing, check_confirmed, not_yet, show_first
 from groupkeeper.cli.framework.group_arguments import (
     add_filters,
     add_groups,

@@ -14,15 +14,7 @@ from groupkeeper.cli.framework.reports import Page
 from groupkeeper.cli.framework.typed import words_of
 from groupkeeper.cli.plans.scenario import add_scenario, check_scope, plans_of, scenario_of
 from groupkeeper.cli.plans.shapes import CHANGES
-from groupkeeper.cli.plans.writing import (
-    add_policies,
-    add_saving,
-    add_scope,
-    is_plain,
-    policies_of,
-    shown,
-    topics_of,
-)
+from groupkeeper.cli.plans.writing import add_policies, add_saving, add_scope, is_plain, policies_of, shown, topics_of
 from groupkeeper.operations.plans.making import Request, make_reset
 from groupkeeper.operations.plans.recording import without_secrets
 from groupkeeper.rules.words import counted

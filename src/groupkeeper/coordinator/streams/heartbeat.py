@@ -17,22 +17,11 @@ from groupkeeper.coordinator.streams import records
 from groupkeeper.coordinator.streams.checks import check_request, read_topology
 from groupkeeper.coordinator.streams.description import asks_for_description
 from groupkeeper.coordinator.streams.endpoints import endpoints_of
-from groupkeeper.coordinator.streams.group import (
-    Endpoint,
-    Role,
-    StreamsGroup,
-    StreamsMember,
-    TaskEpochs,
-    Tasks,
-)
+from groupkeeper.coordinator.streams.group import Endpoint, Role, StreamsGroup, StreamsMember, TaskEpochs, Tasks
 from groupkeeper.coordinator.streams.replay import tasks_of
 from groupkeeper.coordinator.streams.step import StreamsStep
 from groupkeeper.coordinator.streams.topology import ConfiguredTopology, StatusCode, Trouble
-from groupkeeper.protocol.errors import (
-    GroupIdNotFound,
-    GroupMaxSizeReached,
-    InvalidRequest,
-)
+from groupkeeper.protocol.errors import GroupIdNotFound, GroupMaxSizeReached, InvalidRequest
 from groupkeeper.protocol.messages import streams_group_heartbeat_response as response_message
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse

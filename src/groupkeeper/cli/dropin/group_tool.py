@@ -1,0 +1,184 @@
+"""The tools for groups of one type: what they have in common, from the options to the one action that these name."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from groupkeeper.cli.dropin import groups_text
+from groupkeeper.cli.dropin.bootstrap import open_admin
+from groupkeeper.cli.dropin.consumer_groups_options import converted
+from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, read_options, refuse_usage, states_of
+from groupkeeper.cli.dropin.options import OptionProblem, Options, OptionTable, UsageProblem
+from groupkeeper.cli.framework.output import complain, say
+from groupkeeper.cli.java import values as java
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import GroupListing, GroupState, GroupType
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.errors import BadTopicArgument, NothingCommitted, OperationRefused
+from groupkeeper.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from groupkeeper.operations.plans.recording import Recorder
+
+
+class Refusal(Exception):
+    """The command ends with exit status 1 and this text on standard error."""
+
+
+class GroupTool(ABC):
+    """The actions. Each prints its result, and gives the exit status, None: 0; or it raises ExecutionFailure, Refusal,
+    UsageProblem or what operations refuse.
+
+    Attributes:
+        table: the options.
+        kind: the groups, in the words of messages: consumer, share or streams.
+        types: the groups, as brokers list them.
+        states: those that a list of states may have.
+        failed_status: the exit status after a failure.
+        usage_errors: what is shown above the help when an action raises it.
+    """
+
+    table: ClassVar[OptionTable]
+    kind: ClassVar[str]
+    types: ClassVar[Sequence[GroupType]]
+    protocol_types: ClassVar[Sequence[str] | None] = None
+    states: ClassVar[Sequence[GroupState]]
+    failed_status: ClassVar[int] = 0
+    usage_errors: ClassVar[tuple[type[Exception], ...]] = (UsageProblem, BadTopicArgument, NothingCommitted)
+
+    def __init__(self, admin: Admin, options: Options) -> None:
+        self.admin = admin
+        self.options = options
+        self.values = converted(options)
+        self.timeout_ms = self.values.timeout_ms
+
+    @abstractmethod
+    async def describe(self) -> int | None:
+        """--describe."""
+
+    @abstractmethod
+    async def reset_offsets(self) -> int | None:
+        """--reset-offsets."""
+
+    @abstractmethod
+    async def delete(self) -> int | None:
+        """--delete."""
+
+    @abstractmethod
+    async def delete_offsets(self) -> int | None:
+        """--delete-offsets."""
+
+    async def list(self) -> int | None:
+        """--list, with or without --state."""
+        if not self.options.has("state"):
+            say("".join(f"{group_id}\n" for group_id in await self.all_group_ids()))
+            return None
+        states = states_of(self.options.text("state") or "", self.states)
+        with failing(java.described):
+            groups = await self.listings(states)
+        say(groups_text.group_states(groups))
+        return None
+
+    @cached_property
+    def recorder(self) -> Recorder | None:
+        """Journals what the tool changes."""
+        from groupkeeper.cli.framework.journalling import drop_in_recorder
+
+        return drop_in_recorder(self.table.tool)
+
+    def text_of(self, failure: Exception) -> str:
+        """What is said of a question that failed."""
+        return java.wrapped(failure)
+
+    def in_order(self, group_ids: Sequence[str]) -> Sequence[str]:
+        """All groups, in the order in which the tool goes through them."""
+        return group_ids
+
+    async def listings(
+        self, states: Sequence[GroupState] = (), types: Sequence[GroupType] | None = None
+    ) -> Sequence[GroupListing]:
+        """The groups in these states, in any when there are none."""
+        # As texts they are asked for by the name that the official tool sends, NotReady, which finds no group.
+        listings = await self.admin.list_groups(
+            states=[state.value for state in states],
+            types=self.types if types is None else types,
+            protocol_types=self.protocol_types,
+            timeout_ms=self.timeout_ms,
+        )
+        return [*listings.all().values()]
+
+    async def all_group_ids(self) -> Sequence[str]:
+        """The ids of all groups of the type."""
+        with failing(self.text_of):
+            return self.in_order([group.group_id for group in await self.listings()])
+
+    async def group_ids(self) -> Sequence[str]:
+        """The groups to act on."""
+        return await self.all_group_ids() if self.options.has("all-groups") else self.options.texts("group")
+
+    async def sorted_out(self, absent: str, absence: str) -> tuple[Sequence[str], dict[str, str]]:
+        """The groups to delete, and why others are not even tried, in the official tool's words.
+
+        `absent` is what is said of groups of other types, `absence` the class of that failure.
+        """
+        with failing(self.text_of):
+            states = {group.group_id: group.group_state for group in await self.listings()}
+        every = self.options.has("all-groups")
+        asked = dict.fromkeys(self.in_order([*states]) if every else self.options.texts("group"))
+        failed: dict[str, str] = {}
+        for group_id in asked:
+            state = states.get(group_id)
+            if group_id not in states:
+                failed[group_id] = f"{absence}: Group '{group_id}' {absent}."
+            elif state is GroupState.DEAD:
+                why = f"{self.kind.capitalize()} group '{group_id}' group state is DEAD."
+                failed[group_id] = f"java.lang.IllegalStateException: {why}"
+            elif state not in (GroupState.EMPTY, None):
+                why = f"{self.kind.capitalize()} group '{group_id}' is not EMPTY."
+                failed[group_id] = f"{java.ERRORS}GroupNotEmptyException: {why}"
+        return [group_id for group_id in asked if group_id not in failed], failed
+
+
+def run_group_tool(tool: type[GroupTool], check: Callable[[Options], None], arguments: Sequence[str]) -> int:
+    """Read the arguments, check them and execute. Errors of the parser come without the help, other ones with it."""
+    options = read_options(tool.table, arguments, check)
+    return options if isinstance(options, int) else execute(tool, options)
+
+
+def execute(tool: type[GroupTool], options: Options) -> int:
+    """Carry out the one action; the result is the exit status."""
+    try:
+        return asyncio.run(_act(tool, options))
+    except tool.usage_errors as problem:
+        return refuse_usage(tool.table, str(problem))
+    except Refusal as problem:
+        complain(f"{problem}\n")
+        return 1
+    except (ExecutionFailure, OptionProblem, KafkaError, ClientError) as problem:
+        is_own = isinstance(problem, ExecutionFailure | OptionProblem | OperationRefused)
+        text = problem if is_own else java.described(problem)
+        say(f"\nError: Executing {tool.kind} group command failed due to {text}\n")
+        return tool.failed_status
+
+
+async def _act(tool: type[GroupTool], options: Options) -> int:
+    admin = open_admin(options)
+    try:
+        actions = tool(admin, options)
+        if options.has("list"):
+            status = await actions.list()
+        elif options.has("describe"):
+            status = await actions.describe()
+        elif options.has("delete"):
+            status = await actions.delete()
+        elif options.has("reset-offsets"):
+            status = await actions.reset_offsets()
+        else:
+            status = await actions.delete_offsets()
+    finally:
+        await admin.close()
+    return status or 0
