@@ -13,7 +13,8 @@ from groupkeeper.client.errors import CallTimedOut
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from groupkeeper.operations.lag import AnyGroup, PartitionLag
+    from groupkeeper.operations.groups import AnyGroup
+    from groupkeeper.operations.lag import PartitionLag
 
 
 class GroupLag(NamedTuple):

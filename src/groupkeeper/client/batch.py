@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from groupkeeper.client.errors import ClientError, IllegalArgument, MissingResult
@@ -48,6 +48,14 @@ class Batch(Generic[K, V]):
 
     def __repr__(self) -> str:
         return f"Batch(done={self.done!r}, failed={self.failed!r})"
+
+
+async def or_failed(call: Awaitable[Batch[K, V]], keys: Iterable[K]) -> Batch[K, V]:
+    """What a call about several keys brings; when no broker replies, that failure for each of them."""
+    try:
+        return await call
+    except (KafkaError, ClientError) as failure:
+        return Batch({}, dict.fromkeys(keys, failure))
 
 
 def batch_of(wanted: Iterable[K], answers: Mapping[K, V | Failure], missing: str) -> Batch[K, V]:

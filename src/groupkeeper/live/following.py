@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupState, TopicPartition
 from groupkeeper.live.model import Stood
-from groupkeeper.operations.lag import AnyGroup, GroupsLag, LagStatus, PartitionLag
+from groupkeeper.operations.groups import AnyGroup
+from groupkeeper.operations.lag import GroupsLag, LagStatus, PartitionLag
 from groupkeeper.operations.watch import Change, What, changes
 from groupkeeper.rules.progress import usual_gap_ms
 from groupkeeper.rules.status import GAPS, PATIENCE_MS, REBALANCES, REBALANCES_MS

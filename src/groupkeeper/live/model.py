@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupState, GroupType, Node, StreamsGroupDescription, TopicPartition
-from groupkeeper.operations.lag import AnyGroup, LagSum, PartitionLag
+from groupkeeper.operations.groups import AnyGroup
+from groupkeeper.operations.lag import LagSum, PartitionLag
 from groupkeeper.operations.problems import Problem
 from groupkeeper.operations.share_groups import DeadLetterQueue
 

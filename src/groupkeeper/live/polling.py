@@ -20,9 +20,9 @@ from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Scope, Top
 from groupkeeper.live.verdicts import unread_topics
 from groupkeeper.live.waits import Waits, longest
 from groupkeeper.operations.authorization import Acl
+from groupkeeper.operations.groups import AnyGroup
 from groupkeeper.operations.lag import (
     WHY_BEYOND,
-    AnyGroup,
     GroupsLag,
     LagStatus,
     PartitionLag,

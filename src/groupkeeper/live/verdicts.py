@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
 from groupkeeper.live.model import GroupView
-from groupkeeper.operations.lag import AnyGroup, LagStatus, PartitionLag
+from groupkeeper.operations.groups import AnyGroup
+from groupkeeper.operations.lag import LagStatus, PartitionLag
 from groupkeeper.rules.status import (
     RANKS,
     Facts,

@@ -60,7 +60,7 @@ async def delete_offsets(
     topics = list(dict.fromkeys(topic for topic, numbers in parsed if numbers is None))
     described = await describe_topics(admin, topics, timeout_ms=timeout_ms)
     for topic in described.done.values():
-        wanted |= {TopicPartition(topic.name, partition.partition): None for partition in topic.partitions}
+        wanted |= dict.fromkeys(topic.topic_partitions)
     begun = None
     if recorder is not None:
         committed = await committed_now(admin, {group_id: list(wanted)}, timeout_ms=timeout_ms)

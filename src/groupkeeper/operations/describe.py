@@ -17,18 +17,11 @@ from groupkeeper.client.admin.types import (
     ListedOffset,
     MemberDescription,
     OffsetSpec,
-    TopicDescription,
     TopicPartition,
 )
-from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.topics import describe_topics
-from groupkeeper.protocol.errors import (
-    GroupIdNotFound,
-    InvalidGroupId,
-    KafkaError,
-    LeaderNotAvailable,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.client.batch import or_failed
+from groupkeeper.operations.topics import describe_topics, listed, unreachable
+from groupkeeper.protocol.errors import GroupIdNotFound, InvalidGroupId
 
 
 class Places:
@@ -92,13 +85,10 @@ async def describe_groups(
     """The groups' descriptions; when no broker replies, that failure for each of them. As for the official tools, the
     group '' cannot be described.
     """
-    try:
-        found = await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
-        if found.done.pop("", None) or isinstance(found.failed.get(""), GroupIdNotFound):
-            found.failed[""] = InvalidGroupId()
-        return found
-    except (KafkaError, ClientError) as failure:
-        return Batch({}, dict.fromkeys(group_ids, failure))
+    found = await or_failed(admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms), group_ids)
+    if found.done.pop("", None) or isinstance(found.failed.get(""), GroupIdNotFound):
+        found.failed[""] = InvalidGroupId()
+    return found
 
 
 async def describe_offsets(
@@ -146,29 +136,9 @@ async def log_ends(admin: Admin, partitions: Iterable[TopicPartition], *, timeou
     wanted = sorted(partitions)
     topics = await describe_topics(admin, [topic for topic, _ in wanted], timeout_ms=timeout_ms)
     failed = dict(unreachable(wanted, topics))
-    specs = dict.fromkeys((partition for partition in wanted if partition not in failed), OffsetSpec.latest())
-    listed: Batch[TopicPartition, ListedOffset] = (
-        await admin.list_offsets(specs, timeout_ms=timeout_ms) if specs else Batch()
-    )
-    return LogEnds(listed.done, failed | listed.failed)
-
-
-def unreachable(
-    partitions: Iterable[TopicPartition], topics: Batch[str, TopicDescription]
-) -> Iterable[tuple[TopicPartition, Failure]]:
-    """The partitions that no broker can be queried for, with the reasons."""
-    leader_by_partition = {
-        TopicPartition(topic.name, partition.partition): partition.leader
-        for topic in topics.done.values()
-        for partition in topic.partitions
-    }
-    for partition in partitions:
-        if partition.topic in topics.failed:
-            yield partition, topics.failed[partition.topic]
-        elif partition not in leader_by_partition:
-            yield partition, UnknownTopicOrPartition()
-        elif leader_by_partition[partition] is None:
-            yield partition, LeaderNotAvailable()
+    reachable = (partition for partition in wanted if partition not in failed)
+    ends = await listed(admin, reachable, OffsetSpec.latest(), timeout_ms=timeout_ms)
+    return LogEnds(ends.done, failed | ends.failed)
 
 
 class Tables:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import (
-    Failure,
-    GroupState,
-    ListedOffset,
-    OffsetSpec,
-    TopicPartition,
-)
+from groupkeeper.client.admin.types import Failure, GroupState, OffsetSpec, TopicPartition
 from groupkeeper.client.errors import ClientError, UnsupportedVersion
 from groupkeeper.operations.plans.applying import carry_out
 from groupkeeper.operations.plans.kip122 import ResetPlan
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan, Trouble
 from groupkeeper.operations.plans.recording import Recorder, cluster_id_of
-from groupkeeper.operations.plans.world import Committed, Groups, Logs, listed, look_at_groups, look_at_logs
+from groupkeeper.operations.plans.world import Committed, Groups, Logs, look_at_groups, look_at_logs
 from groupkeeper.operations.reset import moved
-from groupkeeper.operations.topics import describe_topics
+from groupkeeper.operations.topics import describe_topics, listed, offsets_of
 from groupkeeper.protocol.errors import InvalidTopicException, KafkaError, UnknownTopicOrPartition
 
 _LONG_MAX = 2**63 - 1
@@ -186,7 +180,7 @@ async def _selected(
     for topic in wanted:
         failure = described.failed.get(topic)
         if failure is None:
-            places += [TopicPartition(topic, one.partition) for one in described.done[topic].partitions]
+            places += described.done[topic].topic_partitions
         elif topics is None and isinstance(failure, UnknownTopicOrPartition | InvalidTopicException):
             warnings.append(f"topic {topic} does not exist any more; it is left out of the plan")
         else:
@@ -212,16 +206,12 @@ async def _offsets_for(
     places = list(partitions)
     if timestamp_ms < 0:
         # No record is older than 1970, and negative timestamps have other meanings in the request.
-        return _offsets((await listed(admin, places, OffsetSpec.earliest(), timeout_ms=timeout_ms)).all())
+        return offsets_of((await listed(admin, places, OffsetSpec.earliest(), timeout_ms=timeout_ms)).all())
     spec = OffsetSpec.for_timestamp(min(timestamp_ms, _LONG_MAX))
     found = (await listed(admin, places, spec, timeout_ms=timeout_ms)).all()
     later = [place for place, answer in found.items() if answer.offset < 0]
     ends = (await listed(admin, later, OffsetSpec.latest(), timeout_ms=timeout_ms)).all()
-    return _offsets({place: ends.get(place, answer) for place, answer in found.items()})
-
-
-def _offsets(answers: Mapping[TopicPartition, ListedOffset]) -> dict[TopicPartition, int]:
-    return {place: answer.offset for place, answer in answers.items()}
+    return offsets_of({place: ends.get(place, answer) for place, answer in found.items()})
 
 
 def _entry(place: TopicPartition, planned: int, committed: Committed, consumed: set[str], logs: Logs) -> Entry:

@@ -18,32 +18,19 @@ from groupkeeper.client.admin.types import (
     Batch,
     ConsumerGroupDescription,
     Failure,
-    GroupState,
-    ListedOffset,
-    MemberDescription,
     OffsetAndMetadata,
     OffsetSpec,
     ShareGroupDescription,
-    ShareMemberDescription,
     SharePartitionOffset,
     StreamsGroupDescription,
     TopicPartition,
 )
-from groupkeeper.operations.describe import unreachable
+from groupkeeper.operations.groups import AnyGroup, AnyMember, describe_any
 from groupkeeper.operations.selection import Matching
-from groupkeeper.operations.share_groups import share_groups_among
-from groupkeeper.operations.streams_groups import as_readers, find_streams_groups
-from groupkeeper.operations.topics import describe_topics
-from groupkeeper.protocol.errors import (
-    GroupIdNotFound,
-    LeaderNotAvailable,
-    TopicAuthorizationFailed,
-    UnknownTopicOrPartition,
-)
+from groupkeeper.operations.topics import describe_topics, offsets_of, unreachable
+from groupkeeper.protocol.errors import LeaderNotAvailable, TopicAuthorizationFailed, UnknownTopicOrPartition
 from groupkeeper.rules import progress
 
-AnyGroup = ConsumerGroupDescription | ShareGroupDescription
-AnyMember = MemberDescription | ShareMemberDescription
 Commits = dict[TopicPartition, OffsetAndMetadata | None]
 Starts = Mapping[TopicPartition, SharePartitionOffset | None]
 
@@ -266,19 +253,13 @@ class _Offsets(NamedTuple):
 
 async def _ask(admin: Admin, part: Sequence[str], topics: Matching | None) -> _Offsets:
     described, fetched = await asyncio.gather(
-        admin.describe_consumer_groups(part), admin.list_consumer_group_offsets(dict.fromkeys(part))
+        describe_any(admin, part), admin.list_consumer_group_offsets(dict.fromkeys(part))
     )
-    shares = await share_groups_among(admin, described.failed)
-    starts = await admin.list_share_group_offsets(dict.fromkeys(shares.done)) if shares.done else Batch()
-    others = {key: failure for key, failure in described.failed.items() if key not in shares.done}
-    streams = await find_streams_groups(admin, others)
-    groups: dict[str, AnyGroup] = {**described.done, **shares.done, **await as_readers(admin, streams.done)}
-    failed = dict(fetched.failed) | _unknown(described) | starts.failed
-    for group_id, failure in described.failed.items():
-        # A group that doesn't exist has no offsets; one with a topic that may not be seen has others.
-        if group_id not in groups:
-            refused = shares.failed.get(group_id) or streams.failed.get(group_id)
-            failed.setdefault(group_id, refused or failure)
+    groups = described.done
+    shares = [group_id for group_id, group in groups.items() if isinstance(group, ShareGroupDescription)]
+    starts = await admin.list_share_group_offsets(dict.fromkeys(shares)) if shares else Batch()
+    # A group that doesn't exist has no offsets; one with a topic that may not be seen has others.
+    failed = described.failed | fetched.failed | starts.failed
     offsets = {
         group_id: {**batch.done, **dict.fromkeys(batch.failed)} if batch.failed else batch.done
         for group_id, batch in fetched.done.items()
@@ -288,7 +269,7 @@ async def _ask(admin: Admin, part: Sequence[str], topics: Matching | None) -> _O
               if group_id in offsets and (group_id not in failed or offsets[group_id])}  # fmt: skip
     return _Offsets(
         groups,
-        streams.done,
+        described.streams,
         wanted,
         {group_id: batch.failed for group_id, batch in fetched.done.items() if batch.failed},
         {group_id: batch.done for group_id, batch in starts.done.items()},
@@ -305,15 +286,6 @@ def _beside(offsets: _Offsets, logs: _Logs) -> GroupsLag:
     for group_id, starts in offsets.starts.items():
         rows[group_id] = [of_share_group(row, starts) for row in rows.get(group_id, ())]
     return GroupsLag(offsets.groups, rows, offsets.failed, offsets.streams, logs.topic_ids)
-
-
-def _unknown(described: Batch[str, ConsumerGroupDescription]) -> dict[str, Failure]:
-    """Groups that brokers before 4.0 call Dead because there are none."""
-    return {
-        group_id: GroupIdNotFound(f"Group {group_id} not found.")
-        for group_id, group in described.done.items()
-        if group.group_state is GroupState.DEAD
-    }
 
 
 def _commits(starts: Starts) -> Commits:
@@ -394,17 +366,13 @@ class _Logs:
             stables, ends = await asyncio.gather(
                 self._admin.list_offsets(latest, read_committed=True), self._admin.list_offsets(latest)
             )
-            self.stables.update(_offsets(stables.done))
+            self.stables.update(offsets_of(stables.done))
             self.failed.update(stables.failed)
         else:
             ends = await self._admin.list_offsets(latest)
-        self.starts.update(_offsets(starts.done))
-        self.ends.update(_offsets(ends.done))
+        self.starts.update(offsets_of(starts.done))
+        self.ends.update(offsets_of(ends.done))
         self.failed.update(starts.failed | ends.failed)
-
-
-def _offsets(listed: Mapping[TopicPartition, ListedOffset]) -> dict[TopicPartition, int]:
-    return {partition: answer.offset for partition, answer in listed.items()}
 
 
 def sorted_rows(

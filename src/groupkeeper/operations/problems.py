@@ -31,6 +31,13 @@ _OF_A_CONTROLLER = "a KRaft controller answers there, which serves no clients: n
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
+def error_name(failure: Exception) -> str:
+    """Kafka's name of an error, or our own in the same form: GROUP_IS_ACTIVE."""
+    if isinstance(failure, KafkaError):
+        return failure.name
+    return _CAPITAL.sub("_", type(failure).__name__).upper()
+
+
 def problem_of(
     failure: Failure,
     deed: Deed = Deed.DESCRIBE,
@@ -43,7 +50,6 @@ def problem_of(
     """The problem for a failure, with the missing ACL that explains it."""
     if isinstance(failure, BrokersNotFound) and isinstance(failure.__cause__, KafkaError | ClientError):
         failure = failure.__cause__  # which says why
-    name = failure.name if isinstance(failure, KafkaError) else _CAPITAL.sub("_", type(failure).__name__).upper()
     acl = missing_acl(failure, deed, group_id=group, topic=topic)
     text = _OF_A_CONTROLLER if isinstance(failure, NotABroker) else str(failure)
-    return Problem(name, text, group, topic, partition, broker, acl)
+    return Problem(error_name(failure), text, group, topic, partition, broker, acl)

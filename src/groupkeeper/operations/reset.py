@@ -30,7 +30,7 @@ from groupkeeper.operations.errors import (
 )
 from groupkeeper.operations.plans.model import Change, GroupPlan, Note, NoteKind
 from groupkeeper.operations.plans.recording import Recorder, commit, known_cluster_id, single
-from groupkeeper.operations.topics import describe_topics
+from groupkeeper.operations.topics import describe_topics, listed, offsets_of
 from groupkeeper.protocol.errors import GroupIdNotFound
 
 
@@ -119,7 +119,7 @@ async def partitions_of(
     topics = list(dict.fromkeys(topic for topic, numbers in parsed if numbers is None))
     if topics:
         described = (await describe_topics(admin, topics, timeout_ms=timeout_ms)).all()
-        named += [TopicPartition(topic, p.partition) for topic in topics for p in described[topic].partitions]
+        named += (partition for topic in topics for partition in described[topic].topic_partitions)
     return named
 
 
@@ -162,20 +162,19 @@ async def resolve(
     wanted = list(dict.fromkeys(partitions))
     committed = await committed_offsets(admin, group_id, timeout_ms=timeout_ms)
 
-    async def listed(spec: OffsetSpec, some: Iterable[TopicPartition] = wanted) -> dict[TopicPartition, ListedOffset]:
-        specs = dict.fromkeys(some, spec)
-        return (await admin.list_offsets(specs, timeout_ms=timeout_ms)).all() if specs else {}
+    async def found(spec: OffsetSpec, some: Iterable[TopicPartition] = wanted) -> dict[TopicPartition, ListedOffset]:
+        return (await listed(admin, some, spec, timeout_ms=timeout_ms)).all()
 
     facts = Facts(committed=committed)
     if isinstance(scenario, ToEarliest | ToOffset | ShiftBy | ToPlan | ToCurrent):
         needs_earliest = not isinstance(scenario, ToCurrent) or scenario.clamp
-        facts = facts._replace(earliest=_plain(await listed(OffsetSpec.earliest()))) if needs_earliest else facts
+        facts = facts._replace(earliest=offsets_of(await found(OffsetSpec.earliest()))) if needs_earliest else facts
     if isinstance(scenario, ToTime):
-        facts = facts._replace(found=await listed(OffsetSpec(scenario.timestamp_ms)))
+        facts = facts._replace(found=await found(OffsetSpec(scenario.timestamp_ms)))
         later = [partition for partition, offset in facts.found.items() if offset.offset < 0]
-        facts = facts._replace(latest=_plain(await listed(OffsetSpec.latest(), later)))
+        facts = facts._replace(latest=offsets_of(await found(OffsetSpec.latest(), later)))
     elif not isinstance(scenario, ToEarliest):
-        facts = facts._replace(latest=_plain(await listed(OffsetSpec.latest())))
+        facts = facts._replace(latest=offsets_of(await found(OffsetSpec.latest())))
     return plan_offsets(group_id, wanted, scenario, facts)
 
 
@@ -243,10 +242,6 @@ def moved(offset: int, commit: OffsetAndMetadata | None, found: ListedOffset | N
     if commit.offset == offset:
         epoch = commit.leader_epoch
     return OffsetAndMetadata(offset, epoch, commit.metadata)
-
-
-def _plain(listed: Mapping[TopicPartition, ListedOffset]) -> dict[TopicPartition, int]:
-    return {partition: answer.offset for partition, answer in listed.items()}
 
 
 async def apply(

@@ -10,6 +10,8 @@ from typing import NamedTuple, Protocol
 from groupkeeper.base_error import GroupkeeperError
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, GroupListing, GroupState, GroupType, Node
+from groupkeeper.client.errors import ClientError
+from groupkeeper.protocol.errors import KafkaError
 
 CONSUMER_TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
 CONSUMER_PROTOCOLS = ("", "consumer")
@@ -170,3 +172,18 @@ async def select_groups(
     if states or types:
         return selection
     return selection._replace(group_ids=sorted({*selection.group_ids, *names.exact, *selection.namesakes}))
+
+
+async def of_new_types(
+    admin: Admin,
+    types: Sequence[GroupType] = (GroupType.SHARE, GroupType.STREAMS),
+    *,
+    timeout_ms: int | None = None,
+) -> dict[str, GroupListing]:
+    """The share and streams groups: to a request for groups of consumers the brokers say that they don't exist."""
+    try:
+        listings = await admin.list_groups(types=types, timeout_ms=timeout_ms)
+    except (KafkaError, ClientError):  # brokers that have no types have no such groups
+        return {}
+    # Older brokers list groups of all types.
+    return {group_id: one for group_id, one in listings.groups.items() if one.group_type in types}

@@ -1,54 +1,28 @@
-"""Share groups (KIP-932) among other groups, and their dead-letter queues (KIP-1191)."""
+"""The dead-letter queues of share groups (KIP-1191)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.resources.types import ConfigResource
 from groupkeeper.client.admin.types import (
-    Batch,
     ConsumerGroupDescription,
     Failure,
-    GroupState,
     GroupType,
     OffsetSpec,
     ShareGroupDescription,
     TopicDescription,
-    TopicPartition,
 )
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.problems import problem_of
 from groupkeeper.operations.topics import describe_topics
-from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
 from groupkeeper.rules.words import counted
 
 _NAME = "errors.deadletterqueue.topic.name"
 _ENABLED = "errors.deadletterqueue.group.enable"
-
-
-async def share_groups_among(
-    admin: Admin, failed: Mapping[str, Failure], *, timeout_ms: int | None = None
-) -> Batch[str, ShareGroupDescription]:
-    """The share groups among the groups whose description as consumer groups failed.
-
-    Groups that are no share groups either are in neither, nor is any when the brokers don't have share groups.
-    """
-    wanted = [group_id for group_id, failure in failed.items() if isinstance(failure, GroupIdNotFound)]
-    if not wanted:
-        return Batch()
-    try:
-        described = await admin.describe_share_groups(wanted, timeout_ms=timeout_ms)
-    except (KafkaError, ClientError):
-        return Batch()
-    refused: dict[str, Failure] = {
-        group_id: failure
-        for group_id, failure in described.failed.items()
-        if isinstance(failure, KafkaError) and not isinstance(failure, GroupIdNotFound)
-    }
-    found = {key: group for key, group in described.done.items() if group.group_state is not GroupState.DEAD}
-    return Batch(found, refused)
 
 
 class DeadLetterQueue(NamedTuple):
@@ -108,7 +82,7 @@ async def _queue(admin: Admin, name: str, timeout_ms: int | None) -> DeadLetterQ
 
 async def _counted(admin: Admin, topic: TopicDescription, timeout_ms: int | None) -> DeadLetterQueue:
     name = topic.name
-    places = [TopicPartition(name, each.partition) for each in topic.partitions]
+    places = topic.topic_partitions
     ends = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()), timeout_ms=timeout_ms)
     starts = await admin.list_offsets(dict.fromkeys(places, OffsetSpec.earliest()), timeout_ms=timeout_ms)
     records = None

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import (
     Batch,
     ConsumerGroupDescription,
-    Failure,
-    GroupState,
     GroupType,
     ListedOffset,
     MemberDescription,
@@ -21,41 +19,8 @@ from groupkeeper.client.admin.types import (
     StreamsTask,
     TopicPartition,
 )
-from groupkeeper.client.errors import ClientError
+from groupkeeper.client.batch import or_failed
 from groupkeeper.operations.topics import describe_topics
-from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
-
-
-async def streams_groups_among(
-    admin: Admin, failed: Mapping[str, Failure], *, timeout_ms: int | None = None
-) -> Batch[str, ConsumerGroupDescription]:
-    """The streams groups among the groups whose description as another type failed.
-
-    Their members have the partitions that their active tasks read. Groups that are no streams groups either are in
-    neither, nor is any when the brokers don't have streams groups.
-    """
-    found = await find_streams_groups(admin, failed, timeout_ms=timeout_ms)
-    return Batch(await as_readers(admin, found.done, timeout_ms=timeout_ms), found.failed)
-
-
-async def find_streams_groups(
-    admin: Admin, failed: Mapping[str, Failure], *, timeout_ms: int | None = None
-) -> Batch[str, StreamsGroupDescription]:
-    """The same groups, with their topologies and tasks."""
-    wanted = [group_id for group_id, failure in failed.items() if isinstance(failure, GroupIdNotFound)]
-    if not wanted:
-        return Batch()
-    try:
-        described = await admin.describe_streams_groups(wanted, timeout_ms=timeout_ms)
-    except (KafkaError, ClientError):
-        return Batch()
-    refused: dict[str, Failure] = {
-        group_id: failure
-        for group_id, failure in described.failed.items()
-        if isinstance(failure, KafkaError) and not isinstance(failure, GroupIdNotFound)
-    }
-    found = {key: group for key, group in described.done.items() if group.group_state is not GroupState.DEAD}
-    return Batch(found, refused)
 
 
 async def as_readers(
@@ -66,10 +31,6 @@ async def as_readers(
     topics = (await describe_topics(admin, names, timeout_ms=timeout_ms)).done if names else {}
     counts = {name: len(topic.partitions) for name, topic in topics.items()}
     return {group_id: _as_readers(group, counts) for group_id, group in found.items()}
-
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class Progress(NamedTuple):
@@ -101,26 +62,16 @@ async def streams_progress(
     partitions = {partition for group in groups for partition in read_by_tasks(group)}
 
     async def listed(spec: OffsetSpec) -> Batch[TopicPartition, ListedOffset]:
-        return await _or_failed(
-            admin.list_offsets(dict.fromkeys(partitions, spec), timeout_ms=timeout_ms), tuple(partitions)
-        )
+        return await or_failed(admin.list_offsets(dict.fromkeys(partitions, spec), timeout_ms=timeout_ms), partitions)
 
     group_ids = [group.group_id for group in groups]
     return StreamsProgress(
         *await asyncio.gather(
             listed(OffsetSpec.earliest()),
             listed(OffsetSpec.latest()),
-            _or_failed(admin.list_consumer_group_offsets(dict.fromkeys(group_ids), timeout_ms=timeout_ms), group_ids),
+            or_failed(admin.list_consumer_group_offsets(dict.fromkeys(group_ids), timeout_ms=timeout_ms), group_ids),
         )
     )
-
-
-async def _or_failed(call: Awaitable[Batch[K, V]], keys: Sequence[K]) -> Batch[K, V]:
-    """What the call answers; when no broker replies, that failure for each key."""
-    try:
-        return await call
-    except (KafkaError, ClientError) as failure:
-        return Batch({}, dict.fromkeys(keys, failure))
 
 
 def read_by_tasks(group: StreamsGroupDescription) -> list[TopicPartition]:

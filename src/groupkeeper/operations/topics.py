@@ -1,4 +1,4 @@
-"""Describe topics for an operation: which partitions there are, and which of them have a leader."""
+"""Topics for an operation: which partitions there are, which of them have a leader, and offsets of their logs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Iterable, Mapping
 from uuid import uuid4
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import Batch, TopicDescription
-from groupkeeper.client.errors import ClientError
-from groupkeeper.protocol.errors import InvalidTopicException, KafkaError, TopicAuthorizationFailed
+from groupkeeper.client.admin.types import Batch, Failure, ListedOffset, OffsetSpec, TopicDescription, TopicPartition
+from groupkeeper.client.batch import or_failed
+from groupkeeper.protocol.errors import (
+    InvalidTopicException,
+    LeaderNotAvailable,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
 
 HIDDEN = (
     "only offsets of topics that you may describe are known: brokers leave out topics without the ACL DESCRIBE, and "
@@ -43,14 +48,42 @@ async def describe_topics(
     wanted = [name for name in requested if name]
     described: Batch[str, TopicDescription] = Batch()
     if wanted:
-        try:
-            described = await admin.describe_topics(wanted, timeout_ms=timeout_ms)
-        except (KafkaError, ClientError) as failure:
-            described.failed.update(dict.fromkeys(wanted, failure))
+        described = await or_failed(admin.describe_topics(wanted, timeout_ms=timeout_ms), wanted)
     failed = dict(described.failed)
     if "" in requested:
         failed[""] = InvalidTopicException("The given topic name '' cannot be represented in a request.")
     return Batch(described.done, {name: failed[name] for name in requested if name in failed})
+
+
+def unreachable(
+    partitions: Iterable[TopicPartition], topics: Batch[str, TopicDescription]
+) -> Iterable[tuple[TopicPartition, Failure]]:
+    """The partitions that no broker can be queried for, with the reasons."""
+    leader_by_partition = {
+        TopicPartition(topic.name, partition.partition): partition.leader
+        for topic in topics.done.values()
+        for partition in topic.partitions
+    }
+    for partition in partitions:
+        if partition.topic in topics.failed:
+            yield partition, topics.failed[partition.topic]
+        elif partition not in leader_by_partition:
+            yield partition, UnknownTopicOrPartition()
+        elif leader_by_partition[partition] is None:
+            yield partition, LeaderNotAvailable()
+
+
+async def listed(
+    admin: Admin, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, timeout_ms: int | None = None
+) -> Batch[TopicPartition, ListedOffset]:
+    """One kind of offset of partitions; none of none."""
+    specs = dict.fromkeys(partitions, spec)
+    return await admin.list_offsets(specs, timeout_ms=timeout_ms) if specs else Batch()
+
+
+def offsets_of(found: Mapping[TopicPartition, ListedOffset]) -> dict[TopicPartition, int]:
+    """The offsets alone."""
+    return {partition: answer.offset for partition, answer in found.items()}
 
 
 async def hides_topics(admin: Admin, *, timeout_ms: int | None = None) -> bool:

@@ -8,18 +8,10 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.types import (
-    ConsumerGroupDescription,
-    Failure,
-    GroupState,
-    MemberDescription,
-    ShareGroupDescription,
-    TopicPartition,
-)
+from groupkeeper.client.admin.types import ConsumerGroupDescription, Failure, MemberDescription, TopicPartition
 from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.groups import AnyGroup, describe_any
 from groupkeeper.operations.selection import Names, list_selected
-from groupkeeper.operations.share_groups import share_groups_among
-from groupkeeper.operations.streams_groups import streams_groups_among
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 
 Partitions: TypeAlias = tuple[TopicPartition, ...]
@@ -74,9 +66,7 @@ class Look(NamedTuple):
     is_late: bool = False
 
 
-Description: TypeAlias = ConsumerGroupDescription | ShareGroupDescription
-
-Seen: TypeAlias = Description | Failure | None
+Seen: TypeAlias = AnyGroup | Failure | None
 """The result of a poll for a group: its description, a failure, or None for a missing group."""
 
 
@@ -90,7 +80,7 @@ async def follow(
     failure of the first poll as a whole.
     """
     # Groups as they were last described: one that can't be now may still be so.
-    groups: dict[str, Description | None] = {}
+    groups: dict[str, AnyGroup | None] = {}
     problems: dict[str, str | None] = {}
     unseen: set[str] | None = None  # groups that no poll has described yet
     failure: Failure | None = None
@@ -157,19 +147,14 @@ async def look(admin: Admin, names: Names, *, timeout_ms: int | None = None) -> 
         for failure in selection.failed.values():
             raise failure
         group_ids.update(group.group_id for group in listed)
-    described = await admin.describe_consumer_groups(sorted(group_ids), timeout_ms=timeout_ms)
-    seen: dict[str, Seen] = {}
-    for group_id, group in described.done.items():
-        seen[group_id] = None if group.group_state is GroupState.DEAD else group
-    shares = await share_groups_among(admin, described.failed, timeout_ms=timeout_ms)
-    others = {group_id: failed for group_id, failed in described.failed.items() if group_id not in shares.done}
-    streams = await streams_groups_among(admin, others, timeout_ms=timeout_ms)
-    for group_id, failed in (described.failed | shares.failed | streams.failed).items():
+    described = await describe_any(admin, sorted(group_ids), timeout_ms=timeout_ms)
+    seen: dict[str, Seen] = {**described.done}
+    for group_id, failed in described.failed.items():
         seen[group_id] = None if isinstance(failed, GroupIdNotFound) else failed
-    return seen | shares.done | streams.done
+    return seen
 
 
-def changes(group_id: str, before: Description | None, after: Description | None) -> Iterator[Change]:
+def changes(group_id: str, before: AnyGroup | None, after: AnyGroup | None) -> Iterator[Change]:
     """What is other in a group; None is a group that is not there. Members are in the order of their ids."""
     for what, old, new in _facts(before, after):
         if old != new:
@@ -182,7 +167,7 @@ def changes(group_id: str, before: Description | None, after: Description | None
         yield from _member_changes(group_id, gone.get(member_id), here[member_id])
 
 
-def _members(group: Description | None) -> dict[str, MemberDescription]:
+def _members(group: AnyGroup | None) -> dict[str, MemberDescription]:
     """Members by their ids; those of share groups have what those of other groups have, less what they can't have."""
     if group is None:
         return {}
@@ -197,14 +182,14 @@ def _members(group: Description | None) -> dict[str, MemberDescription]:
 
 
 def _facts(
-    before: Description | None, after: Description | None
+    before: AnyGroup | None, after: AnyGroup | None
 ) -> Iterator[tuple[What, str | int | None, str | int | None]]:
     old, new = _group_facts(before), _group_facts(after)
     for what in (What.TYPE, What.STATE, What.ASSIGNOR, What.GROUP_EPOCH, What.TARGET_EPOCH):
         yield what, old.get(what), new.get(what)
 
 
-def _group_facts(group: Description | None) -> dict[What, str | int | None]:
+def _group_facts(group: AnyGroup | None) -> dict[What, str | int | None]:
     if group is None:
         return {}
     return {

@@ -17,7 +17,8 @@ from groupkeeper.client.admin.types import (
     TopicDescription,
     TopicPartition,
 )
-from groupkeeper.operations.describe import LogEnds, Tables, describe_offsets, unreachable
+from groupkeeper.operations.describe import LogEnds, Tables, describe_offsets
+from groupkeeper.operations.topics import unreachable
 from groupkeeper.protocol.errors import LeaderNotAvailable, TopicAuthorizationFailed, UnknownTopicOrPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

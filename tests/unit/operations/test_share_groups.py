@@ -14,8 +14,8 @@ from groupkeeper.client.admin.types import (
     SharePartitionOffset,
     TopicPartition,
 )
+from groupkeeper.operations.groups import among
 from groupkeeper.operations.lag import LagStatus, PartitionLag, of_share_group
-from groupkeeper.operations.share_groups import share_groups_among
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, GroupIdNotFound, TopicAuthorizationFailed
 from groupkeeper.protocol.messages.share_group_describe_response import DescribedGroup
 
@@ -40,9 +40,9 @@ async def test_share_groups_are_found_among_unknown_ones() -> None:
         ScriptedBroker(handlers={"ShareGroupDescribe": handler}) as broker,
         fast_admin(broker.bootstrap_servers) as admin,
     ):
-        found = await share_groups_among(admin, FAILED)
+        found = await among(FAILED, admin.describe_share_groups)
         assert broker.asked("ShareGroupDescribe")[0][1].group_ids == ["share", "hidden", "nowhere", "dead"]
-        await share_groups_among(admin, {"refused": GroupAuthorizationFailed()})
+        await among({"refused": GroupAuthorizationFailed()}, admin.describe_share_groups)
         assert broker.count("ShareGroupDescribe") == 1
     assert list(found.done) == ["share"]
     assert found.failed == {"hidden": TopicAuthorizationFailed("the topics are hidden")}
@@ -53,7 +53,7 @@ async def test_brokers_without_share_groups_have_none() -> None:
         ScriptedBroker(ranges={"ShareGroupDescribe": None}) as broker,
         fast_admin(broker.bootstrap_servers) as admin,
     ):
-        found = await share_groups_among(admin, FAILED)
+        found = await among(FAILED, admin.describe_share_groups)
     assert (found.done, found.failed) == ({}, {})
 
 

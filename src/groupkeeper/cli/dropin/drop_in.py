@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
 
 from groupkeeper.cli.dropin.options import OptionProblem, Options, OptionTable, UsageProblem
 from groupkeeper.cli.framework import garbage
 from groupkeeper.cli.framework.output import complain, say, written
 from groupkeeper.cli.java import values as java
 from groupkeeper.cli.java.releases import UnknownRelease, release
-from groupkeeper.client.admin.types import Batch, GroupState
+from groupkeeper.client.admin.types import GroupState
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.protocol.errors import KafkaError
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class ExecutionFailure(Exception):
@@ -50,14 +46,6 @@ def states_of(text: str, valid: Sequence[GroupState]) -> list[GroupState]:
     if not set(states) <= set(valid):
         raise UsageProblem(f"Invalid state list '{text}'. Valid states are: {', '.join(valid)}")
     return states
-
-
-async def answers(session: Awaitable[Batch[K, V]], keys: Iterable[K]) -> Batch[K, V]:
-    """What a question about several things brings; when no broker could be asked, that failure for each of them."""
-    try:
-        return await session
-    except (KafkaError, ClientError) as failure:
-        return Batch({}, dict.fromkeys(keys, failure))
 
 
 def log_warning(text: str, logger: str) -> None:

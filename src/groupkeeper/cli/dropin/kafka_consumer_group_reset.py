@@ -28,7 +28,7 @@ from groupkeeper.operations.group_reset import Entry, Finding, Report
 from groupkeeper.operations.plans import kip122
 from groupkeeper.operations.plans.kip122 import BadResetPlan, ResetPlan
 from groupkeeper.operations.plans.model import Trouble
-from groupkeeper.operations.plans.recording import error_name
+from groupkeeper.operations.problems import error_name
 from groupkeeper.operations.times import BadDatetime, BadDuration
 from groupkeeper.operations.xsd_times import parse_xsd_datetime, parse_xsd_duration
 from groupkeeper.protocol.errors import KafkaError

@@ -10,15 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from groupkeeper.cli.dropin import groups_text
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE, check
-from groupkeeper.cli.dropin.drop_in import (
-    ExecutionFailure,
-    answers,
-    failing,
-    read_options,
-    refuse_usage,
-    run_tool,
-    states_of,
-)
+from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, read_options, refuse_usage, run_tool, states_of
 from groupkeeper.cli.dropin.group_tool import GroupTool, execute
 from groupkeeper.cli.dropin.options import OptionProblem, UsageProblem
 from groupkeeper.cli.framework.output import complain_and_say, say
@@ -33,6 +25,7 @@ from groupkeeper.client.admin.types import (
     OffsetAndMetadata,
     TopicPartition,
 )
+from groupkeeper.client.batch import or_failed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -156,7 +149,7 @@ class ConsumerGroups(GroupTool):
 
         group_ids = await self.group_ids()
         deleting = delete_any_groups(self.admin, group_ids, self.recorder, timeout_ms=self.timeout_ms)
-        outcome = await answers(deleting, group_ids)
+        outcome = await or_failed(deleting, group_ids)
         in_order = java.hash_order(outcome.failed, java.string_hash)
         failed = {group_id: java.described(outcome.failed[group_id]) for group_id in in_order}
         say(groups_text.deleted_groups(java.hash_order(outcome.done, java.string_hash), failed))

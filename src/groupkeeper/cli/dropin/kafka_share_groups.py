@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from groupkeeper.cli.dropin import groups_text, share_groups_text
-from groupkeeper.cli.dropin.drop_in import answers, failing, run_tool
+from groupkeeper.cli.dropin.drop_in import failing, run_tool
 from groupkeeper.cli.dropin.group_tool import GroupTool, Refusal, run_group_tool
 from groupkeeper.cli.dropin.share_groups_options import TABLE, check
 from groupkeeper.cli.framework.output import complain, say
 from groupkeeper.cli.java import values as java
 from groupkeeper.cli.java.releases import release
 from groupkeeper.client.admin.types import Batch, Failure, GroupState, GroupType, ShareGroupDescription
+from groupkeeper.client.batch import or_failed
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.share_changes import ShareAdmin, ShareChange
@@ -76,7 +77,7 @@ class ShareGroups(GroupTool):
             await self._describe_offsets([group.group_id for group in groups], verbose=verbose)
 
     async def _describe(self, group_ids: Sequence[str]) -> Batch[str, ShareGroupDescription]:
-        return await answers(self.admin.describe_share_groups(group_ids, timeout_ms=self.timeout_ms), group_ids)
+        return await or_failed(self.admin.describe_share_groups(group_ids, timeout_ms=self.timeout_ms), group_ids)
 
     async def _describe_offsets(self, group_ids: Sequence[str], *, verbose: bool) -> None:
         """The tables of offsets. Partitions that the broker refuses are left out, as the official client does."""
@@ -94,7 +95,7 @@ class ShareGroups(GroupTool):
         await change.begin(wanted)
         outcome: Batch[str, None] = Batch()
         if wanted:
-            outcome = await answers(self.admin.delete_share_groups(wanted, timeout_ms=self.timeout_ms), wanted)
+            outcome = await or_failed(self.admin.delete_share_groups(wanted, timeout_ms=self.timeout_ms), wanted)
         change.end(outcome.failed)
         failed |= {group_id: java.described(why) for group_id, why in outcome.failed.items()}
         in_order = {group_id: failed[group_id] for group_id in java.group_order(failed)}
@@ -107,7 +108,7 @@ class ShareGroups(GroupTool):
         change = self._change(Kind.SHARE_DELETE)
         await change.begin([group_id], topics)
         deleting = self.admin.delete_share_group_offsets(group_id, topics, timeout_ms=self.timeout_ms)
-        failures = (await answers(deleting, topics)).failed
+        failures = (await or_failed(deleting, topics)).failed
         change.end({}, failures)
         say(_verdict(next((failures[topic] for topic in topics if topic in failures), None)))
         outcomes = {

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from groupkeeper.cli.dropin import groups_text, streams_groups_text
-from groupkeeper.cli.dropin.drop_in import ExecutionFailure, answers, failing, run_tool
+from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing, run_tool
 from groupkeeper.cli.dropin.group_tool import GroupTool, run_group_tool
 from groupkeeper.cli.dropin.options import OptionProblem, UsageProblem
 from groupkeeper.cli.dropin.streams_groups_options import TABLE, check
@@ -25,6 +25,7 @@ from groupkeeper.client.admin.types import (
     StreamsGroupDescription,
     TopicPartition,
 )
+from groupkeeper.client.batch import or_failed
 from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.reset import INACTIVE
 from groupkeeper.operations.streams_groups import StreamsProgress, read_by_tasks, streams_progress, topics_of
@@ -71,7 +72,7 @@ class StreamsGroups(GroupTool):
         describing = self.admin.describe_streams_groups(
             group_ids, include_topology=self.options.has("topology"), timeout_ms=self.timeout_ms
         )
-        return await answers(describing, group_ids)
+        return await or_failed(describing, group_ids)
 
     @cached_property
     def reset(self) -> StreamsReset:
@@ -122,7 +123,7 @@ class StreamsGroups(GroupTool):
         outcome: Batch[str, None] = Batch()
         if wanted:
             deleting = delete_any_groups(self.admin, wanted, self.recorder, timeout_ms=self.timeout_ms)
-            outcome = await answers(deleting, wanted)
+            outcome = await or_failed(deleting, wanted)
         failed |= {group_id: java.described(why) for group_id, why in outcome.failed.items()}
         deleted = java.hash_order(outcome.done, java.string_hash)
         undeleted: dict[str, str] = {}

@@ -6,11 +6,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from groupkeeper.cli.dropin.consumer_groups_reset import GroupReset, NewOffsets, check_partitions, named_partitions
-from groupkeeper.cli.dropin.drop_in import ExecutionFailure, answers, failing
+from groupkeeper.cli.dropin.drop_in import ExecutionFailure, failing
 from groupkeeper.cli.framework.output import say
 from groupkeeper.cli.java import values as java
 from groupkeeper.cli.java.releases import release
 from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, StreamsGroupDescription, TopicPartition
+from groupkeeper.client.batch import or_failed
 from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.reset import Scenario, committed_offsets
 from groupkeeper.operations.streams_groups import topics_of
@@ -101,7 +102,7 @@ class StreamsReset(GroupReset):
         """Delete topics; when no broker could be asked, that failure for each."""
         if not topics:
             return Batch()
-        return await answers(self.admin.delete_topics(topics, timeout_ms=self.timeout_ms), topics)
+        return await or_failed(self.admin.delete_topics(topics, timeout_ms=self.timeout_ms), topics)
 
 
 def internal_topics(groups: Mapping[str, StreamsGroupDescription]) -> dict[str, Sequence[str]]:

@@ -26,10 +26,9 @@ from groupkeeper.cli.groups.shapes import GROUP_SUMS, MEMBERS, OFFSETS, STATES, 
 from groupkeeper.cli.groups.topology import topology_pages
 from groupkeeper.cli.groups.trends import COLUMNS, NO_TREND, FirstLook
 from groupkeeper.client.addresses import Address
-from groupkeeper.client.admin.types import Failure, GroupState, MemberDescription, TopicPartition
+from groupkeeper.client.admin.types import MemberDescription, TopicPartition
+from groupkeeper.operations.groups import AnyGroup, AnyMember, describe_any
 from groupkeeper.operations.lag import (
-    AnyGroup,
-    AnyMember,
     GroupsLag,
     LagStatus,
     LagSum,
@@ -39,10 +38,8 @@ from groupkeeper.operations.lag import (
     sum_by_group,
     sum_by_topic,
 )
-from groupkeeper.operations.share_groups import DeadLetterQueue, dead_letter_queues, share_groups_among
-from groupkeeper.operations.streams_groups import streams_groups_among
+from groupkeeper.operations.share_groups import DeadLetterQueue, dead_letter_queues
 from groupkeeper.operations.topics import HIDDEN, describe_topics, hides_topics
-from groupkeeper.protocol.errors import GroupIdNotFound
 from groupkeeper.rules.words import counted
 
 _FEW = 3
@@ -378,23 +375,11 @@ async def _descriptions(session: ClusterSession) -> AsyncIterator[tuple[list[Any
     done = 0
     session.progress.say(f"describing {counted(total, 'group')}")
     for part in in_parts(selection.group_ids):
-        described = await session.admin.describe_consumer_groups(part)
-        shares = await share_groups_among(session.admin, described.failed)
-        others = {key: failure for key, failure in described.failed.items() if key not in shares.done}
-        streams = await streams_groups_among(session.admin, others)
-        failed: dict[str, Failure] = {
-            group_id: shares.failed.get(group_id) or streams.failed.get(group_id) or failure
-            for group_id, failure in others.items()
-            if group_id not in streams.done
-        }
-        for group in described.done.values():
-            if group.group_state is GroupState.DEAD:
-                failed[group.group_id] = GroupIdNotFound(f"Group {group.group_id} not found.")
-        known: dict[str, AnyGroup] = {**described.done, **shares.done, **streams.done}
-        groups = [known[group_id] for group_id in sorted(known) if group_id not in failed]
+        described = await describe_any(session.admin, part)
+        groups = [described.done[key] for key in sorted(described.done) if key not in described.failed]
         done += len(part)
         session.progress.say(f"describing groups: {done} of {total}")
-        yield groups, Page(problems=await with_suggestions(session, failed))
+        yield groups, Page(problems=await with_suggestions(session, described.failed))
     yield [], overall
 
 

@@ -17,7 +17,7 @@ from groupkeeper.cli.framework.group_arguments import (
     selected,
 )
 from groupkeeper.cli.framework.journalling import own_recorder, way_back
-from groupkeeper.cli.framework.reports import Page, Problem, problem_of
+from groupkeeper.cli.framework.reports import Page, Problem
 from groupkeeper.cli.groups.shapes import NEW_OFFSETS
 from groupkeeper.cli.plans.scenario import add_scenario, check_scope, only_group, plans_of, scenario_of
 from groupkeeper.cli.plans.shapes import reset_row
@@ -25,13 +25,12 @@ from groupkeeper.cli.plans.writing import add_scope, note_absent, topics_of, wit
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations import plan_csv
 from groupkeeper.operations import reset as resets
-from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans.applying import Applied, apply_plan
 from groupkeeper.operations.plans.guard import check
 from groupkeeper.operations.plans.making import Made, Request, Topics, aim, make_reset
 from groupkeeper.operations.plans.model import GroupPlan, Note, NoteKind, Trouble
-from groupkeeper.operations.plans.telling import consequences
+from groupkeeper.operations.plans.telling import consequences, trouble_problem
 from groupkeeper.protocol.errors import GroupAuthorizationFailed
 from groupkeeper.rules.words import counted
 
@@ -133,14 +132,9 @@ async def _made(session: ClusterSession, group_ids: Sequence[str], remarks: list
 
 
 def _problem_of(trouble: Trouble) -> Problem:
-    topic, partition = (
-        trouble.topic_partition
-        if isinstance(trouble.topic_partition, TopicPartition)
-        else (trouble.topic_partition, None)
-    )
     if isinstance(trouble.failure, GroupAuthorizationFailed):
-        topic = partition = None  # the partitions have nothing to do with it
-    return problem_of(trouble.failure, Deed.COMMIT, group=trouble.group_id, topic=topic, partition=partition)
+        trouble = trouble._replace(topic_partition=None)  # the partitions have nothing to do with it
+    return trouble_problem(trouble)
 
 
 def _rows(groups: Iterable[GroupPlan], applied: Applied, result: str, *, has_group: bool) -> Iterable[Page]:

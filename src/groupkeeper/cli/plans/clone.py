@@ -25,15 +25,13 @@ from groupkeeper.cli.plans.shapes import CHANGES
 from groupkeeper.cli.plans.writing import add_policies, add_saving, add_scope, is_plain, policies_of, shown, topics_of
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import GroupType
-from groupkeeper.client.errors import ClientError
 from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clone
 from groupkeeper.operations.plans.clones.settling import Hints
 from groupkeeper.operations.plans.making import ALL_COMMITTED
 from groupkeeper.operations.plans.model import Kind
 from groupkeeper.operations.plans.recording import without_secrets
-from groupkeeper.operations.selection import BadPattern, Names, select_groups
+from groupkeeper.operations.selection import BadPattern, Names, of_new_types, select_groups
 from groupkeeper.operations.share_changes import ShareAdmin
-from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.rules.words import counted
 
 SHARE = (
@@ -159,14 +157,6 @@ def _names(options: Namespace, argument: str) -> Names:
         raise UsageMistake(f"argument --{argument.removesuffix('ed')}: {problem}") from None
 
 
-async def _is_share(admin: Admin, group_id: str) -> bool:
-    try:
-        listed = await admin.list_groups(types=[GroupType.SHARE])
-    except (KafkaError, ClientError):  # brokers that have no types have no such groups
-        return False
-    return group_id in listed.groups
-
-
 async def _selected(admin: Admin, options: Namespace) -> tuple[list[str], Page]:
     """The groups of the other cluster that are meant, and what is to be said of that."""
     wanted, unwanted = _names(options, "group"), _names(options, "excepted")
@@ -184,15 +174,10 @@ async def _left_out(admin: Admin, wanted: Names, unwanted: Names) -> list[str]:
     """What is to be said of share and streams groups that the patterns match: they are named one by one."""
     remarks = []
     for kind in (GroupType.SHARE, GroupType.STREAMS):
-        try:
-            listed = await admin.list_groups(types=[kind])
-        except (KafkaError, ClientError):  # brokers that have no types have no such groups
-            return []
         found = sorted(
             group_id
-            for group_id, one in listed.groups.items()
-            if one.group_type is kind  # older brokers list all of them
-            and (not wanted or (wanted.matches(group_id) and group_id not in wanted.exact))
+            for group_id in await of_new_types(admin, [kind])
+            if (not wanted or (wanted.matches(group_id) and group_id not in wanted.exact))
             and not (unwanted and unwanted.matches(group_id))
         )
         if found:
@@ -232,7 +217,9 @@ async def _pages(session: ClusterSession) -> AsyncIterator[Page]:
             groups = dict(zip(meant, meant, strict=True))
             yield said
         session.progress.say(f"planning {counted(len(groups), 'group')}")
-        is_share = options.source is not None and await _is_share(other or session.admin, options.source)
+        is_share = options.source is not None and options.source in await of_new_types(
+            other or session.admin, [GroupType.SHARE]
+        )
         target = ShareAdmin(session.admin) if is_share else session.admin
         if is_share:
             other = None if other is None else ShareAdmin(other)

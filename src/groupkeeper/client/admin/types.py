@@ -453,6 +453,10 @@ class TopicDescription(NamedTuple):
     partitions: tuple[PartitionDescription, ...]
     authorized_operations: frozenset[str] | None = None
 
+    @property
+    def topic_partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(self.name, one.partition) for one in self.partitions]
+
 
 class TopicListing(NamedTuple):
     """A topic of list_topics. ``topic_id`` is None when the broker is too old to have ids."""

@@ -22,8 +22,8 @@ from groupkeeper.client.admin.types import (
 )
 from groupkeeper.operations.errors import TimeUnknown
 from groupkeeper.operations.plans.walking import MOST_BYTES, Kept, Search, Tour, walk
-from groupkeeper.operations.plans.world import listed
 from groupkeeper.operations.times import utc_text
+from groupkeeper.operations.topics import listed, offsets_of
 
 NOTHING_THERE = ListedOffset(-1, -1, None)
 
@@ -140,7 +140,7 @@ async def _doubtful(
     largest = await listed(admin, times, OffsetSpec.max_timestamp(), timeout_ms=timeout_ms)
     some = [place for place, at in largest.done.items() if at.timestamp >= times[place]]
     oldest = await listed(admin, some, OffsetSpec.earliest(), timeout_ms=timeout_ms)
-    return {place: at.offset for place, at in oldest.done.items()}
+    return offsets_of(oldest.done)
 
 
 async def _searched(

@@ -174,3 +174,9 @@ class Trouble(NamedTuple):
     group_id: str | None
     topic_partition: TopicPartition | str | None
     failure: Failure
+
+    @property
+    def place(self) -> tuple[str | None, int | None]:
+        """The topic and the partition, each None where it is not about one."""
+        named = self.topic_partition
+        return named if isinstance(named, TopicPartition) else (named, None)

@@ -15,6 +15,7 @@ from groupkeeper.client.admin.types import Batch, Failure, OffsetAndMetadata, To
 from groupkeeper.client.errors import CallTimedOut, ClientError, ConnectionFailed
 from groupkeeper.operations.plans.journal import Head, Journal, JournalUnwritable, Lost, Pair, Result
 from groupkeeper.operations.plans.model import Change, GroupPlan, Kind, Plan
+from groupkeeper.operations.problems import error_name
 from groupkeeper.protocol.errors import KafkaError, RequestTimedOut
 
 T = TypeVar("T")
@@ -204,13 +205,6 @@ def judged(outcome: Batch[str, Outcome]) -> tuple[Result, list[Lost]]:
     failures = (*outcome.failed.values(), *(why for batch in outcome.done.values() for why in batch.failed.values()))
     may_be_done = done > 0 or any(isinstance(failure, UNANSWERED) for failure in failures)
     return (Result.PARTLY if may_be_done else Result.REFUSED), lost
-
-
-def error_name(failure: Exception) -> str:
-    """Kafka's name of an error, or our own in the same form: GROUP_IS_ACTIVE."""
-    if isinstance(failure, KafkaError):
-        return failure.name
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(failure).__name__).upper()
 
 
 def _lost(group_id: str, place: TopicPartition | None, failure: Failure) -> Lost:

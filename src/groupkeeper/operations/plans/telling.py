@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.plans.model import GroupPlan, Trouble
 from groupkeeper.operations.problems import Problem, problem_of
@@ -48,9 +47,5 @@ def consequences(groups: Sequence[GroupPlan], *, is_share: bool = False) -> list
 
 def trouble_problem(trouble: Trouble, deed: Deed = Deed.COMMIT) -> Problem:
     """What keeps something from being planned or done."""
-    topic, partition = (
-        trouble.topic_partition
-        if isinstance(trouble.topic_partition, TopicPartition)
-        else (trouble.topic_partition, None)
-    )
+    topic, partition = trouble.place
     return problem_of(trouble.failure, deed, group=trouble.group_id, topic=topic, partition=partition)

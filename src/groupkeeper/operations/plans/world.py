@@ -11,10 +11,8 @@ from groupkeeper.client.admin.types import (
     Batch,
     Failure,
     FirstRecord,
-    GroupListing,
     GroupState,
     GroupType,
-    ListedOffset,
     MemberDescription,
     OffsetAndMetadata,
     OffsetSpec,
@@ -23,11 +21,11 @@ from groupkeeper.client.admin.types import (
     TopicPartition,
 )
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.describe import unreachable
 from groupkeeper.operations.errors import GroupIsActive, NotOfConsumers, PartitionsMissing
 from groupkeeper.operations.plans.model import TopicFacts, Trouble
 from groupkeeper.operations.reset import INACTIVE
-from groupkeeper.operations.topics import describe_topics
+from groupkeeper.operations.selection import of_new_types
+from groupkeeper.operations.topics import describe_topics, listed, unreachable
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 from groupkeeper.rules.words import counted
 
@@ -127,7 +125,7 @@ class Logs(NamedTuple):
     def existing(self, topic: str) -> list[TopicPartition]:
         """The partitions of a topic, none when it cannot be described."""
         described = self.topics.done.get(topic)
-        return [] if described is None else [TopicPartition(topic, one.partition) for one in described.partitions]
+        return [] if described is None else described.topic_partitions
 
 
 def will_be_made(group_id: str) -> str:
@@ -174,7 +172,7 @@ async def describe(admin: Admin, group_ids: Collection[str], *, timeout_ms: int 
     done = {key: Group(key, one.group_type, one.group_state, one.members) for key, one in described.done.items()}
     failed = dict(described.failed)
     unknown = [key for key, why in failed.items() if isinstance(why, GroupIdNotFound)]
-    listed = await _of_other_types(admin, timeout_ms) if unknown else {}
+    listed = await of_new_types(admin, timeout_ms=timeout_ms) if unknown else {}
     for group_id in unknown:
         found = listed.get(group_id)
         if found is None:
@@ -185,15 +183,6 @@ async def describe(admin: Admin, group_ids: Collection[str], *, timeout_ms: int 
             del failed[group_id]
             done[group_id] = Group(group_id, GroupType.STREAMS, found.group_state or GroupState.UNKNOWN)
     return Batch(done, failed)
-
-
-async def _of_other_types(admin: Admin, timeout_ms: int | None) -> Mapping[str, GroupListing]:
-    """Share and streams groups: to a request for groups of consumers the brokers say that they don't exist."""
-    try:
-        listed = await admin.list_groups(types=[GroupType.SHARE, GroupType.STREAMS], timeout_ms=timeout_ms)
-    except (KafkaError, ClientError):  # brokers that have no types have no such groups
-        return {}
-    return listed.groups
 
 
 async def look_at_logs(
@@ -227,14 +216,6 @@ async def look_at_ends(
         {tp: answer.offset for tp, answer in latest.done.items() if tp not in failed},
         failed,
     )
-
-
-async def listed(
-    admin: Admin, partitions: Iterable[TopicPartition], spec: OffsetSpec, *, timeout_ms: int | None = None
-) -> Batch[TopicPartition, ListedOffset]:
-    """One kind of offset of partitions; none of none."""
-    specs = dict.fromkeys(partitions, spec)
-    return await admin.list_offsets(specs, timeout_ms=timeout_ms) if specs else Batch()
 
 
 async def record_times(

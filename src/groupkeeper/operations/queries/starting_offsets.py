@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import Failure, OffsetSpec, TopicPartition
-from groupkeeper.operations.describe import unreachable
-from groupkeeper.operations.topics import describe_topics
+from groupkeeper.operations.topics import describe_topics, listed, unreachable
 from groupkeeper.protocol.errors import UnknownTopicOrPartition
 
 EARLIEST = -2
@@ -53,11 +52,11 @@ async def start_at_offsets(admin: Admin, offsets: Mapping[TopicPartition, int], 
     """
     there, failed = await _partitions(admin, {place.topic for place in offsets}, offsets)
     earliest, latest = await asyncio.gather(
-        _ask(admin, there, OffsetSpec.earliest()), _ask(admin, there, OffsetSpec.latest())
+        listed(admin, there, OffsetSpec.earliest()), listed(admin, there, OffsetSpec.latest())
     )
     failed |= {**earliest.failed, **latest.failed}
     done = {
-        place: _within(offsets.get(place), earliest.done[place], latest.done[place], otherwise)
+        place: _within(offsets.get(place), earliest.done[place].offset, latest.done[place].offset, otherwise)
         for place in there
         if place not in failed
     }
@@ -68,13 +67,13 @@ async def start_at_time(admin: Admin, topics: Iterable[str], time_ms: int) -> St
     """At the first record at or after a time; at the end where there is none."""
     there, failed = await _partitions(admin, set(topics), {})
     found, latest = await asyncio.gather(
-        _ask(admin, there, OffsetSpec.for_timestamp(time_ms)), _ask(admin, there, OffsetSpec.latest())
+        listed(admin, there, OffsetSpec.for_timestamp(time_ms)), listed(admin, there, OffsetSpec.latest())
     )
     failed |= {**found.failed, **latest.failed}
     done = {
-        place: Start(found.done[place])
-        if found.done[place] >= 0
-        else Start(latest.done[place], "no record is at or after that time: at the end")
+        place: Start(found.done[place].offset)
+        if found.done[place].offset >= 0
+        else Start(latest.done[place].offset, "no record is at or after that time: at the end")
         for place in there
         if place not in failed
     }
@@ -96,22 +95,10 @@ async def _partitions(
 ) -> tuple[list[TopicPartition], dict[TopicPartition, Failure]]:
     """Every partition of the topics that has a leader, and the reasons why the others cannot be queried."""
     described = await describe_topics(admin, sorted(topics))
-    every = {
-        TopicPartition(topic.name, each.partition) for topic in described.done.values() for each in topic.partitions
-    }
+    every = {place for topic in described.done.values() for place in topic.topic_partitions}
     every |= set(offsets) | {TopicPartition(topic, 0) for topic in described.failed}
     failed = dict(unreachable(sorted(every), described))
     return [place for place in sorted(every) if place not in failed], failed
-
-
-class _Listed(NamedTuple):
-    done: dict[TopicPartition, int]
-    failed: dict[TopicPartition, Failure]
-
-
-async def _ask(admin: Admin, places: Iterable[TopicPartition], spec: OffsetSpec) -> _Listed:
-    listed = await admin.list_offsets(dict.fromkeys(places, spec))
-    return _Listed({place: each.offset for place, each in listed.done.items()}, dict(listed.failed))
 
 
 def _sorted(done: Mapping[TopicPartition, Start], failed: Mapping[TopicPartition, Failure]) -> Starts:

@@ -10,7 +10,8 @@ from groupkeeper.client.admin.types import GroupType, TopicPartition
 from groupkeeper.live.history import Noted, Sample
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.live.verdicts import judge_status, missing_facts, partition_statuses, worst_partition
-from groupkeeper.operations.lag import AnyMember, LagStatus, LagSum, PartitionLag
+from groupkeeper.operations.groups import AnyMember
+from groupkeeper.operations.lag import LagStatus, LagSum, PartitionLag
 from groupkeeper.operations.watch import What
 from groupkeeper.pipeline.report import plots, words
 from groupkeeper.pipeline.report.model import Activity, LagLine

@@ -1,0 +1,76 @@
+"""Groups of all types, described: to a request for groups of consumers, share and streams groups do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import (
+    Batch,
+    ConsumerGroupDescription,
+    Failure,
+    GroupState,
+    MemberDescription,
+    ShareGroupDescription,
+    ShareMemberDescription,
+    StreamsGroupDescription,
+)
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.streams_groups import as_readers
+from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
+
+AnyGroup = ConsumerGroupDescription | ShareGroupDescription
+AnyMember = MemberDescription | ShareMemberDescription
+G = TypeVar("G", ShareGroupDescription, StreamsGroupDescription)
+
+
+class Described(NamedTuple):
+    """Groups by id. Members of streams groups have the partitions that their active tasks read; ``streams`` has what
+    else is known of these groups. A group that a broker before 4.0 calls Dead is in ``done`` and in ``failed``.
+    """
+
+    done: dict[str, AnyGroup]
+    failed: dict[str, Failure]
+    streams: dict[str, StreamsGroupDescription]
+
+
+async def describe_any(admin: Admin, group_ids: Sequence[str], *, timeout_ms: int | None = None) -> Described:
+    """The groups, whatever their types. Raises the failure of the whole cluster."""
+    described = await admin.describe_consumer_groups(group_ids, timeout_ms=timeout_ms)
+    failed = described.failed
+    shares = await among(failed, partial(admin.describe_share_groups, timeout_ms=timeout_ms))
+    failed = {
+        group_id: shares.failed.get(group_id, why) for group_id, why in failed.items() if group_id not in shares.done
+    }
+    streams = await among(failed, partial(admin.describe_streams_groups, timeout_ms=timeout_ms))
+    failed = {key: streams.failed.get(key, why) for key, why in failed.items() if key not in streams.done}
+    for group_id, group in described.done.items():
+        if group.group_state is GroupState.DEAD:
+            failed[group_id] = GroupIdNotFound(f"Group {group_id} not found.")
+    readers = await as_readers(admin, streams.done, timeout_ms=timeout_ms)
+    return Described({**described.done, **shares.done, **readers}, failed, streams.done)
+
+
+async def among(
+    failed: Mapping[str, Failure], describe: Callable[[list[str]], Awaitable[Batch[str, G]]]
+) -> Batch[str, G]:
+    """The groups of one type among those whose description as another type failed.
+
+    Groups that are not of that type either are in neither, nor is any when the brokers don't have that type.
+    """
+    wanted = [group_id for group_id, failure in failed.items() if isinstance(failure, GroupIdNotFound)]
+    if not wanted:
+        return Batch()
+    try:
+        described = await describe(wanted)
+    except (KafkaError, ClientError):
+        return Batch()
+    refused: dict[str, Failure] = {
+        group_id: failure
+        for group_id, failure in described.failed.items()
+        if isinstance(failure, KafkaError) and not isinstance(failure, GroupIdNotFound)
+    }
+    found = {key: group for key, group in described.done.items() if group.group_state is not GroupState.DEAD}
+    return Batch(found, refused)
