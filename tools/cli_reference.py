@@ -9,11 +9,10 @@ from pathlib import Path
 
 from groupkeeper.cli import check, context
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE as CONSUMER_GROUPS
-from groupkeeper.cli.dropin.help_text import described, signature
 from groupkeeper.cli.dropin.kafka_consumer_group_reset import TABLE as GROUP_RESET
 from groupkeeper.cli.dropin.kafka_get_offsets import TABLE as GET_OFFSETS
 from groupkeeper.cli.dropin.kafka_groups import TABLE as GROUPS
-from groupkeeper.cli.dropin.options import OptionTable
+from groupkeeper.cli.dropin.options import OptionTable, described, signature
 from groupkeeper.cli.dropin.share_groups_options import TABLE as SHARE_GROUPS
 from groupkeeper.cli.dropin.streams_groups_options import TABLE as STREAMS_GROUPS
 from groupkeeper.cli.framework.commands import parser

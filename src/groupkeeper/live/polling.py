@@ -19,7 +19,6 @@ from groupkeeper.live.following import Following, Standing
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Scope, TopicView, Wait
 from groupkeeper.live.verdicts import unread_topics
 from groupkeeper.live.waits import Waits, longest
-from groupkeeper.operations.authorization import Acl
 from groupkeeper.operations.groups import AnyGroup
 from groupkeeper.operations.lag import (
     WHY_BEYOND,
@@ -30,7 +29,7 @@ from groupkeeper.operations.lag import (
     sum_by_group,
     sum_by_topic,
 )
-from groupkeeper.operations.problems import Problem, problem_of
+from groupkeeper.operations.problems import Acl, Problem, problem_of
 from groupkeeper.operations.selection import ALL, Choice, Names, list_selected
 from groupkeeper.operations.share_groups import dead_letter_queues
 from groupkeeper.operations.topics import HIDDEN, hides_topics

@@ -12,8 +12,8 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.live.ends import EndsSeen
 from groupkeeper.live.errand import Errand
 from groupkeeper.live.model import NOTHING_WAITS, Wait, WaitSum
-from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.lag import PartitionLag
+from groupkeeper.operations.problems import Deed
 from groupkeeper.operations.topics import RETENTION_SETTINGS, retention_ms
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed
 from groupkeeper.rules.progress import retention_margin_ms, time_lag_ms

@@ -14,8 +14,7 @@ from tests.unit.live.views import described, member, row, snapshot, view
 
 from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
 from groupkeeper.live.model import Wait, not_polled
-from groupkeeper.operations.authorization import Acl
-from groupkeeper.operations.problems import Problem
+from groupkeeper.operations.problems import Acl, Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
 from groupkeeper.web.exporter import OTHERS, OWN, Choices, Exporter
 from groupkeeper.web.exposition import Format, wanted_format

@@ -14,8 +14,7 @@ from tests.unit.live.views import described, member, row, snapshot, view
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.live.history import Noted, Sample, view_of
 from groupkeeper.live.model import ClusterSnapshot, Replaced, Scope, Wait, not_polled
-from groupkeeper.operations.authorization import Acl
-from groupkeeper.operations.problems import Problem
+from groupkeeper.operations.problems import Acl, Problem
 from groupkeeper.protocol.errors import LeaderNotAvailable
 from groupkeeper.web.pages import parts
 from groupkeeper.web.pages.cluster import Wish, cluster_page, groups_csv

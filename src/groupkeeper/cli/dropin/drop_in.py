@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from groupkeeper.cli.dropin.options import OptionProblem, Options, OptionTable, UsageProblem
+from groupkeeper.cli.dropin.options import OptionProblem, Options, OptionTable, UsageProblem, render
 from groupkeeper.cli.framework import garbage
 from groupkeeper.cli.framework.output import complain, say, written
 from groupkeeper.cli.java import values as java
@@ -118,8 +118,6 @@ def show_help_or_version(table: OptionTable, options: Options) -> int | None:
 
 def refuse_usage(table: OptionTable, text: str | None = None) -> int:
     """Show what is wrong, None: what the tool is for, and the help; the exit status is 1."""
-    from groupkeeper.cli.dropin.help_text import render
-
     shown = release().purposes.get(table.tool, table.purpose) if text is None else text
     complain(f"{shown}\n{render(table)}")
     return 1

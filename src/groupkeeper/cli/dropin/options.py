@@ -1,4 +1,4 @@
-"""Command-line options as jopt-simple 5 reads them, which the official tools use.
+"""Command-line options as jopt-simple 5 reads them, which the official tools use, and their help.
 
 Options have one or two dashes; a value follows as the next argument, whatever that looks like, or after ``=``;
 an optional value is not taken from an argument that looks like an option; other arguments are ignored, and
@@ -265,3 +265,40 @@ def _split(token: str) -> tuple[str, str | None]:
 
 def _looks_like_an_option(token: str) -> bool:
     return token.startswith("-") and token != "-"
+
+
+_NAMES = 38
+_TEXTS = 39
+
+
+def render(table: OptionTable) -> str:
+    """The help: two columns, all options in order of their names, with what each takes and does."""
+    from textwrap import wrap
+
+    title = "Option (* = required)" if any(option.required for option in table.options.values()) else "Option"
+    lines = [_line(title, "Description"), _line("-" * len(title), "-----------")]
+    for name in sorted(table.options):
+        option = table.options[name]
+        left = wrap(signature(option), _NAMES, subsequent_indent="  ", break_on_hyphens=False)
+        right = wrap(described(option), _TEXTS, subsequent_indent="  ", break_on_hyphens=False)
+        for row in range(max(len(left), len(right))):
+            lines.append(_line(left[row] if row < len(left) else "", right[row] if row < len(right) else ""))
+    return "\n".join(lines) + "\n"
+
+
+def signature(option: Option) -> str:
+    """The option with its value: ``--timeout <Long: timeout (ms)>``."""
+    name = f"* --{option.name}" if option.required else f"--{option.name}"
+    if option.argument is None:
+        return name
+    value = f"{option.kind}: {option.argument}" if option.argument else option.kind
+    return f"{name} " + (f"[{value}]" if option.optional else f"<{value}>")
+
+
+def described(option: Option) -> str:
+    """What the option does, and its default."""
+    return option.help if option.default is None else f"{option.help} (default: {option.default})"
+
+
+def _line(left: str, right: str) -> str:
+    return f"{left:<{_NAMES + 2}}{right:<{_TEXTS}}"

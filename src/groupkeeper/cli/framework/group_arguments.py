@@ -12,7 +12,7 @@ from groupkeeper.cli.framework.commands import ArgumentParser
 from groupkeeper.cli.framework.reports import Page, Problem, Row, problem_of
 from groupkeeper.client.admin.types import Failure
 from groupkeeper.client.errors import ClientError
-from groupkeeper.operations.authorization import Deed
+from groupkeeper.operations.problems import Deed
 from groupkeeper.operations.selection import BadPattern, Names, Selection, list_selected, select_groups
 from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
 

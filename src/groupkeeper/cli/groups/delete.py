@@ -15,13 +15,13 @@ from groupkeeper.cli.framework.journalling import own_recorder, way_back
 from groupkeeper.cli.framework.reports import Page, Row
 from groupkeeper.cli.groups.shapes import DELETED_GROUPS, DELETED_OFFSETS
 from groupkeeper.cli.plans.writing import TOPIC_HELP, note_absent, topics_of
-from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.delete import delete_any_groups, look_at_deletion
 from groupkeeper.operations.errors import GroupIsActive
 from groupkeeper.operations.plans.applying import Applied, apply_plan
 from groupkeeper.operations.plans.deleting import make_deletion
 from groupkeeper.operations.plans.guard import check
 from groupkeeper.operations.plans.telling import consequences, trouble_problem
+from groupkeeper.operations.problems import Deed
 
 _GROUPS_AT_A_TIME = 500
 _WOULD_BE = "would be deleted"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.plans.model import GroupPlan, Trouble
-from groupkeeper.operations.problems import Problem, problem_of
+from groupkeeper.operations.problems import Deed, Problem, problem_of
 from groupkeeper.rules.words import counted
 
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from groupkeeper.client.admin.types import OffsetAndMetadata, TopicPartition
-from groupkeeper.operations.authorization import Deed
 from groupkeeper.operations.plans.model import Change, Kind, Trouble
 from groupkeeper.operations.plans.recording import UNANSWERED
 from groupkeeper.operations.plans.telling import consequences, trouble_problem
-from groupkeeper.operations.problems import Problem
+from groupkeeper.operations.problems import Deed, Problem
 from groupkeeper.pipeline.report import words
 from groupkeeper.web.changes.desk import Entry, Stage
 from groupkeeper.web.pages import parts

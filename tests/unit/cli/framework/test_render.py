@@ -11,7 +11,7 @@ import pytest
 from groupkeeper.cli.framework.render import CsvWriter, JsonWriter, TableWriter, Writer, problem_text, width
 from groupkeeper.cli.framework.reports import Column, Page, Problem, Row, Shape, problem_of
 from groupkeeper.client.errors import BrokersNotFound, SaslMissing
-from groupkeeper.operations.authorization import Acl
+from groupkeeper.operations.problems import Acl
 
 SHAPE = Shape(
     "things", "rows", [Column("group", ""), Column("lag", ""), Column("parts", ""), Column("host", "", False)]
