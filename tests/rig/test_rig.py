@@ -258,11 +258,12 @@ def test_who_misses_that_the_gate_was_open_still_rests(tmp_path: Path) -> None:
     gate.close()
     idler = Idler(Cutter("a", "c", "t"), gate, Notebook(tmp_path / "a.facts"), {}, random.Random(1))
     idler.start()
-    gate.wait_for_rest([idler], 30)
+    assert gate.wait_for_rest([idler], 30) == []
     gate.open()
     gate.close()
+    assert gate.wait_for_rest([idler], 0.01) == ["a"]
     was_open.set()
-    gate.wait_for_rest([idler], 30)
+    assert gate.wait_for_rest([idler], 30) == []
     assert idler in gate._resting
     gate.end()
     idler.join(30)

@@ -78,9 +78,15 @@ class Gate:
                 self._resting.add(thread)
                 self._changed.notify_all()
 
-    def wait_for_rest(self, threads: Sequence[threading.Thread], timeout: float = 5 * PATIENCE_S) -> None:
+    def wait_for_rest(self, threads: Sequence[threading.Thread], timeout: float = 5 * PATIENCE_S) -> list[str]:
+        """The names of those that go on after that time."""
+
+        def restless() -> list[str]:
+            return [one.name for one in threads if one not in self._resting and one.is_alive()]
+
         with self._changed:
-            self._changed.wait_for(lambda: all(t in self._resting or not t.is_alive() for t in threads), timeout)
+            self._changed.wait_for(lambda: not restless(), timeout)
+            return restless()
 
     def wait(self, timeout: float) -> None:
         """Until something changes, at most so long."""

@@ -22,7 +22,7 @@ from tests.rig.actors.producing import ProducerThread
 from tests.rig.actors.sharing import SharerThread
 from tests.rig.actors.streaming import StreamerThread
 from tests.rig.actors.upheaval import GrowerThread, OnlookerThread, PhoenixThread
-from tests.rig.facts import Notebook
+from tests.rig.facts import Notebook, Trouble, now
 from tests.rig.story import (
     Actor,
     Committer,
@@ -93,7 +93,8 @@ def main(folder: Path, name: str, actors: list[str]) -> int:
         match line.strip():
             case "pause":
                 gate.close()
-                gate.wait_for_rest(threads)
+                for restless in gate.wait_for_rest(threads):
+                    notebook.write(Trouble(restless, "it goes on while all should rest", now()))
                 notebook.flush()
                 print("paused", flush=True)
             case "resume":
