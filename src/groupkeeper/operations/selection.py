@@ -49,17 +49,17 @@ class Names:
         self._is_regex = regex
         self.exact = tuple(text for text in typed if not regex and (text in literal or not _GLOB.search(text)))
         self.patterns = tuple(text for text in typed if text not in self.exact)
-        self._exact = frozenset(self.exact)
+        self._typed = frozenset(() if regex else typed)
         self._compiled = [(text, _compiled(text, regex)) for text in self.patterns]
 
     def __bool__(self) -> bool:
         return bool(self.exact or self.patterns)
 
     def matches(self, name: str) -> bool:
-        """Whether the name is selected."""
+        """Whether the name is selected, by a glob also where it is what was typed. ``among`` selects it alone then."""
         if not self:
             return True
-        return name in self._exact or any(pattern.fullmatch(name) for _, pattern in self._compiled)
+        return name in self._typed or any(pattern.fullmatch(name) for _, pattern in self._compiled)
 
     def among(self, names: Container[str]) -> Names:
         """What is meant where these names exist: a glob that is one of them itself means that name only."""
@@ -70,7 +70,8 @@ class Names:
     def without_match(self, names: Iterable[str]) -> list[str]:
         """The patterns that none of the names matches."""
         known = list(names) if self._compiled else []
-        return [text for text, pattern in self._compiled if not any(map(pattern.fullmatch, known))]
+        there = self._typed.intersection(known)
+        return [text for text, rule in self._compiled if text not in there and not any(map(rule.fullmatch, known))]
 
     def without_any(self, names: Iterable[str]) -> list[str]:
         """What was typed and is none of the names, and matches none."""

@@ -40,7 +40,8 @@ def parse_owners(text: str, where: str) -> tuple[Rule, ...]:
         pattern = rest if kind is not None else pattern
         if not pattern:
             raise SourceError(f"{where}, line {number}: there is no pattern after '{prefix}:'")
-        found.append(Rule(kind, pattern, owner, re.compile(fnmatch.translate(pattern), re.DOTALL)))
+        glob_or_name = rf"{fnmatch.translate(pattern)}|{re.escape(pattern)}\Z"
+        found.append(Rule(kind, pattern, owner, re.compile(glob_or_name, re.DOTALL)))
     return tuple(found)
 
 

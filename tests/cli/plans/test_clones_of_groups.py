@@ -18,7 +18,7 @@ from groupkeeper.operations.plans.document import read
 from groupkeeper.operations.plans.model import Plan
 from groupkeeper.testing.background import BackgroundBroker
 
-GROUPS = ("app-one", "app-two", "app-test", "other")
+GROUPS = ("app-one", "app-two", "app-test", "other", "x1", "x[1]")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,8 @@ def planned(clusters: tuple[str, str], folder: Path, *words: str, status: int = 
         (["--group", "app-*", "--except", "*-test"], {"app-one", "app-two"}),
         (["--group", "other", "--group", "app-t*", "--except", "app-two"], {"other", "app-test"}),
         (["--group", "app-(one|test)", "--except", ".*t", "--regex"], {"app-one"}),
-        (["--all-groups", "--except", "app-*", "--topic", "orders"], {"other"}),
+        (["--all-groups", "--except", "app-*", "--except", "x*", "--topic", "orders"], {"other"}),
+        (["--group", "x*", "--except", "x[1]"], {"x1"}),
     ],
 )
 def test_groups_are_meant_by_patterns(

@@ -18,6 +18,9 @@ from groupkeeper.operations.selection import BadPattern, Names
         (["[ab]1"], "b1", True),
         (["a[*]"], "a*", True),
         (["a[*]"], "ab", False),
+        (["app[1]"], "app1", True),
+        (["app[1]"], "app[1]", True),
+        (["app[1]"], "app", False),
         (["*"], "two\nlines", True),
         (["*"], "", True),
         (["x", "a*"], "x", True),
@@ -49,7 +52,9 @@ def test_names_are_told_from_patterns() -> None:
     names = Names(["b", "a*", "b", "[x]"])
     assert (names.exact, names.patterns) == (("b",), ("a*", "[x]"))
     assert names.without_match(["ab", "b"]) == ["[x]"]
+    assert Names(["[x]"]).without_match(["[x]"]) == []
     assert Names(["b"], regex=True).exact == ()
+    assert Names(["b+"], regex=True).without_match(["b+"]) == ["b+"]
 
 
 @pytest.mark.parametrize("regex", [False, True])
@@ -64,5 +69,5 @@ def test_a_glob_that_is_a_name_itself_means_that_name_only() -> None:
     names = Names(["app[1]", "wh*"]).among(known)
     assert (names.exact, names.patterns) == (("app[1]",), ("wh*",))
     assert {name for name in known if names.matches(name)} == {"app[1]", "what?", "whats"}
-    assert {name for name in known if Names(["app[1]"]).among({"app1"}).matches(name)} == {"app1"}
+    assert Names(["app[1]"]).among({"app1"}).matches("app1")
     assert Names(["app.1."], regex=True).among({"app.1."}).patterns == ("app.1.",)

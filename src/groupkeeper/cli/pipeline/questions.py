@@ -5,7 +5,6 @@ logs.
 from __future__ import annotations
 
 import asyncio
-import fnmatch
 import hashlib
 import json
 import os
@@ -69,6 +68,8 @@ def _add_as_of_arguments(parser: ArgumentParser) -> None:
 
 
 def _as_of(options: Namespace) -> int:
+    from groupkeeper.operations.selection import Names
+
     is_planned = bool(options.save or options.save_kip122 or options.save_starting_offsets)
     if options.time > time.time_ns() // 10**6:
         options.refuse("argument --time: it is in the future")
@@ -83,7 +84,7 @@ def _as_of(options: Namespace) -> int:
     def work(screen: Screen, source: dict[str, str], found: Plan, spark: Any) -> Summary:
         past = import_job("as_of").as_of(
             spark, source, options.tables, options.time, screen,
-            wants=(lambda group: _is_wanted(group, options.groups)) if is_planned else None,
+            wants=Names(options.groups).matches if is_planned else None,
             found=found, is_remote=options.remote is not None,
         )  # fmt: skip
         run: Run = past.run
@@ -92,18 +93,16 @@ def _as_of(options: Namespace) -> int:
 
             (name,) = {each.name for each in found.ranges}  # the directory may have other clusters, too
             offsets = past.offsets.get(name, [])
-            for group in options.groups:
-                if not is_pattern(group) and not any(each.group_id == group for each in offsets):
-                    run.fail(Problem(None, f"group {group} had no committed offsets then"))
+            known = {each.group_id for each in offsets}
+            wanted = Names(options.groups).among(known)
+            for group in (each for each in wanted.exact if each not in known):
+                run.fail(Problem(None, f"group {group} had no committed offsets then"))
+            offsets = [each for each in offsets if wanted.matches(each.group_id)]
             then = asyncio.run(_of_topics_now(source, offsets, run))
             _save(options, source, then, run, screen)
         return run.summary
 
     return run_job(options, "as-of", work)
-
-
-def _is_wanted(group: str, patterns: list[str]) -> bool:
-    return not patterns or any(fnmatch.fnmatchcase(group, pattern) for pattern in patterns)
 
 
 async def _of_topics_now(source: dict[str, str], offsets: list[OffsetThen], run: Run) -> Then:

@@ -161,6 +161,7 @@ async def _selected(admin: Admin, options: Namespace) -> tuple[list[str], Page]:
     """The groups of the other cluster that are meant, and what is to be said of that."""
     wanted, unwanted = _names(options, "group"), _names(options, "excepted")
     selection = await select_groups(admin, wanted)
+    unwanted = unwanted.among(selection.group_ids)
     groups = [group_id for group_id in selection.group_ids if not (unwanted and unwanted.matches(group_id))]
     problems = [problem_of(failure, broker=node.id) for node, failure in selection.failed.items()]
     remarks = [f"no group matches {pattern!r}" for pattern in selection.unmatched]

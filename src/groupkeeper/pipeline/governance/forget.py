@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from groupkeeper.operations.selection import Names
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.owners import Rule, owner_of
 from groupkeeper.pipeline.storage.files import LocalFiles, local_path
@@ -45,12 +46,16 @@ class Wanted(NamedTuple):
     cluster: str | None = None
 
     def has(self, group_id: str) -> bool:
-        if any(fnmatch.fnmatchcase(group_id, pattern) for pattern in self.patterns):
+        if group_id in self.patterns or any(fnmatch.fnmatchcase(group_id, pattern) for pattern in self.patterns):
             return True
         if self.owner is None:
             return False
         found = owner_of(self.rules, "group", group_id)
         return found is not None and found.owner == self.owner
+
+    def among(self, known: Container[str | None]) -> Wanted:
+        """What is meant where these groups exist: a glob that is one of them itself means that group only."""
+        return self._replace(patterns=[Names(()).quoted(one) if one in known else one for one in self.patterns])
 
 
 class Forgotten(NamedTuple):
@@ -181,7 +186,8 @@ class _Forgetting:
         named = {
             each for each in self._wanted.patterns if not set("*?[") & set(each)
         }  # records may have it in their bytes
-        return named | {each for each in found if each is not None and self._wanted.has(each)}
+        wanted = self._wanted.among(found)
+        return named | {each for each in found if each is not None and wanted.has(each)}
 
     def _columns(self, table: Table) -> list[str]:
         raw = [name for name in _RAW if name in table.names]
