@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
 from tests.live.stage import arrange, commit
+from tests.times_and_transactions import make_topic, producer_of, send, wait_until_it_ends_at
 
 from groupkeeper.broker.authorizer import Operation, ResourceType, RuleAuthorizer
 from groupkeeper.cli.main import main
@@ -97,6 +99,28 @@ def test_quiet_says_what_is_wrong_only(servers: str, capsys: pytest.CaptureFixtu
     assert main([*words, "8", "nowhere"]) == 1
     out, err = capsys.readouterr()
     assert (out, "nowhere" in err) == ("", True)
+
+
+def test_aborted_records_of_a_moment_ago_do_not_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    with BackgroundBroker() as broker:
+        servers = broker.bootstrap_servers
+        make_topic(servers, "t")
+        producer = producer_of(servers, **{"transactional.id": "x"})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        send(producer, "t", [time.time_ns() // 1_000_000 - 10_000])
+        producer.abort_transaction(30)
+        wait_until_it_ends_at(servers, "t", 2)
+
+        async def make() -> None:
+            async with Admin(servers) as admin:
+                await commit(admin, "g", "t", 0)
+
+        asyncio.run(make())
+        words = ["check", "g", "--max-time-lag", "1s", "--show-ok", "--bootstrap-server", servers, "--output", "json"]
+        assert main(words) == 0
+        [row] = json.loads(capsys.readouterr().out)["checks"]
+        assert (row["verdict"], row["value"]) == ("ok", 0)
 
 
 def test_only_the_groups_that_are_named(check: Any) -> None:

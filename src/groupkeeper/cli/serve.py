@@ -182,6 +182,7 @@ def _run(options: Namespace) -> int:
     except ImportError as missing:
         complain(f"error: groupkeeper serve needs {missing.name}: pip install '.[serve]' in a checkout brings it\n")
         return 1
+    rules = (options.rules or Rules((), (), {})).with_polls(options.interval)
     try:
         clusters = usable_clusters_of(options)
         wanted = Wanted(
@@ -189,6 +190,7 @@ def _run(options: Namespace) -> int:
             choice_of(options, "topic"),
             options.lag_to == "lso",
             not options.no_record_times,
+            rules.short_ms,
         )
     except UsageMistake as mistake:
         options.refuse(str(mistake))
@@ -207,7 +209,6 @@ def _run(options: Namespace) -> int:
     collectors = [Collector(name, opener, schedule, archive) for name, opener in openers.items()]
     ways = {name: way_of(options, cluster) for name, cluster in clusters.items()}
     admission = _admission(options, openers, collectors, listening, ways)
-    rules = (options.rules or Rules((), (), {})).with_polls(options.interval)
     watch = Watch(archive, rules, kept, ways)
     exporter = Exporter(Choices(options.metric_names, options.series, options.max_series), watch.samples)
     for collector in collectors:

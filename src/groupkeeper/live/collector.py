@@ -61,7 +61,11 @@ class Collector:
         self._following: Following | None = None
         self._hurry = asyncio.Event()
         self._unlisted = Unlisted()
-        self._waits = Waits(reads_records=schedule.wanted.reads_records)
+        self._waits = self._new_waits()
+
+    def _new_waits(self) -> Waits:
+        wanted = self._schedule.wanted
+        return Waits(reads_records=wanted.reads_records, short_ms=wanted.short_ms)
 
     async def poll(self, show: Tell | None = None) -> ClusterSnapshot:
         """Poll the cluster now. If that fails, the snapshot has the problem. ``show`` gets the snapshot before it is
@@ -115,7 +119,7 @@ class Collector:
         """Drop what was derived from polls of the other cluster."""
         await self._end_late()
         self._following = Following(await self._archive.known_of(cluster_id))
-        self._waits = Waits(reads_records=self._schedule.wanted.reads_records)
+        self._waits = self._new_waits()
 
     async def _connected(self) -> Admin:
         if self._admin is None:

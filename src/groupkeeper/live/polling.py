@@ -18,7 +18,7 @@ from groupkeeper.live.errand import Errand
 from groupkeeper.live.following import Following, Standing
 from groupkeeper.live.model import ClusterSnapshot, GroupView, Polls, Scope, TopicView, Wait
 from groupkeeper.live.verdicts import unread_topics
-from groupkeeper.live.waits import Waits, longest
+from groupkeeper.live.waits import SHORT_MS, Waits, longest
 from groupkeeper.operations.groups import AnyGroup
 from groupkeeper.operations.lag import (
     WHY_BEYOND,
@@ -45,13 +45,14 @@ _LOOK_S = 1.0
 
 class Wanted(NamedTuple):
     """The selection of a collector. ``to_last_stable``: lag ends at the last stable offset. ``reads_records``: for
-    their times.
+    their times. ``short_ms``: of records that have waited for less it does not matter whether they were aborted.
     """
 
     groups: Choice = ALL
     topics: Choice = ALL
     to_last_stable: bool = False
     reads_records: bool = True
+    short_ms: int = SHORT_MS
 
 
 class Unlisted:
@@ -161,7 +162,7 @@ async def look(
     admin: Admin, wanted: Wanted, say: Callable[[str], None], *, within_s: float, for_s: float = 0
 ) -> ClusterSnapshot:
     """The groups now, or after they were followed for that long. Raises why nothing is known of the cluster."""
-    following, unlisted, waits = Following(), Unlisted(), Waits(reads_records=wanted.reads_records)
+    following, unlisted, waits = Following(), Unlisted(), Waits(reads_records=wanted.reads_records, short_ms=0)
     until = time.monotonic() + for_s
     try:
         while True:

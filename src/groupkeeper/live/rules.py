@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from groupkeeper.client.admin.types import GroupState
 from groupkeeper.live.limits import Limits
 from groupkeeper.live.toml_tables import BadTable, Table, as_names, as_tables, as_text, as_texts, read_toml
+from groupkeeper.live.waits import SHORT_MS
 from groupkeeper.operations.selection import Choice, Names
 from groupkeeper.operations.times import BadDuration, parse_length
 from groupkeeper.rules.status import Status
@@ -72,6 +73,12 @@ class Rules(NamedTuple):
     rules: tuple[Rule, ...]
     silences: tuple[Silence, ...]
     webhooks: Mapping[str, Webhook]
+
+    @property
+    def short_ms(self) -> int:
+        """The shortest limit for records that wait."""
+        limits = [ms for each in self.rules for ms in (each.limits.max_time_lag_ms, each.limits.max_idle_ms)]
+        return min(ms for ms in (*limits, SHORT_MS) if ms is not None)
 
     def with_polls(self, interval_ms: int) -> Rules:
         """For polls at this interval: no alert is repeated more often, nor taken for over before the next poll."""

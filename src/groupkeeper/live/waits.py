@@ -22,8 +22,10 @@ _READ_TOGETHER = 200
 _TRY_AGAIN_MS = 300_000
 """The interval between attempts to read refused topics, and between requests for settings."""
 
-_ABORTED_MS = 60_000
-"""A group whose next record has waited for less is judged well in any case: whether it was aborted is not asked."""
+SHORT_MS = 60_000
+"""A group whose next record has waited for less is judged well, unless a limit is shorter: whether it was aborted is
+not asked.
+"""
 
 _AHEAD_MS = 60_000
 """A timestamp that is further ahead of this machine's clock does not say when the record was written."""
@@ -37,9 +39,10 @@ Rows = Mapping[str, Sequence[PartitionLag]]
 class Waits:
     """The state about one cluster's records between polls: bounded by the number of its partitions."""
 
-    def __init__(self, *, reads_records: bool = True) -> None:
+    def __init__(self, *, reads_records: bool = True, short_ms: int = SHORT_MS) -> None:
         """``reads_records`` False: records are never read, and times are always interpolated."""
         self._reads_records = reads_records
+        self._short_ms = short_ms
         self._ends = EndsSeen()
         self._records: dict[Position, FirstRecord] = {}
         self._readable: dict[Position, FirstRecord] = {}
@@ -145,8 +148,8 @@ class Waits:
             record = None if position is None else self._records.get(position)
             if position is None or end is None or record is None or position in self._readable:
                 continue
-            is_old = row.committed is None or 0 <= record.timestamp <= at_ms - _ABORTED_MS
-            if record.is_transactional and is_old and not self._is_clear(position, end):
+            is_fresh = row.committed is not None and abs(at_ms - record.timestamp) < self._short_ms
+            if record.is_transactional and not is_fresh and not self._is_clear(position, end):
                 ends[position] = end
         places = list(ends)
         for start in range(0, len(places), _READ_TOGETHER):

@@ -35,6 +35,9 @@ def test_what_a_rule_says(tmp_path: Path) -> None:
     rules = read_rules(str(path))
     [rule] = rules.rules
     assert rule.limits.max_time_lag_ms == 5_400_000
+    assert rules.short_ms == 60_000
+    path.write_text(text + '[[rule]]\nname = "soon"\nmax_time_lag = "30s"\n')
+    assert read_rules(str(path)).short_ms == 30_000
     assert rule.limits.states == {GroupState.STABLE, GroupState.EMPTY}
     assert rule.to == ("chat",)
     assert tuple(rules.webhooks["chat"]) == ("chat", "https://chat.example/token", Template.SLACK, None)

@@ -99,6 +99,24 @@ async def test_aborted_records_are_not_readable(servers: str) -> None:
     assert await wait_of(servers, row("aborted", 0, 6, 18)) == NOTHING_WAITS  # after the first five, and its marker
 
 
+async def wait_at(servers: str, of: PartitionLag, at_ms: int, short_ms: int) -> Wait:
+    waits = Waits(short_ms=short_ms)
+    async with Admin(servers) as admin:
+        await waits.look(admin, {"g": [of]}, at_ms, within_s=10)
+    return waits.of(of, at_ms)
+
+
+async def test_whether_a_young_record_was_aborted_matters_to_a_shorter_limit(servers: str) -> None:
+    rest = row("aborted", 0, 6, 18)
+    assert (await wait_at(servers, rest, FIRST_MS + 30_000, 60_000)).lag_ms != 0
+    for short_ms in (10_000, 0):
+        assert await wait_at(servers, rest, FIRST_MS + 30_000, short_ms) == NOTHING_WAITS
+
+
+async def test_aborted_records_do_not_wait_where_a_clock_was_ahead(servers: str) -> None:
+    assert await wait_at(servers, row("aborted", 0, 6, 18), FIRST_MS - 3_600_000, 60_000) == NOTHING_WAITS
+
+
 async def test_what_a_producer_may_still_commit_is_to_be_read(servers: str) -> None:
     make_topic(servers, "open")
     write_in_transactions(servers, "open", lambda _: False, 1)
