@@ -147,8 +147,8 @@ an error and status 1; `serve` and `pipeline follow` say so and go on. Ctrl-C en
 `GROUP` and `--topic` are names, or globs: `*` is any text, `?` one character, `[abc]` one of these, and `[*]` the
 character `*` itself. Put globs in quotes, or the shell takes them for files. With `--regex` they are regular
 expressions (Python's), for the whole name. A glob that is the name of a group itself, as `app[1]`, means that group.
-Put names that start with `-` after `--`. An unknown name is an error, a pattern without a match is a note. `--state` and
-`--type` choose among the groups that the cluster lists.
+Put names that start with `-` after `--`. An unknown name is an error, a pattern without a match is a note. `--state`
+and `--type` choose among the groups that the cluster lists.
 Commands that plan or make changes take classic and consumer groups by patterns; a streams group is named for them
 and deleted with `kafka-streams-groups`, and share groups are changed with `kafka-share-groups`.
 
