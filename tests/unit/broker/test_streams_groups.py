@@ -23,6 +23,7 @@ from groupkeeper.protocol.errors import (
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup, StreamsGroupDescribeResponse
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import (
+    Endpoint,
     KeyValue,
     StreamsGroupHeartbeatRequest,
     Subtopology,
@@ -176,6 +177,20 @@ async def test_tags_that_a_client_lacks_are_told(peer: Peer) -> None:
     group = peer.broker.groups.shard_of("g").coordinator.state.find("g", StreamsGroup)
     assert group is not None
     assert group.assignment_configs["rack.aware.assignment.tags"] == "zone,rack"
+
+
+async def test_a_member_that_joins_again_says_whether_it_has_an_endpoint(peer: Peer) -> None:
+    request = StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, process_id="p")
+    request.topology, request.endpoint_information_epoch = Topology(0, [Subtopology("0", ["t"])]), -1
+    request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+    request.user_endpoint = Endpoint("h", 1)
+    told = []
+    for endpoint in (Endpoint("h", 1), Endpoint("h", 1), None, Endpoint("h", 2)):
+        request.user_endpoint = endpoint
+        answer = await peer.ask(request, 1, StreamsGroupHeartbeatResponse)
+        found = (await describe(peer)).members[0].user_endpoint
+        told.append((answer.endpoint_information_epoch, found and found.port))
+    assert told == [(0, 1), (0, 1), (1, None), (2, 2)]
 
 
 async def test_groups_have_their_own_settings(peer: Peer) -> None:  # GF-02

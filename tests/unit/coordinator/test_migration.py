@@ -20,6 +20,7 @@ from groupkeeper.protocol.consumer_protocol import (
 from groupkeeper.protocol.errors import (
     NONE,
     GroupIdNotFound,
+    GroupMaxSizeReached,
     IllegalGeneration,
     MemberIdRequired,
     RebalanceInProgress,
@@ -171,3 +172,15 @@ def test_groups_of_other_protocols_and_large_ones_are_not_upgraded() -> None:
         "Cannot upgrade classic group g to consumer group because the group does not use the consumer embedded "
         "protocol."
     )
+
+
+def test_a_full_group_lets_a_static_member_back() -> None:
+    cluster = Cluster({"t": 1}, _settings(group_consumer_max_size=1))
+    first, again, other = (Consumer(cluster, name, instance_id=name[0]) for name in ("i1", "i2", "k1"))
+    assert first.join("t").error_code == NONE
+    assert first.leave(-2).error_code == NONE
+    assert other.join("t").error_code == GroupMaxSizeReached.code
+    assert again.join("t").error_code == NONE
+    assert again.leave(-2).error_code == NONE
+    assert Classic(cluster, instance_id="k").join("t") == GroupMaxSizeReached.code
+    assert Classic(cluster, instance_id="i").join("t") == NONE

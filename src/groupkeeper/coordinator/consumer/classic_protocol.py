@@ -106,7 +106,8 @@ def _member_id_of(fresh_id: str) -> str:
 def _check_join(group: ConsumerGroup, settings: Settings, request: JoinGroupRequest) -> None:
     if settings.group_consumer_migration_policy == "disabled":
         raise InconsistentGroupProtocol
-    if request.member_id not in group.members and len(group.members) >= settings.group_consumer_max_size:
+    has_place = request.member_id in group.members or group.static_member(request.group_instance_id) is not None
+    if len(group.members) >= settings.group_consumer_max_size and not has_place:
         raise GroupMaxSizeReached
     offered = {protocol.name for protocol in request.protocols}
     for member in group.members.values():

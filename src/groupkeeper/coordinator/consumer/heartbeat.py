@@ -45,7 +45,7 @@ def heartbeat(
     if request.member_epoch < 0:
         return _leave(state, settings, request, now_ms)
     step = _open_group(state, settings, request, now_ms)
-    _check_size(step.group, settings, request.member_id)
+    _check_size(step.group, settings, request)
     member_id = request.member_id or call.fresh_id
     known = _find_member(step, request, member_id)
     return _go_on(step, settings, call, request, known)
@@ -83,9 +83,11 @@ def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
         raise InvalidRequest("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
 
 
-def _check_size(group: ConsumerGroup, settings: Settings, member_id: str) -> None:
+def _check_size(group: ConsumerGroup, settings: Settings, request: ConsumerGroupHeartbeatRequest) -> None:
+    """A member that has a place in the group keeps it."""
     limit = settings.group_consumer_max_size
-    if len(group.members) >= limit and (not member_id or member_id not in group.members):
+    has_place = request.member_id in group.members or group.static_member(request.instance_id) is not None
+    if len(group.members) >= limit and not has_place:
         raise GroupMaxSizeReached(f"The consumer group has reached its maximum capacity of {limit} members.")
 
 

@@ -151,7 +151,9 @@ def _go_on(
     _tell_shutdown(step, request)
     _tell_missing_tags(step, member, call.version)
     tells_tasks = request.member_epoch == 0 or member.assigned != reconciled.assigned
-    endpoint_epoch = step.soft.endpoint_epoch + (tells_tasks and reconciled.endpoint is not None)
+    has_moved = (known.endpoint if known else None) != reconciled.endpoint
+    moves_tasks = member.assigned != reconciled.assigned and reconciled.endpoint is not None
+    endpoint_epoch = step.soft.endpoint_epoch + (has_moved or moves_tasks)
     tells_endpoints = request.endpoint_information_epoch != endpoint_epoch
     # The member that created the group gets the endpoints once more: Kafka starts counting with its second heartbeat.
     endpoint_epoch = 0 if is_new else endpoint_epoch
@@ -192,6 +194,7 @@ def _update_member(
         request.user_endpoint,
         request.client_tags,
     )
+    kept_endpoint = member.endpoint if request.member_epoch else None  # a member that joins says all of itself
     updated = replace(
         member,
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
@@ -199,7 +202,7 @@ def _update_member(
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
         topology_epoch=member.topology_epoch if topology is None else topology.epoch,
         process_id=member.process_id if request.process_id is None else request.process_id,
-        endpoint=member.endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+        endpoint=Endpoint(endpoint.host, endpoint.port) if endpoint is not None else kept_endpoint,
         client_tags=member.client_tags if tags is None else tuple(sorted({tag.key: tag.value for tag in tags}.items())),
         client_id=call.client_id,
         client_host=call.client_host,
