@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+CLIENTS = ("kafka-clients", "kafka-streams")
 ONLY_OLDER = "kafka-clients-only-older.jar"
 
 
@@ -31,15 +32,21 @@ def kit_of(script: str) -> Any:
 def take_newer_clients(kit: Any, release: str) -> None:
     """Makes the kit fetch the clients of this release."""
     fetch, pom = kit.fetch_jars, kit.pom
-    own = f"<artifactId>kafka-clients</artifactId><version>{kit.KAFKA}</version></dependency>"  # not its test jar
-    assert own in pom()
+
+    def newer_pom() -> str:
+        text: str = pom()
+        for name in CLIENTS:
+            own = f"<artifactId>{name}</artifactId><version>{kit.KAFKA}</version></dependency>"  # not its test jar
+            assert own in text
+            text = text.replace(own, own.replace(kit.KAFKA, release))
+        return text
 
     def fetch_jars(log: Callable[[str], None]) -> Path:
-        older: Path = fetch(log) / f"kafka-clients-{kit.KAFKA}.jar"
-        kit.pom = lambda: pom().replace(own, own.replace(kit.KAFKA, release))
+        older: Path = fetch(log) / f"{CLIENTS[0]}-{kit.KAFKA}.jar"
+        kit.pom = newer_pom
         jars: Path = fetch(log)
         if not (jars / ONLY_OLDER).exists():
-            write_rest(older, jars / f"kafka-clients-{release}.jar", jars / ONLY_OLDER)
+            write_rest(older, jars / f"{CLIENTS[0]}-{release}.jar", jars / ONLY_OLDER)
         return jars
 
     kit.fetch_jars = fetch_jars
