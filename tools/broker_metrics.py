@@ -14,7 +14,9 @@ INTRODUCTION = """# Metrics of the broker
 
 Written by `make docs` from the table in `src/groupkeeper/broker/observing/metrics_table.py`; do not edit.
 
-The group coordinator's metrics are those of Apache Kafka 4.4.0, with KIP-496's meters among them. For Prometheus:
+The group coordinator's metrics are those of Apache Kafka 4.4.0, with KIP-496's meters among them. Left out are those of
+what this broker does not have: background threads, buffers that are kept (`batch-buffer-cache-*`), and plug-ins that
+store topology descriptions (`streams-group-topology-description-*`). For Prometheus:
 
 ```sh
 python3 -m pip install '.[metrics]'    # in a checkout

@@ -58,7 +58,6 @@ class LedPartition:
         is_fenced: whether this leader has been fenced; then every call raises `NotLeaderOrFollower`, and nothing is
             stored any more.
         waiters: fetches that wait for released records.
-        work: tasks that store changes which no request waits for, and write dead letters.
     """
 
     def __init__(
@@ -68,7 +67,6 @@ class LedPartition:
         self.states = states
         self.is_fenced = False
         self.waiters: set[Waiter] = set()
-        self.work: set[asyncio.Task[None]] = set()
         self._owner = owner
         self._key = key
         self._state_epoch = epoch
@@ -194,7 +192,7 @@ class LedPartition:
         self._is_unstored = True
         if not self._is_storing:
             self._is_storing = True
-            self._begin(self._store_ended(ended))
+            self._owner.spawn(self._store_ended(ended), self._key.group_id)
 
     async def _store_ended(self, ended: Transition) -> None:
         """Stores expired locks, including locks that expire meanwhile. Retries while this is the leader: otherwise the
@@ -233,7 +231,7 @@ class LedPartition:
         """Writes the records that were given up to the group's dead-letter queue, in the background."""
         if not (self._is_burying or self.is_fenced or self._owner.is_stopped) and self.states.dead():
             self._is_burying = True
-            self._begin(self._bury())
+            self._owner.spawn(self._bury(), self._key.group_id)
 
     async def _bury(self) -> None:
         try:
@@ -245,11 +243,6 @@ class LedPartition:
             self._is_burying = False
 
     # ------------------------------------------------------------------ life
-
-    def _begin(self, work: Coroutine[None, None, None]) -> None:
-        task = self._owner.spawn(work)
-        self.work.add(task)
-        task.add_done_callback(self.work.discard)
 
     def move_start(self) -> None:
         """Moves the start offset to the log start."""
@@ -289,7 +282,7 @@ class SharePartitions:
         self.meters = states.meters
         self.is_stopped = False
         self._led: dict[SharePartitionKey, LedPartition] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], str] = {}
         broker.topics.on_deleted(self._topic_deleted)
         broker.group_configs.on_changed(self._group_changed)
         states.on_begun_anew(self.drop)
@@ -354,20 +347,17 @@ class SharePartitions:
     async def settle(self, group_id: str) -> None:
         """Waits until dead letters of a group are written and its changes stored, unless something takes too long."""
         pending: set[asyncio.Task[None]] = set()
-        while not pending and (
-            work := [task for key, led in self._led.items() if key.group_id == group_id for task in led.work]
-        ):
+        while not pending and (work := [task for task, of_group in self._tasks.items() if of_group == group_id]):
             _, pending = await asyncio.wait(work, timeout=_PATIENCE_AT_END_S)
 
-    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Runs something in the background, until the broker stops."""
+    def spawn(self, work: Coroutine[None, None, None], group_id: str = "") -> None:
+        """Runs something in the background, until the broker stops; `settle` waits for what is of the group."""
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
+        self._tasks[task] = group_id
         task.add_done_callback(self._ended)
-        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        del self._tasks[task]
         if not task.cancelled() and task.exception() is not None:
             _log.error("work for share groups failed", exc_info=task.exception())
 

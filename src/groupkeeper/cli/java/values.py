@@ -115,8 +115,8 @@ def hash_order(keys: Iterable[K], hash_of: Callable[[K], int], *, copied: bool =
 
 
 def group_order(group_ids: Iterable[str]) -> list[str]:
-    """The order in which the admin client's description of groups gives them, through two maps. Of groups in one bucket
-    any may be the first: that changes from run to run of the official tools.
+    """The order in which the admin client's description of groups gives them, through two maps. Which one of a bucket
+    comes first is drawn by Java when it starts.
     """
     return hash_order(hash_order(group_ids, string_hash), string_hash, copied=True)
 
