@@ -92,3 +92,12 @@ def _unescape(text: str, line: int) -> str:
     unescaped = _ESCAPE.sub(replace, text)
     # Java writes what lies beyond 16 bits as two escapes, which are one character here.
     return unescaped.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+_NAME = re.compile(r"[a-z][\w-]*(\.[\w-]+)+(?=[\s:]|$)")
+
+
+def name_in(text: str) -> str:
+    """The name of a property that a text without "=" begins with, for an error: the rest may be a secret."""
+    found = _NAME.match(text)
+    return found[0] if found else ""

@@ -89,6 +89,8 @@ class TestRefusals:
         [
             ("num.partitions=0", "Invalid value 0 for configuration num.partitions: Value must be at least 1"),
             ("num.partitions", "--property num.partitions: expected NAME=VALUE"),
+            ("ssl.key.password: hunter2", "--property ssl.key.password: expected NAME=VALUE"),
+            ("hunter2", "--property …: expected NAME=VALUE"),
             ("listeners=X://h:1", "No security protocol defined for listener X"),
         ],
     )
@@ -160,9 +162,9 @@ def test_a_throwaway_authority_and_a_user(begin: Begin) -> None:
 
 
 def test_a_user_without_a_password(begin: Begin) -> None:
-    for given in ("alice", "=x", "alice="):
+    for given in ("alice:hunter2", "=hunter2", "alice="):
         said = begin.fail("--port", "0", "--data", "d", "--add-user", given, status=2)
-        assert said.endswith("expected NAME=PASSWORD")
+        assert said == f"--add-user {'alice' if given == 'alice=' else '…'}: expected NAME=PASSWORD"
 
 
 @pytest.mark.parametrize("is_new", [True, False])

@@ -16,7 +16,7 @@ from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.open_files import raise_descriptor_limit
 from groupkeeper.cli.framework import garbage
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
-from groupkeeper.java_properties import BadEscape, parse_properties
+from groupkeeper.java_properties import BadEscape, name_in, parse_properties
 
 _DEFAULT_PORT = 9092
 _EXIT_BAD_START = 1
@@ -129,7 +129,7 @@ def _properties(arguments: argparse.Namespace) -> dict[str, str]:
     for given in arguments.property:
         name, separator, value = given.partition("=")
         if not separator:
-            raise InvalidSetting(f"--property {given}: expected NAME=VALUE")
+            raise InvalidSetting(f"--property {name_in(given) or '…'}: expected NAME=VALUE")
         properties[name.strip()] = value.strip()
     if arguments.lenient_replication:
         properties["groupkeeper.lenient.replication"] = "true"
@@ -143,9 +143,9 @@ def _properties(arguments: argparse.Namespace) -> dict[str, str]:
 def _users(given: list[str]) -> dict[str, str]:
     users = {}
     for one in given:
-        name, _, password = one.partition("=")
+        name, separator, password = one.partition("=")
         if not name or not password:
-            raise InvalidSetting(f"--add-user {name or '…'}: expected NAME=PASSWORD")
+            raise InvalidSetting(f"--add-user {(separator and name) or '…'}: expected NAME=PASSWORD")
         users[name] = password
     return users
 

@@ -83,6 +83,7 @@ def _add_add(command: ArgumentParser) -> None:
         "--secret",
         action="append",
         default=[],
+        type=values.secret_name,
         metavar="NAME",
         help="a property whose value is entered at a hidden prompt, or read from a line of standard input, such as "
         'sasl.jaas.config: \'org.apache.kafka.common.security.plain.PlainLoginModule required username="…" '

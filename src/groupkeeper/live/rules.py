@@ -152,7 +152,8 @@ def _rule(table: Table, webhooks: Mapping[str, Webhook]) -> Rule:
         raise BadTable(f"{table.where}: expected limits, or cluster_unreachable = true, and not both")
     for each in to:
         if each not in webhooks:
-            raise BadTable(f"{table.where}: there is no [webhook.{each}]")
+            is_url = "/" in each  # which is a secret
+            raise BadTable(f"{table.where}: there is no [webhook.{'…' if is_url else each}]: to has names of webhooks")
     return rule
 
 

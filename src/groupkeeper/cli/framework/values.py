@@ -13,7 +13,7 @@ from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin.types import GroupState, GroupType
 from groupkeeper.client.errors import InvalidAddress
 from groupkeeper.config_providers import Unresolved, resolved
-from groupkeeper.java_properties import BadEscape, read_properties
+from groupkeeper.java_properties import BadEscape, name_in, read_properties
 from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, parse_iso_datetime, parse_length
 from groupkeeper.rules.status import Status
 
@@ -73,8 +73,16 @@ def client_property(text: str) -> tuple[str, str]:
     """``NAME=VALUE``"""
     name, separator, value = text.partition("=")
     if not separator or not name.strip():
-        raise ArgumentTypeError(f"{text!r}: expected NAME=VALUE, for example security.protocol=SASL_SSL")
+        quoted = f"{name_in(text)!r}: " if name_in(text) else ""
+        raise ArgumentTypeError(f"{quoted}expected NAME=VALUE, for example security.protocol=SASL_SSL")
     return name.strip(), value.strip()
+
+
+def secret_name(text: str) -> str:
+    """The name of a property whose value is asked for."""
+    if name_in(text) != text:
+        raise ArgumentTypeError("expected the NAME of a property, such as sasl.jaas.config: its value is asked for")
+    return text
 
 
 _MOST_MS = 100 * 365 * 24 * 3600 * 1000

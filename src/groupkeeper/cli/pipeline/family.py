@@ -19,6 +19,7 @@ from groupkeeper.cli.pipeline.directory import check_directory, directory
 from groupkeeper.cli.pipeline.lake import add_lake, check_lake, keeping, settings_of
 from groupkeeper.cli.pipeline.parts import import_job
 from groupkeeper.cli.pipeline.privacy import add_privacy, privacy_of
+from groupkeeper.java_properties import name_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,7 +148,9 @@ def add_spark(parser: ArgumentParser) -> None:
 def _setting(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not _SETTING.fullmatch(key):
-        raise ArgumentTypeError(f"{text!r}: expected spark.NAME=VALUE, for example spark.driver.memory=4g")
+        named = key if equals else name_in(text)  # the rest may be a secret
+        quoted = f"{named!r}: " if named else ""
+        raise ArgumentTypeError(f"{quoted}expected spark.NAME=VALUE, for example spark.driver.memory=4g")
     if key in _OF_OPTIONS:
         raise ArgumentTypeError(f"{key} is set by {_OF_OPTIONS[key]}")
     return key, value

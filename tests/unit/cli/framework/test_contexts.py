@@ -144,7 +144,12 @@ def test_what_is_typed_wins_over_the_environment_and_that_over_what_is_in_use(
         (["add", "../x", "--bootstrap-server", "a:1"], "'../x' is not a name"),
         (["add", "-x", "--bootstrap-server", "a:1"], "required: NAME"),
         (["add", "x", "--bootstrap-server", "a"], "expected host:port"),
-        (["add", "x", "--bootstrap-server", "a:1", "--property", "y"], "'y': expected NAME=VALUE"),
+        (["add", "x", "--bootstrap-server", "a:1", "--property", "y"], "argument --property: expected NAME=VALUE"),
+        (
+            ["add", "x", "--bootstrap-server", "a:1", "--secret", "sasl.jaas.config=y"],
+            "expected the NAME of a property",
+        ),
+        (["add", "x", "--bootstrap-server", "a:1", "--secret", "hunter2"], "expected the NAME of a property"),
         (
             ["add", "x", "--bootstrap-server", "a:1", "--command-config", "nowhere"],
             "nowhere': No such file or directory",
