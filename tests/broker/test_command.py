@@ -63,6 +63,16 @@ class TestRefusals:
             )
         assert not (begin.directory / "d").exists()
 
+    def test_a_port_in_use_of_an_ipv6_address(self, begin: Begin) -> None:
+        try:
+            taken = socket.create_server(("::1", 0), family=socket.AF_INET6)
+        except OSError:
+            pytest.skip("this machine has no IPv6")
+        with taken:
+            port = taken.getsockname()[1]
+            said = begin.fail("--data", "d", "--property", f"listeners=PLAINTEXT://[::1]:{port}")
+        assert said == f"cannot listen on [::1]:{port}: Address already in use"
+
     def test_every_address_is_told_of(self, begin: Begin) -> None:
         started = begin("--data", "d", "--property", "listeners=PLAINTEXT://0.0.0.0:0")
         assert "listener PLAINTEXT is on every address" in started.errors

@@ -14,7 +14,14 @@ from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC, Tra
 from groupkeeper.broker.features import FeatureLevels
 from groupkeeper.broker.log.cleaner import LogCleaner
 from groupkeeper.broker.log.topics import INTERNAL_TOPICS, Topics
-from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, given_port, listeners_of
+from groupkeeper.broker.network.listeners import (
+    Endpoint,
+    Listener,
+    advertised_of,
+    given_port,
+    host_and_port,
+    listeners_of,
+)
 from groupkeeper.broker.network.server import Server
 from groupkeeper.broker.node import Node
 from groupkeeper.broker.quotas.client_quotas import ClientQuotas
@@ -314,17 +321,15 @@ class Broker(Node):
             try:
                 port = self.server.bind(listener)
             except OSError as error:
-                raise OSError(
-                    error.errno, f"cannot listen on {listener.host or '*'}:{listener.port}: {error.strerror or error}"
-                ) from None
+                where = host_and_port(listener.host or "*", listener.port)
+                raise OSError(error.errno, f"cannot listen on {where}: {error.strerror or error}") from None
             bound[listener.name] = listener._replace(port=port)
         return bound
 
     @property
     def bootstrap_servers(self) -> str:
         """`host:port` of the first listener."""
-        host = f"[{self.advertised.host}]" if ":" in self.advertised.host else self.advertised.host
-        return f"{host}:{self.advertised.port}"
+        return host_and_port(self.advertised.host, self.advertised.port)
 
     def client_properties(self, user: str = "") -> dict[str, str]:
         """What clients of the first listener need beside its address, by the names of Java's clients.

@@ -81,9 +81,13 @@ def given_port(given: Mapping[str, str], port: int, protocol: str = "PLAINTEXT")
     return {**changed, "advertised.listeners": same[0]} if same else changed
 
 
+def host_and_port(host: str, port: int) -> str:
+    """As clients write it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def _text(listener: Listener) -> str:
-    host = f"[{listener.host}]" if ":" in listener.host else listener.host
-    return f"{listener.name}://{host}:{listener.port}"
+    return f"{listener.name}://{host_and_port(listener.host, listener.port)}"
 
 
 def advertised_of(config: Config, bound: dict[str, Listener], node_id: int) -> dict[str, Endpoint]:
