@@ -91,6 +91,8 @@ def judge(path: Path, expected: Expected = ANYTHING) -> SignedTokens:
         (signed({**GOOD, "iss": "us", "aud": ["kafka", "web"]}), Expected("us", ("a", "kafka"))),
         (signed({**GOOD, "aud": "kafka"}), Expected(audiences=("kafka",))),
         (signed({**GOOD, "iss": "anyone"}), Expected()),
+        (signed({**GOOD, "aud": "anyone"}), Expected(is_for_anyone=True)),
+        (signed({**GOOD, "aud": [7]}), Expected(is_for_anyone=True)),
         (signed({**without("sub"), "who": " alice "}), Expected(subject_claim="who")),
         (signed({**GOOD, "scope": ["a", "b"]}), Expected()),
         (signed({**GOOD, "scope": 7}), Expected()),
@@ -105,6 +107,7 @@ async def test_good_tokens(path: Path, given: str, expected: Expected) -> None:
     ("given", "expected", "says"),
     [
         (signed(GOOD, OTHER_RSA), Expected(), "signature is wrong"),
+        (signed({**GOOD, "aud": "b"}), Expected(audiences=("a",), is_for_anyone=True), "audience is not an expected"),
         (signed(GOOD)[:-4] + "AAAA", Expected(), "signature is wrong"),
         (signed(GOOD, OTHER_RSA, kid="encrypts"), Expected(), "no key for it"),
         (signed(GOOD, RSA, "PS256", kid="two"), Expected(), "no key for it"),

@@ -71,6 +71,8 @@ def settings(url: str) -> dict[str, str]:
             f"{prefix}oauthbearer.sasl.oauthbearer.jwks.endpoint.url": url,
         }
     strict = "listener.name.strict.oauthbearer.sasl.oauthbearer."
+    loose = "listener.name.loose.oauthbearer.sasl.oauthbearer.allow.unverified."
+    given |= {f"{loose}audience": "true", f"{loose}issuer": "true"}
     return given | {f"{strict}expected.audience": "kafka,a", f"{strict}expected.issuer": "us"}
 
 

@@ -163,6 +163,7 @@ class ListenerSasl:
             1000 * value(Config.sasl_oauthbearer_clock_skew_seconds),
             value(Config.sasl_oauthbearer_scope_claim_name),
             value(Config.sasl_oauthbearer_sub_claim_name),
+            value(Config.sasl_oauthbearer_allow_unverified_audience),
         )
         way = (url, intervals, *sorted(options.items()))
         keys = None if url.startswith("file:") else self._key_sources.get(way)  # a file is read again

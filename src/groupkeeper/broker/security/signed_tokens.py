@@ -27,7 +27,7 @@ class Expected(NamedTuple):
 
     Attributes:
         issuer: its `iss`; empty: any.
-        audiences: one of them is in its `aud`; empty: it must have none.
+        audiences: one of them is in its `aud`; empty: it must have none, or with `is_for_anyone` may have any.
         clock_skew_ms: by how much the issuer's clock may differ.
         scope_claim, subject_claim: the claims with its scopes and its principal.
     """
@@ -37,6 +37,7 @@ class Expected(NamedTuple):
     clock_skew_ms: int = 30_000
     scope_claim: str = "scope"
     subject_claim: str = "sub"
+    is_for_anyone: bool = False
 
 
 class SignedTokens:
@@ -96,6 +97,8 @@ class SignedTokens:
         issuer, audience = claims.get("iss"), claims.get("aud")
         if self._expected.issuer and issuer != self._expected.issuer:
             raise BadToken("its issuer is not the expected one")
+        if self._expected.is_for_anyone and not self._expected.audiences:
+            return
         audiences = [audience] if isinstance(audience, str) else [] if audience is None else audience
         if not isinstance(audiences, list) or not all(isinstance(one, str) for one in audiences):
             raise BadToken("the claim aud is no text")

@@ -155,6 +155,7 @@ class Config(GroupSettings):
     sasl_oauthbearer_expected_audience = names(
         (), doc="One of them must be an audience (`aud`) of a token; without any, tokens must have none."
     ).in_kafka(has_empty_default=True)
+    sasl_oauthbearer_allow_unverified_audience = flag(False, doc="Without expected audiences: tokens may have any.")
     sasl_oauthbearer_clock_skew_seconds = whole(30, low=0, doc="How far the clock of a token's issuer may differ.")
     sasl_oauthbearer_scope_claim_name = text("scope", doc="The claim of a token with its scopes.")
     sasl_oauthbearer_sub_claim_name = text("sub", doc="The claim of a token with the principal's name.")

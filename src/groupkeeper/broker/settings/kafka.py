@@ -168,7 +168,6 @@ _SETTINGS = (
     KafkaSetting("sasl.login.retry.backoff.ms", FIXED, "long", "100"),
     KafkaSetting("sasl.mechanism.controller.protocol", FIXED, "string", "GSSAPI"),
     KafkaSetting("sasl.mechanism.inter.broker.protocol", ONE, "string", "GSSAPI"),
-    KafkaSetting("sasl.oauthbearer.allow.unverified.audience", FIXED, "boolean", "false"),
     KafkaSetting("sasl.oauthbearer.allow.unverified.issuer", FIXED, "boolean", "false"),
     KafkaSetting("sasl.oauthbearer.assertion.algorithm", FIXED, "string", "RS256"),
     KafkaSetting("sasl.oauthbearer.assertion.claim.aud", FIXED, "string"),
