@@ -104,9 +104,7 @@ UNLISTED_TESTS = (
 MORE_OPTIONS = {
     f"{_CLIENTS}consumer.PlaintextConsumerPollTest": " --property group.initial.rebalance.delay.ms=200",
 }
-OF_ITS_RELEASE = re.compile(
-    "ApiVersions(Request|Command)Test|testFencedMemberCanRejoinWithEpochZero"
-)
+OF_ITS_RELEASE = re.compile("ApiVersions(Request|Command)Test|testFencedMemberCanRejoinWithEpochZero")
 """Tests that name what only their own release answers: with a real Kafka of the newest release they fail as well. The
 command of the second one is made of parts of its own clients.
 """
