@@ -42,9 +42,10 @@ outlive the group. Without one the broker's setting `group.` with the same name 
 IDLE = """
 ## Settings without effect
 
-These are accepted, checked and described as by Apache Kafka, and change nothing here. Some have an effect on a cluster,
-on other threads or on remote storage, which this broker does not have. Settings that Kafka itself does not describe
-(`server.max.startup.time.ms`, `group.share.persister.class.name`, ...) are accepted in the same way, unchecked.
+These are accepted, checked and described as by Apache Kafka, with its types and defaults, and change nothing here.
+Some have an effect on a cluster, on other threads or on remote storage, which this broker does not have. Settings that
+Kafka itself does not describe (`server.max.startup.time.ms`, `group.share.persister.class.name`, ...) are accepted in
+the same way, unchecked.
 The log warns of Java classes of one's own, which cannot run here.
 """
 
@@ -76,6 +77,11 @@ def table(settings: Iterable[Setting[object]]) -> list[str]:
     return lines
 
 
+def names(title: str, settings: Iterable[Setting[object]]) -> str:
+    """A paragraph."""
+    return f"{title}: " + ", ".join(f"`{name}`" for name in sorted(one.name for one in settings)) + "."
+
+
 def of_broker() -> Iterator[Setting[object]]:
     """What a broker can be given, but for numbers that only dynamic updates can give."""
     yield from Config.settings()
@@ -88,9 +94,9 @@ def document() -> str:
     lines = [INTRODUCTION, "## Settings of the broker itself", *table(one for one in of_broker() if one not in idle)]
     lines += [TOPICS.rstrip("\n"), *table(one for one in TopicConfig.settings() if one.has_effect)]
     lines += [GROUPS.rstrip("\n"), *table(one for one in GroupConfig.settings() if one.has_effect)]
-    lines += [IDLE.rstrip("\n"), "", "### Of the broker", *table(idle)]
+    lines += [IDLE.rstrip("\n"), "", names("Of the broker", idle)]
     for title, of_others in (("topic", TopicConfig), ("group", GroupConfig)):
-        lines += ["", f"### Of a {title}", *table(one for one in of_others.settings() if not one.has_effect)]
+        lines += ["", names(f"Of a {title}", [one for one in of_others.settings() if not one.has_effect])]
     return "\n".join(lines) + "\n"
 
 
