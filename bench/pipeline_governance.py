@@ -110,11 +110,10 @@ def tables(servers: str) -> None:
     from groupkeeper.pipeline.jobs import refresh as module
     from groupkeeper.pipeline.jobs.snapshot import snapshot
     from groupkeeper.pipeline.jobs.steps import STEPS, Given, Sources, Step
-    from groupkeeper.pipeline.present.sql import copied
     from groupkeeper.pipeline.session import start_session
 
-    def copies(table: Table) -> Callable[[Sources, Given], pa.RecordBatchReader]:
-        return lambda tables, given: copied(table, tables.rows_then(table))
+    def copies(table: Table) -> Callable[[Sources, Given], pa.Table]:
+        return lambda tables, given: table.arrow.empty_table()
 
     def without(names: Sequence[str]) -> tuple[Step, ...]:
         return tuple(step._replace(make=copies(step.table)) if step.table.name in names else step for step in STEPS)

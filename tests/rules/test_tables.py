@@ -81,7 +81,7 @@ def tables_of(case: Case) -> Mapping[str, tuple[Table, list[dict[str, Any]]]]:
 @pytest.mark.parametrize("case", [case for case in cases() if can_be(case)], ids=lambda case: case.name)
 def test_tables_say_the_same(case: Case) -> None:
     given = {name: pa.Table.from_pylist(rows, table.arrow) for name, (table, rows) in tables_of(case).items()}
-    found = {row["topic"]: row for row in status(**given).read_all().to_pylist()}
+    found = {row["topic"]: row for row in status(**given).to_pylist()}
     assert found[None]["status"] == case.verdict
     for number, facts in enumerate(case.partitions):
         if facts.committed_offset is not None:

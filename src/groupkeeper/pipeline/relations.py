@@ -7,7 +7,7 @@ numbers of a table, where −1 is none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ __all__ = [
     "lists",
     "loaded",
     "matches",
+    "ms_between",
     "numbers",
     "runs",
     "tails",
@@ -43,19 +44,27 @@ __all__ = [
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-Rows: TypeAlias = pa.Table | pads.Dataset | pads.Scanner
-"""Of a table: in memory, or in files."""
+
+class Loaded(Protocol):
+    """Rows that are chosen when they are loaded."""
+
+    def load(self, names: Sequence[str] | None) -> pa.Table:
+        """As `loaded`."""
+
+
+Rows: TypeAlias = pa.Table | pads.Dataset | Loaded
+"""Of a table: in memory, in files, or a choice of these."""
 
 _Taken = TypeVar("_Taken", pa.Table, pa.Array)
 _LARGEST = 2**62
 
 
 def loaded(rows: Rows, names: Sequence[str] | None = None) -> pa.Table:
-    """The rows in memory, with these columns only, each in one piece. Of a scanner all its columns are read."""
+    """The rows in memory, with these columns only, each in one piece."""
     if isinstance(rows, pads.Dataset):
         rows = rows.to_table(columns=None if names is None else list(names))
-    elif isinstance(rows, pads.Scanner):
-        rows = rows.to_table()
+    elif not isinstance(rows, pa.Table):
+        rows = rows.load(names)
     return (rows if names is None else rows.select(list(names))).combine_chunks()
 
 
@@ -229,6 +238,12 @@ def time_of(milliseconds: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedAr
         is_time = pc.and_(pc.greater_equal(milliseconds, 0), pc.less_equal(milliseconds, LAST_MS))
         milliseconds = pc.if_else(is_time, milliseconds, None)
     return milliseconds.cast(pa.timestamp("ms", "UTC")).cast(TIME)
+
+
+def ms_between(earlier: pa.ChunkedArray, later: pa.ChunkedArray) -> pa.ChunkedArray:
+    """How much later, in milliseconds; null where one is not known."""
+    ms = [pc.divide(each.cast(pa.int64()), 1000) for each in (earlier, later)]
+    return pc.subtract(ms[1], ms[0])
 
 
 def unnested(rows: pa.Table, name: str) -> pa.Table:

@@ -11,15 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.corpus.fleet import ASKED, INSTANTS, Cut, answers, cuts, decoded, histories, instants
 
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.steps import STEPS, Given, Made
+from groupkeeper.pipeline.jobs.steps import STEPS, Given, rows_of
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.owners import parse_owners
-from groupkeeper.pipeline.present.sql import of_rows
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, TABLES, Table
 from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS, LAST_RECORDS
-from groupkeeper.pipeline.transforms.history import commits, group_records, is_before, is_from
-from groupkeeper.pipeline.transforms.tombstones import CAUSES_OF
+from groupkeeper.pipeline.transforms.history import between, commits, group_records
+from groupkeeper.pipeline.transforms.tombstones import causes
 
 __all__ = ["tables_of"]
 
@@ -30,8 +29,8 @@ _HISTORY = (COMMITS, GROUP_RECORDS)
 def tables_of(spark: SparkSession) -> list[dict[str, pa.Table]]:
     """By name, for each refresh: whole tables, and what a refresh adds to those that grow."""
     fleet = histories()
-    records = spark.createDataFrame(decoded(fleet)).cache()
-    refreshes = Refreshes(spark, commits(records).cache(), group_records(records).cache())
+    records = decoded(fleet)
+    refreshes = Refreshes(spark, commits(records), group_records(records))
     found = []
     before: Cut = {}
     for number, cut in enumerate(cuts(fleet)):
@@ -43,17 +42,16 @@ def tables_of(spark: SparkSession) -> list[dict[str, pa.Table]]:
         )
         found.append(refreshes.refresh(Given(clusters, {}, before, cut, owners=_OWNERS), asked))
         before = cut
-    found[0][DECODED.name] = records.toArrow()
+    found[0][DECODED.name] = records
     assert len(found) == len(INSTANTS)
     return found
 
 
 class Refreshes:
-    """What the tables' code is given (steps.Sources), in memory."""
+    """What the tables' code is given (steps.Driver), in memory."""
 
-    def __init__(self, spark: SparkSession, *history: DataFrame) -> None:
+    def __init__(self, spark: SparkSession, *history: pa.Table) -> None:
         self.spark = spark
-        self.is_little = True
         self._history = dict(zip((table.name for table in _HISTORY), history, strict=True))
         self._new: dict[str, pa.Table] = {}
         self._past: dict[str, list[pa.Table]] = defaultdict(list)
@@ -62,8 +60,7 @@ class Refreshes:
 
     def refresh(self, given: Given, asked: dict[str, pa.Table]) -> dict[str, pa.Table]:
         for table in _HISTORY:
-            rows = self._history[table.name].where(is_from(given.made_to) & is_before(given.read_to))
-            self._new[table.name] = rows.toArrow().cast(table.arrow)
+            self._new[table.name] = between(self._history[table.name], given.made_to, given.read_to)
         self._find_causes()
         for table in _HISTORY:
             self._past[table.name].append(self._new[table.name])
@@ -71,7 +68,7 @@ class Refreshes:
         opened: dict[str, pa.Table] = {}
         for step in STEPS:
             name = step.table.name
-            whole = asked[name] if step.table in ASKED else _rows(step.make(self, given))
+            whole = asked[name] if step.table in ASKED else rows_of(step.make(self, given))
             self._now[name] = _of(step.table, whole)
             if step.adds:
                 opened[name] = _of(step.table, whole.filter(whole[OPEN]))
@@ -86,54 +83,29 @@ class Refreshes:
     def _find_causes(self) -> None:
         """As the history's writer tells why offsets were removed."""
         rows = self._new[COMMITS.name]
-        given = {
-            "commits": rows, "group_records": self._new[GROUP_RECORDS.name],
-            "last_commits": self._then.get(LAST_COMMITS.name, LAST_COMMITS.arrow.empty_table()),
-            "last_records": self._then.get(LAST_RECORDS.name, LAST_RECORDS.arrow.empty_table()),
-        }  # fmt: skip
-        told = of_rows(CAUSES_OF, given).read_all()
+        told = causes(rows, self.then(LAST_COMMITS), self._new[GROUP_RECORDS.name], self.then(LAST_RECORDS), {})
         kept = rows.filter(pc.invert(rows["is_tombstone"]))
         self._new[COMMITS.name] = pa.concat_tables([kept, told.select(COMMITS.names).cast(COMMITS.arrow)])
 
-    def new(self, table: Table) -> DataFrame:
-        return self._frame(table, self._new[table.name])
-
-    def rows_new(self, table: Table) -> pa.Table:
+    def new(self, table: Table) -> pa.Table:
         return self._new[table.name]
-
-    def has_new(self, table: Table) -> bool:
-        return len(self._new[table.name]) > 0
 
     def past(self, table: Table) -> DataFrame:
         return self._frame(table, pa.concat_tables(self._past[table.name]))
 
-    def rows_then(self, table: Table) -> pa.Table:
+    def then(self, table: Table) -> pa.Table:
         return self._then.get(table.name, table.arrow.empty_table())
-
-    rows_before = rows_then
-
-    def rows_now(self, table: Table) -> pa.Table:
-        return self._now[table.name]
-
-    def then(self, table: Table) -> DataFrame:
-        return self._frame(table, self.rows_then(table))
 
     before = then
 
-    def now(self, table: Table) -> DataFrame:
-        return self._frame(table, self.rows_now(table))
+    def now(self, table: Table) -> pa.Table:
+        return self._now[table.name]
 
     def made(self, tables: Iterable[Table]) -> dict[Table, pa.Table]:
         return {table: self._now[table.name] for table in tables if table.name in self._now}
 
     def _frame(self, table: Table, rows: pa.Table) -> DataFrame:
         return self.spark.createDataFrame(rows if len(rows) else [], table.ddl)
-
-
-def _rows(made: Made) -> pa.Table:
-    if isinstance(made, pa.Table):
-        return made
-    return made.toArrow() if isinstance(made, DataFrame) else made.read_all()
 
 
 def _of(table: Table, rows: pa.Table) -> pa.Table:

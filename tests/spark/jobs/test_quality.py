@@ -19,9 +19,10 @@ from pyspark.sql import SparkSession
 from tests.spark.kafka.test_source import new_topic
 
 from groupkeeper.cli.main import main
+from groupkeeper.pipeline.decode.history import group_records
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.governance.quality import check_directory
-from groupkeeper.pipeline.jobs import history, refresh, shares
+from groupkeeper.pipeline.jobs import history, shares, task
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS, Given, Sources
 from groupkeeper.pipeline.kafka.options import parse_options
@@ -244,10 +245,12 @@ def run_here(spark: SparkSession, description: str, count: int, work: Callable[[
 def test_nothing_is_appended_when_a_row_is_missing(
     spark: SparkSession, options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = history.GROUP_RECORDS_OF
-    part = whole._replace(text=lambda words: f"SELECT * FROM ({whole.text(words)}) AS rows WHERE problem IS NULL")
-    monkeypatch.setattr(history, "GROUP_RECORDS_OF", part)
-    monkeypatch.setattr(history, "run_tasks", run_here)
+    def part(decoded: pa.Table) -> pa.Table:
+        rows = group_records(decoded)
+        return rows.filter(rows["problem"].is_null())
+
+    monkeypatch.setattr(history, "group_records", part)
+    monkeypatch.setattr(shares, "run_tasks", run_here)
     summary = snapshot(spark, options, str(tmp_path))
     (said,) = {each.message for each in summary.problems if each.cluster == "c"}
     assert re.fullmatch(r"of (\d+) records \d+ rows would be written: nothing is appended: run again, .*", said)
@@ -258,15 +261,14 @@ def test_nothing_is_appended_when_a_row_is_missing(
 def test_a_run_tells_of_a_table_with_a_key_twice(
     spark: SparkSession, options: dict[str, str], copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def twice(tables: Sources, given: Given) -> pa.RecordBatchReader:
+    def twice(tables: Sources, given: Given) -> pa.Table:
         (step,) = (each for each in STEPS if each.table is STATUS)
-        rows = step.make(tables, given)
-        assert isinstance(rows, pa.RecordBatchReader)
-        whole = rows.read_all()
-        return pa.concat_tables([whole, whole.slice(0, 1)]).to_reader()
+        whole = step.make(tables, given)
+        assert isinstance(whole, pa.Table)
+        return pa.concat_tables([whole, whole.slice(0, 1)])
 
     steps = [step._replace(make=twice) if step.table is STATUS else step for step in STEPS]
-    monkeypatch.setattr(shares, "STEPS", steps)
-    monkeypatch.setattr(refresh, "run_tasks", run_here)
+    monkeypatch.setattr(task, "STEPS", steps)
+    monkeypatch.setattr(shares, "run_tasks", run_here)
     summary = snapshot(spark, options, str(copied))
     assert any("quality: table status: 1 row with the key" in each.message for each in summary.problems)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,12 +20,14 @@ from groupkeeper.broker.authorizer import RuleAuthorizer
 from groupkeeper.cli.main import main
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs import history, refresh
-from groupkeeper.pipeline.jobs.shares import Built, Work, build
+from groupkeeper.pipeline.jobs import history, refresh, shares
+from groupkeeper.pipeline.jobs.shares import Build, Built, build
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.steps import STEPS, Job
+from groupkeeper.pipeline.relations import loaded
+from groupkeeper.pipeline.storage.output import Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
-from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS, READERS
+from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS, OFFSETS_READ, READERS
 from groupkeeper.testing.background import BackgroundBroker
 
 PATIENCE_S = 60
@@ -77,29 +81,31 @@ def test_tables_are_written_and_replaced(spark: SparkSession, servers: str, tmp_
 
 @pytest.mark.long
 def test_many_tasks_build_what_one_builds(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each job of a refresh is run by one task and by five, from the same files, and the rows are the same."""
+    """Each job of a refresh is run by one task that reads files, by five, and by three for which Spark exchanges the
+    rows: the rows are the same.
+    """
     compared: list[str] = []
 
-    def rows(work: Work, found: list[Built]) -> dict[str, list[str]]:
-        texts: dict[str, list[str]] = {name: [] for name in (READERS.name, *work.steps)}
-        for each in found:
-            assert each.files is not None, each.error
-            for file in (*each.files.files, *each.files.open_files):
-                texts[each.table] += map(repr, pq.read_table(work.folders[each.table] / file).to_pylist())
-        del texts[READERS.name]  # which has a row for each share
-        return {name: sorted(own) for name, own in texts.items()}
+    def rows(output: Output, found: Mapping[str, Staged | Exception]) -> dict[str, list[str]]:
+        texts = {}
+        for name, each in found.items():
+            assert isinstance(each, Staged), each
+            if name not in (READERS.name, OFFSETS_READ.name):  # which have rows for each share
+                texts[name] = sorted(map(repr, loaded(output.rows(each.table, each.all_files)).to_pylist()))
+        return texts
 
-    def both(spark: SparkSession, description: str, count: int, task: partial[list[Built]]) -> list[Built]:
-        (work,) = task.args
-        found = build(work, 0)
+    def each_way(output: Output, description: str, make: Build, inputs: Any, wanted: Any, *_: int, **__: bool) -> Any:
+        assert isinstance(make, partial)
+        found = build(output, description, make, inputs, wanted)
         if description != Job.CLUSTERS.value:
-            aside = {name: tmp_path / description / name for name in work.steps}
-            many = work._replace(shares=5, folders=aside)
-            assert rows(many, [one for share in range(5) for one in build(many, share)]) == rows(work, found)
-            compared.extend(work.steps)
+            for shares, is_exchanged in ((5, False), (3, True)):
+                many = partial(make.func, make.args[0]._replace(shares=shares))
+                others = build(output, description, many, inputs, wanted, shares, is_exchanged=is_exchanged)
+                assert rows(output, others) == rows(output, found)
+            compared.extend(found)
         return found
 
-    monkeypatch.setattr(refresh, "run_tasks", both)
+    monkeypatch.setattr(refresh, "build", each_way)
     with BackgroundBroker(properties={"offsets.topic.num.partitions": "2"}) as broker:
         servers = broker.bootstrap_servers
         options = {"kafka.bootstrap.servers": servers, "cluster": "c"}
@@ -112,13 +118,13 @@ def test_many_tasks_build_what_one_builds(spark: SparkSession, tmp_path: Path, m
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("most", [0, refresh.LITTLE], ids=["SQL of Spark", "tasks"])
+@pytest.mark.parametrize("most", [0, shares.ROWS_PER_SHARE], ids=["exchanged", "files"])
 def test_what_is_carried_is_made_again_of_the_history(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """Where it is lost, and by a rebuild; why an offset was removed is told right in between."""
-    monkeypatch.setattr(refresh, "LITTLE", most)
-    monkeypatch.setattr(history, "LITTLE", most)
+    monkeypatch.setattr(refresh, "ROWS_PER_SHARE", most or 3)
+    monkeypatch.setattr(history, "ROWS_PER_SHARE", most or 3)
     tables = tmp_path / "tables"
     added = ("group_events", "rates", "rewinds")
 
@@ -285,12 +291,12 @@ def test_a_job_that_fails_is_a_problem_and_the_next_refresh_goes_on(
     topic = new_topic(servers)
     tables, options = tmp_path / "tables", {"kafka.bootstrap.servers": servers, "cluster": "c"}
 
-    def broken(work: Work, share: int) -> list[Built]:
+    def broken(*_: object) -> Built:
         raise RuntimeError("a defect")
 
     commit(servers, "breaks", {(topic, 0): 1})
     with monkeypatch.context() as patch:
-        patch.setattr(refresh, "build", broken)
+        patch.setattr(refresh, "built", broken)
         problems = [each.message for each in snapshot(spark, options, str(tables)).problems]
     assert any(text.startswith("table lag: ") for text in problems), problems
     assert not list((tables / "_groupkeeper").glob("staging/*/*"))

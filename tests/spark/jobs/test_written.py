@@ -20,7 +20,7 @@ from groupkeeper.pipeline.kafka.written import Counts, Written, write
 from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.tables.schema import LAST_MS
-from groupkeeper.pipeline.transforms.history import commits, is_from
+from groupkeeper.pipeline.transforms.history import commits_in, is_from
 
 RETENTIONS = {"east": Retention(1_000, 10_000), "west": Retention(2**31 * 60_000, 1)}
 
@@ -68,7 +68,7 @@ def test_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     parts = [write(decoded[:5], tmp_path / "new"), write(decoded[5:], tmp_path / "new"), write([], tmp_path / "new")]
     written = Written.together(parts)
     frame = spark.createDataFrame(pa.Table.from_batches(decoded), DECODED.ddl)
-    expected = commits(frame).where("NOT is_tombstone").toArrow().cast(COMMITS.arrow)
+    expected = commits_in(frame).where("NOT is_tombstone").toArrow().cast(COMMITS.arrow)
     found = pa.concat_tables([pq.read_table(tmp_path / "new" / name) for name in written.commits])
     assert found.schema.equals(COMMITS.arrow)
     by_offset = [(name, "ascending") for name in ("log_offset",)]
@@ -129,13 +129,13 @@ def test_rows_of_a_ledger_that_is_gone_stay(spark: SparkSession, tmp_path: Path)
     assert sorted((tmp_path / COMMITS.name).iterdir()) == files
 
 
-def test_why_offsets_went_is_the_same_in_this_process_and_by_spark(
+def test_why_offsets_went_is_the_same_by_one_task_and_by_many(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = pa.Table.from_batches(batches(7, 1_500))
     found = []
-    for most in (history.LITTLE, 0):
-        monkeypatch.setattr(history, "LITTLE", most)
+    for most in (history.ROWS_PER_SHARE, 500):
+        monkeypatch.setattr(history, "ROWS_PER_SHARE", most)
         with open_output(spark, str(tmp_path / str(most))) as output:
             for first in (0, 700):
                 directory, path = output.folder_aside(DECODED)

@@ -83,9 +83,7 @@ def test_what_a_share_group_has_done_and_what_it_gave_back(servers: str) -> None
     options = parse_options({"kafka.bootstrap.servers": servers, "cluster": "c", "rows": "decoded"})
     found = asyncio.run(plan(options))
     notes: list[str] = []
-    (row,) = (
-        share_offsets(Clusters(named(options, found.ranges), found.instants, {}), notes.append).read_all().to_pylist()
-    )
+    (row,) = share_offsets(Clusters(named(options, found.ranges), found.instants, {}), notes.append).to_pylist()
     assert notes == []
     expected = {
         "cluster": "c", "group_id": "queue", "topic": "jobs", "partition": 0, "start_offset": 3, "lag": 5,
@@ -113,7 +111,7 @@ def test_a_cluster_whose_state_may_not_be_read_is_noted() -> None:
         found = asyncio.run(plan(options))
         rules.deny(brokers.Operation.READ, brokers.ResourceType.TOPIC, SHARE_STATE_TOPIC)
         notes: list[str] = []
-        rows = share_offsets(Clusters(named(options, found.ranges), found.instants, {}), notes.append).read_all()
+        rows = share_offsets(Clusters(named(options, found.ranges), found.instants, {}), notes.append)
     assert rows.num_rows == 0
     assert len(notes) == 1
     assert SHARE_STATE_TOPIC in notes[0]

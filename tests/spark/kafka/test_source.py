@@ -21,7 +21,7 @@ from groupkeeper.client.admin import Admin
 from groupkeeper.pipeline.errors import cause_of
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, DECODED, GROUP_RECORDS
 from groupkeeper.pipeline.transforms.decoded import decode_archive, decode_key_value
-from groupkeeper.pipeline.transforms.history import commits, group_records
+from groupkeeper.pipeline.transforms.history import commits_in, group_records_in
 from groupkeeper.pipeline.transforms.latest import current_offsets, current_offsets_of_decoded
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -140,7 +140,7 @@ def test_the_offsets_topic_as_tables(spark: SparkSession, servers: str) -> None:
     ask(servers, lambda admin: admin.delete_consumer_groups(group_ids[4:]))
     frame = decoded(spark, servers).where(F.col("group_id").isin(group_ids)).cache()
     assert frame.schema == spark.createDataFrame([], DECODED.ddl).schema
-    history = commits(frame)
+    history = commits_in(frame)
     assert history.columns == COMMITS.names
     assert history.where((F.col("group_id") == group_ids[1]) & ~F.col("is_tombstone")).count() == 60
     now = {(row.group_id, row.topic, row.partition): row.committed_offset for row in current_offsets(history).collect()}
@@ -160,7 +160,7 @@ def test_the_offsets_topic_as_tables(spark: SparkSession, servers: str) -> None:
     assert {(r.group_id, r.topic, r.partition): r.committed_offset for r in latest.collect()} == wanted
     gone = history.where(F.col("is_tombstone")).collect()
     assert {row.group_id for row in gone} == {group_ids[4]}
-    groups = group_records(frame)
+    groups = group_records_in(frame)
     assert groups.columns == GROUP_RECORDS.names
     (generation,) = groups.where("group_type = 'classic' AND size(members) = 1").orderBy("log_offset").tail(1)
     assert generation.members[0].subscribed_topics == [topic]
@@ -214,7 +214,7 @@ def test_transactions(spark: SparkSession, servers: str) -> None:
     assert row.producer_id is not None
     all_rows = decoded(spark, servers, **uncommitted)
     assert sorted(row.committed_offset for row in all_rows.where(mine).collect()) == [100, 101, 102, 103]
-    markers = group_records(all_rows).where("record_name = 'EndTransaction'").select("value_json")
+    markers = group_records_in(all_rows).where("record_name = 'EndTransaction'").select("value_json")
     kinds = [json.loads(row.value_json)["type"] for row in markers.collect()]
     assert (kinds.count("COMMIT"), kinds.count("ABORT")) == (1, 2)
     producer.abort_transaction(PATIENCE_S)

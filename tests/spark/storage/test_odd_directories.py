@@ -21,6 +21,6 @@ def test_tables_are_read_where_they_were_written(
     with open_output(spark, name) as output:
         staged = output.stage(spark.createDataFrame([], REJECTS.ddl), REJECTS)
         assert output.frame(staged).count() == 0
-        near = output.stage(REJECTS.arrow.empty_table().to_reader(), REJECTS)
+        near = output.stage(REJECTS.arrow.empty_table(), REJECTS)
         assert (output.frame(near).count(), output.count_staged(near)) == (0, 0)
     assert (tmp_path / name).is_dir()

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from tests.spark.transforms.test_status import Cases, behind, commit_intervals, put_back
-from tests.spark.transforms.traces import HOUR, frame, lag_frame, ms, rewinds_of, seconds_of
+from tests.spark.transforms.traces import (
+    HOUR,
+    facts_of,
+    frame,
+    moves_of,
+    ms,
+    paces_of,
+    rewinds_of,
+    seconds_of,
+    table_of,
+)
 
 from groupkeeper.pipeline.present.moved import recent_rewinds
-from groupkeeper.pipeline.present.sql import Rows, empty, made
 from groupkeeper.pipeline.present.status import status
+from groupkeeper.pipeline.relations import Rows, empty, loaded
 from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS, LAG, LOG_OFFSETS, REWINDS, Table
+from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, PACES
-from groupkeeper.pipeline.transforms.group_facts import group_facts
-from groupkeeper.pipeline.transforms.moves import moves
-from groupkeeper.pipeline.transforms.paces import paces
 
 
 @pytest.mark.parametrize("writer", ["Spark", "this process"])
@@ -26,31 +36,31 @@ def test_times_of_files_are_compared(spark: SparkSession, tmp_path: Path, writer
     cases = Cases()
     for add in (commit_intervals, behind, put_back):
         add(cases)
-    history = cases.trace.commits(spark)
-    back = rewinds_of(spark, moves(history, frame(spark, GROUP_EVENTS, [])))
-    facts = group_facts(frame(spark, GROUP_RECORDS, []), frame(spark, GROUP_EVENTS, cases.events))
+    history = cases.trace.commits()
+    back = rewinds_of(moves_of(history, table_of(GROUP_EVENTS, [])))
+    facts = facts_of(table_of(GROUP_RECORDS, []), table_of(GROUP_EVENTS, cases.events))
     with open_output(spark, str(tmp_path)) as output:
 
-        def there(rows: DataFrame, table: Table) -> Rows:
-            given = rows if writer == "Spark" else rows.toArrow().cast(table.arrow).to_reader()
-            return output.rows(output.stage(given, table))
+        def there(rows: pa.Table, table: Table) -> Rows:
+            given = frame(spark, table, rows.to_pylist()) if writer == "Spark" else rows
+            return output.rows(table, output.stage(given, table).files)
 
-        rewinds = there(back.repartition(2, "group_id"), REWINDS)
+        rewinds = there(back, REWINDS)
         given = (
-            there(paces(history), PACES), there(lag_frame(spark, *cases.lags), LAG), rewinds,
-            there(frame(spark, GROUPS, cases.groups), GROUPS), there(facts, GROUP_FACTS),
+            there(paces_of(history), PACES), there(table_of(LAG, cases.lags), LAG), rewinds,
+            there(table_of(GROUPS, cases.groups), GROUPS), there(facts, GROUP_FACTS),
         )  # fmt: skip
         _check_files(tmp_path, "rewind_time")
-        rows = [row for row in status(*given).read_all().to_pylist() if row["topic"] is None]
+        rows = [row for row in status(*given).to_pylist() if row["topic"] is None]
         assert {row["group_id"]: (row["status"], seconds_of(row["since_time"])) for row in rows} == cases.wanted
-        times = sorted(seconds_of(row.rewind_time) or 0.0 for row in back.collect())
+        times = sorted(seconds_of(time) or 0.0 for time in back["rewind_time"].to_pylist())
         since = times[len(times) // 2]
-        found = recent_rewinds(empty(REWINDS), rewinds, empty(LOG_OFFSETS), {}, ms(since))
+        found = recent_rewinds(empty(REWINDS.arrow), rewinds, empty(LOG_OFFSETS.arrow), {}, ms(since))
         assert sorted(seconds_of(each) or 0.0 for each in found["rewind_time"].to_pylist()) == [
             each for each in times if each >= since
         ]
-        query = "SELECT * FROM lags WHERE measured_time >= make_timestamp($ms * 1000)"
-        late = made(LAG, query, {"lags": given[1]}, {"ms": ms(8 * HOUR)}).read_all()
+        whole = loaded(given[1])
+        late = whole.filter(pc.greater_equal(whole["measured_time"], pa.scalar(ms(8 * HOUR) * 1000, TIME)))
         wanted = [row["group_id"] for row in cases.lags if row["measured_time"].timestamp() * 1000 >= ms(8 * HOUR)]
         assert sorted(late["group_id"].to_pylist()) == sorted(wanted)
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from tests.spark.transforms.traces import Trace, at, seconds_of
 
 from groupkeeper.pipeline.present.edges import edges
@@ -59,7 +58,7 @@ def parts() -> tuple[Trace, Trace, Trace]:
     return first, second, third
 
 
-def made(spark: SparkSession, cuts: Sequence[Sequence[Trace]]) -> Found:
+def made(cuts: Sequence[Sequence[Trace]]) -> Found:
     """The table after a refresh for each of the parts of history."""
     known: pa.Table = empty(EDGES.arrow)
     for traces in cuts:
@@ -67,8 +66,7 @@ def made(spark: SparkSession, cuts: Sequence[Sequence[Trace]]) -> Found:
         for trace in traces:
             commits.commit_rows += trace.commit_rows
             records.group_rows += trace.group_rows
-        own = records.group_records(spark) if records.group_rows else None
-        new = spans(commits.commits(spark), own).toArrow()
+        new = spans(commits.commits(), records.group_records())
         known = edges(new, MEMBERS_NOW, TOPICS_NOW, FRESHNESS_NOW, known)
     return {
         (row["group_id"], row["topic"], row["client_id"]): (seconds_of(row["first_time"]), seconds_of(row["last_time"]))
@@ -76,9 +74,9 @@ def made(spark: SparkSession, cuts: Sequence[Sequence[Trace]]) -> Found:
     }
 
 
-def test_edges_of_history_and_of_who_is_there(spark: SparkSession) -> None:
+def test_edges_of_history_and_of_who_is_there() -> None:
     first, second, third = parts()
-    whole = made(spark, [parts()])
+    whole = made([parts()])
     assert whole == {
         ("classic", "t", None): (4, 20),
         ("classic", "v", None): (21, 21),
@@ -88,4 +86,4 @@ def test_edges_of_history_and_of_who_is_there(spark: SparkSession) -> None:
         ("new", "earlier", "etl"): (40, 40),
         ("new", "by id", "etl"): (100, 100),
     }
-    assert made(spark, [[first], [second], [third], []]) == whole
+    assert made([[first], [second], [third], []]) == whole

@@ -23,7 +23,7 @@ from groupkeeper.pipeline.jobs.restoring import OffsetThen, kip122_plans, of_top
 from groupkeeper.pipeline.jobs.scan_time import scan_time
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.tables import SCAN_TIME
-from groupkeeper.pipeline.transforms.history import commits, group_records
+from groupkeeper.pipeline.transforms.history import commits_in, group_records_in
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 from groupkeeper.protocol.uuids import uuid_text
 
@@ -127,12 +127,12 @@ def test_offsets_are_restored_as_they_were(spark: SparkSession, servers: str) ->
     produce(servers, topic, 300)
     commit(servers, group_id, {(topic, 0): 10, (topic, 1): 20})
     rows = decoded(spark, servers).where(F.col("group_id") == group_id)
-    last = commits(rows).agg(F.max("log_time")).collect()[0][0]
+    last = commits_in(rows).agg(F.max("log_time")).collect()[0][0]
     time_ms = int(last.timestamp() * 1000)
     wait_for(lambda: time.time_ns() // 10**6 > time_ms)
     commit(servers, group_id, {(topic, 0): 90, (topic, 2): 50})
     history = decoded(spark, servers).where((F.col("group_id") == group_id) | F.col("group_id").isNull())
-    found = offsets_as_of(commits(history), group_records(history), time_ms)
+    found = offsets_as_of(commits_in(history), group_records_in(history), time_ms)
     columns = list(OffsetThen._fields)
     then = then_of(OffsetThen(*row) for row in found.select(*columns).collect())
     assert {place.partition: commit.offset for place, commit in then[group_id].items()} == {0: 10, 1: 20}

@@ -5,27 +5,48 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
-import pytest
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import SparkSession
 from tests.spark.transforms.causes import with_causes
-from tests.spark.transforms.traces import DAY, HOUR, MINUTE, Trace, at, log_offsets, ms, rewinds_of, seconds_of
+from tests.spark.transforms.traces import (
+    DAY,
+    HOUR,
+    MINUTE,
+    Trace,
+    at,
+    current_offsets,
+    events_of,
+    frame,
+    listed,
+    log_offsets,
+    moves_of,
+    ms,
+    rewinds_of,
+    seconds_of,
+)
 
 from groupkeeper.pipeline.kafka.retention import Retention, Retentions
-from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS, OFFSETS_AS_OF, RATES, REWINDS
-from groupkeeper.pipeline.transforms.group_events import group_events
-from groupkeeper.pipeline.transforms.latest import current_offsets
-from groupkeeper.pipeline.transforms.moves import moves
+from groupkeeper.pipeline.storage.lake import OPEN
+from groupkeeper.pipeline.tables import (
+    COMMITS,
+    GROUP_EVENTS,
+    GROUP_RECORDS,
+    OFFSETS_AS_OF,
+    RATES,
+    REWINDS,
+)
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
-from groupkeeper.pipeline.transforms.rates import rates
+from groupkeeper.pipeline.transforms.rates import rates, rates_of_groups
 
 WEEK = 7 * DAY
 
 
-def events(frame: DataFrame) -> list[tuple[str, str, int | None]]:
+def events(trace: Trace) -> list[tuple[str, str, int | None]]:
     """Event, member and members after it, in the log's order."""
-    assert frame.columns == GROUP_EVENTS.names
-    rows = frame.orderBy("log_offset", "event", "member_id").collect()
-    return [(row.event, row.member_id, row.members) for row in rows]
+    found = events_of(trace.group_records())
+    assert found.column_names == GROUP_EVENTS.names
+    rows = found.sort_by([(name, "ascending") for name in ("log_offset", "event", "member_id")])
+    return [(row.event, row.member_id, row.members) for row in listed(rows)]
 
 
 def classic_life() -> Trace:
@@ -40,9 +61,8 @@ def classic_life() -> Trace:
     return trace
 
 
-def test_life_of_a_classic_group(spark: SparkSession) -> None:
-    found = group_events(classic_life().group_records(spark))
-    assert events(found) == [
+def test_life_of_a_classic_group() -> None:
+    assert events(classic_life()) == [
         ("created", "", 1), ("joined", "a", 1), ("rebalanced", "", 1),
         ("joined", "b", 2), ("rebalanced", "", 2),
         ("joined", "b2", 2), ("left", "b", 2),
@@ -51,16 +71,17 @@ def test_life_of_a_classic_group(spark: SparkSession) -> None:
         ("deleted", "", 0),
         ("created", "", 1), ("joined", "c", 1), ("rebalanced", "", 1),
     ]  # fmt: skip
-    (joined,) = found.where("member_id = 'b' AND event = 'joined'").collect()
+    rows = listed(events_of(classic_life().group_records()))
+    (joined,) = (row for row in rows if (row.event, row.member_id) == ("joined", "b"))
     assert (joined.instance_id, joined.client_id, joined.client_host) == ("s", "app", "/h")
     assert (joined.generation, joined.group_epoch, seconds_of(joined.event_time)) == (2, None, 10)
 
 
-def test_a_compacted_log_does_not_tell_what_it_does_not_know(spark: SparkSession) -> None:
+def test_a_compacted_log_does_not_tell_what_it_does_not_know() -> None:
     trace = Trace()
     trace.group(0, 7, ["a", "b"])
     trace.group(10, 8, ["b"])
-    assert events(group_events(trace.group_records(spark))) == [
+    assert events(trace) == [
         ("rebalanced", "", 2), ("left", "a", 1), ("rebalanced", "", 1)
     ]  # fmt: skip
 
@@ -87,7 +108,7 @@ def leave(trace: Trace, seconds: float, member_id: str, epoch: int, prefix: str 
     trace.record(seconds, f"{prefix}GroupMetadata", group_epoch=epoch)
 
 
-def test_lives_of_other_groups(spark: SparkSession) -> None:
+def test_lives_of_other_groups() -> None:
     trace = Trace()
     for prefix in ("Consumer", "Share", "Streams"):
         trace.group_id = prefix
@@ -105,24 +126,24 @@ def test_lives_of_other_groups(spark: SparkSession) -> None:
         ("emptied", "", 0), ("left", "b", 0), ("epoch_bumped", "", 0),
         ("deleted", "", 0),
     ]  # fmt: skip
-    assert events(group_events(trace.group_records(spark))) == 3 * life
+    assert events(trace) == 3 * life
 
 
-def test_a_group_whose_first_epoch_is_two_is_new(spark: SparkSession) -> None:
+def test_a_group_whose_first_epoch_is_two_is_new() -> None:
     """As Kafka 4.3 has it (GN-29); an epoch 2 that compaction has left tells nothing."""
     trace = Trace(group_id="new")
     join(trace, 0, "a", 2, "Share")
     join(trace, 10, "b", 3, "Share")
-    assert events(group_events(trace.group_records(spark)))[:2] == [("joined", "a", 1), ("created", "", 1)]
+    assert events(trace)[:2] == [("joined", "a", 1), ("created", "", 1)]
     left = Trace(group_id="compacted")
     left.record(0, "ConsumerGroupMemberMetadata", member_id="a", client_id="app")
     join(left, 10, "b", 2)
-    assert events(group_events(left.group_records(spark))) == [
+    assert events(left) == [
         ("joined", "a", 1), ("joined", "b", 2), ("rebalanced", "", 2)
     ]  # fmt: skip
 
 
-def test_a_group_that_migrates_is_neither_deleted_nor_left(spark: SparkSession) -> None:
+def test_a_group_that_migrates_is_neither_deleted_nor_left() -> None:
     trace = Trace()
     trace.group(0, 5, ["a"])
     trace.record(10, "GroupMetadata", gone=True)
@@ -134,7 +155,7 @@ def test_a_group_that_migrates_is_neither_deleted_nor_left(spark: SparkSession) 
         trace.record(30, f"ConsumerGroup{name}", gone=True, member_id="a")
     trace.record(30, "ConsumerGroupMetadata", gone=True)
     trace.group(30, 7, ["a"])
-    assert events(group_events(trace.group_records(spark))) == [
+    assert events(trace) == [
         ("rebalanced", "", 1),
         ("migrated", "", 1),
         ("joined", "b", 2), ("epoch_bumped", "", 2), ("rebalanced", "", 2),
@@ -143,14 +164,14 @@ def test_a_group_that_migrates_is_neither_deleted_nor_left(spark: SparkSession) 
     ]  # fmt: skip
 
 
-def causes(spark: SparkSession, trace: Trace, retentions: Retentions = MappingProxyType({})) -> list[str]:
-    found = with_causes(trace.commits(spark), trace.group_records(spark), retentions)
-    assert found.columns == COMMITS.names
-    assert found.count() == len(trace.commit_rows)
-    return [row.removed_by for row in found.where("is_tombstone").orderBy("log_offset").collect()]
+def causes(trace: Trace, retentions: Retentions = MappingProxyType({})) -> list[str]:
+    found = with_causes(trace.commits(), trace.group_records(), retentions)
+    assert found.schema == COMMITS.arrow
+    assert len(found) == len(trace.commit_rows)
+    return [row.removed_by for row in listed(found.sort_by("log_offset")) if row.is_tombstone]
 
 
-def test_tombstones_of_groups_without_members(spark: SparkSession) -> None:
+def test_tombstones_of_groups_without_members() -> None:
     trace = Trace()
     trace.commit(0, 1, group_id="young")
     trace.commit(HOUR, None, group_id="young")
@@ -163,12 +184,12 @@ def test_tombstones_of_groups_without_members(spark: SparkSession) -> None:
     trace.commit(HOUR + MINUTE, None, group_id="own time")
     trace.commit(0, 1, group_id="before its time", expire_time=at(2 * WEEK))
     trace.commit(WEEK + MINUTE, None, group_id="before its time")
-    assert causes(spark, trace) == ["deleted", "expired", "unknown", "unknown", "expired", "deleted"]
+    assert causes(trace) == ["deleted", "expired", "unknown", "unknown", "expired", "deleted"]
     an_hour = {"another": Retention(1), "c": Retention(HOUR * 1000, MINUTE * 1000)}
-    assert causes(spark, trace, an_hour) == ["expired", "unknown", "unknown", "unknown", "expired", "deleted"]
+    assert causes(trace, an_hour) == ["expired", "unknown", "unknown", "unknown", "expired", "deleted"]
 
 
-def test_tombstones_of_groups_with_a_past(spark: SparkSession) -> None:
+def test_tombstones_of_groups_with_a_past() -> None:
     trace = Trace()
     trace.group(0, 1, ["a"])
     trace.commit(10, 1)
@@ -183,12 +204,11 @@ def test_tombstones_of_groups_with_a_past(spark: SparkSession) -> None:
     other.commit(10, 1)
     join(other, 2 * WEEK, "a", 2)  # it reads u no more
     other.commit(2 * WEEK + 5 * MINUTE, None)
-    assert causes(spark, trace) == ["deleted", "deleted", "expired"]
-    assert causes(spark, other) == ["expired"]
+    assert causes(trace) == ["deleted", "deleted", "expired"]
+    assert causes(other) == ["expired"]
 
 
-@pytest.mark.long
-def test_rates(spark: SparkSession) -> None:
+def test_rates() -> None:
     trace = classic_life()
     for second in (5, 15):
         trace.commit(second, second)
@@ -199,10 +219,10 @@ def test_rates(spark: SparkSession) -> None:
     trace.commit(71, 1, group_id="h")
     trace.commit(WEEK + 71, None, group_id="h")
     trace.commit(WEEK + 71, None, group_id="nobody knows")
-    history = with_causes(trace.commits(spark), trace.group_records(spark))
-    found = rates(history, group_events(trace.group_records(spark)))
-    assert found.columns == RATES.names
-    rows = {(row.group_id, seconds_of(row.minute)): tuple(row)[3:] for row in found.collect()}
+    history = with_causes(trace.commits(), trace.group_records())
+    found = rates(rates_of_groups(history, events_of(trace.group_records())), RATES.arrow.empty_table(), OPEN)
+    assert found.column_names == [*RATES.names, OPEN]
+    rows = {(row.group_id, seconds_of(row.minute)): tuple(vars(row).values())[3:-1] for row in listed(found)}
     assert rows == {  # commits, expirations, deletions, rebalances, unexplained, with the group; K496-60
         ("g", 0): (2, 0, 0, 3, 0, 0), ("g", 60): (1, 0, 1, 1, 0, 1), ("h", 60): (1, 0, 0, 0, 0, 0),
         ("h", WEEK + 60): (0, 1, 0, 0, 0, 0), ("nobody knows", WEEK + 60): (0, 0, 0, 0, 1, 0),
@@ -210,12 +230,12 @@ def test_rates(spark: SparkSession) -> None:
     }  # fmt: skip
 
 
-def told(spark: SparkSession, trace: Trace, logs: DataFrame) -> DataFrame:
-    found = moves(trace.commits(spark), group_events(trace.group_records(spark)))
-    return rewinds_of(spark, found, current_offsets(trace.commits(spark)), logs)
+def told(trace: Trace, logs: pa.Table) -> pa.Table:
+    found = moves_of(trace.commits(), events_of(trace.group_records()))
+    return rewinds_of(found, current_offsets(trace.commits()), logs)
 
 
-def test_rewinds_and_jumps(spark: SparkSession) -> None:
+def test_rewinds_and_jumps() -> None:
     trace = Trace()
     trace.group(0, 1, ["a"])
     trace.commit(1, 100)
@@ -237,9 +257,9 @@ def test_rewinds_and_jumps(spark: SparkSession) -> None:
     trace.commit(13, 0, partition=1, topic_id="two")  # another topic
     trace.commit(14, 7, group_id="simple")
     trace.commit(15, 5, group_id="simple")
-    found = told(spark, trace, log_offsets(spark, 20, {0: (0, 1000)}))
-    assert found.columns == REWINDS.names
-    rows = found.orderBy("log_offset").collect()
+    found = told(trace, log_offsets(20, {0: (0, 1000)}))
+    assert found.column_names == REWINDS.names
+    rows = listed(found.sort_by("log_offset"))
     assert [(r.from_offset, r.to_offset, r.records, r.direction, r.was_empty) for r in rows] == [
         (900, 850, 50, "back", False),
         (850, 10, 840, "back", True),
@@ -251,7 +271,7 @@ def test_rewinds_and_jumps(spark: SparkSession) -> None:
     assert [seconds_of(r.rewind_time) for r in rows] == [3, 5, 6, 10, 11, 15]
 
 
-def test_an_earlier_log_tells_nothing_of_what_is_beyond_this_one(spark: SparkSession) -> None:
+def test_an_earlier_log_tells_nothing_of_what_is_beyond_this_one() -> None:
     trace = Trace()
     trace.commit(1, 5000, topic_id="earlier")
     trace.commit(2, 6000, topic_id="earlier")
@@ -261,8 +281,8 @@ def test_an_earlier_log_tells_nothing_of_what_is_beyond_this_one(spark: SparkSes
     trace.commit(6, None, partition=1)  # with its topic
     trace.commit(7, 10, partition=2)
     trace.commit(8, 6000, partition=2)
-    logs = log_offsets(spark, 20, {0: (0, 1000), 1: (0, 1000), 2: (0, 1000)}, topic_id="now")
-    found = told(spark, trace, logs).collect()
+    logs = log_offsets(20, {0: (0, 1000), 1: (0, 1000), 2: (0, 1000)}, topic_id="now")
+    found = listed(told(trace, logs))
     assert [(row.partition, row.direction, row.to_offset) for row in found] == [(2, "ahead", 6000)]
 
 
@@ -280,8 +300,10 @@ def test_offsets_as_they_were(spark: SparkSession) -> None:
     trace.commit(50, 61, partition=3, producer_id=9)
     trace.record(60, "EndTransaction", group_id="", producer_id=9)
 
+    history = frame(spark, COMMITS, trace.commit_rows), frame(spark, GROUP_RECORDS, trace.group_rows)
+
     def then(seconds: float) -> dict[int, int]:
-        found = offsets_as_of(trace.commits(spark), trace.group_records(spark), ms(seconds))
+        found = offsets_as_of(*history, ms(seconds))
         assert found.columns == OFFSETS_AS_OF.names
         return {row.partition: row.committed_offset for row in found.collect()}
 
@@ -292,5 +314,5 @@ def test_offsets_as_they_were(spark: SparkSession) -> None:
     assert then(39) == {0: 3, 1: 7, 2: 40}
     assert then(41) == {0: 3, 1: 7, 2: 40, 3: 60}
     assert then(61) == {0: 3, 1: 7, 2: 40, 3: 61}
-    (row,) = offsets_as_of(trace.commits(spark), trace.group_records(spark), ms(99)).where("partition = 0").collect()
+    (row,) = offsets_as_of(*history, ms(99)).where("partition = 0").collect()
     assert (row.leader_epoch, row.metadata, seconds_of(row.commit_time)) == (4, "m", 30)

@@ -11,11 +11,13 @@ from pyspark.sql import SparkSession
 from tests.differential.wire import Pool
 from tests.spark.kafka.test_source import PATIENCE_S, ask, commit, consume, decoded, new_topic, produce
 from tests.spark.transforms.causes import with_causes
+from tests.spark.transforms.traces import events_of, listed
 
 from groupkeeper.client.admin.types import TopicPartition as Place
-from groupkeeper.pipeline.transforms.group_events import group_events
+from groupkeeper.pipeline.storage.lake import OPEN
+from groupkeeper.pipeline.tables import RATES
 from groupkeeper.pipeline.transforms.history import commits, group_records
-from groupkeeper.pipeline.transforms.rates import rates
+from groupkeeper.pipeline.transforms.rates import rates, rates_of_groups
 from groupkeeper.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -73,14 +75,14 @@ def test_rates_are_what_the_meters_counted(spark: SparkSession) -> None:  # K496
             assert time.monotonic() < deadline
         in_transactions(servers, topic, [True, False, True])
         metered = {name: broker.metric(meter) for name, meter in METERS.items()}
-        frame = decoded(spark, servers).cache()
-        records = group_records(frame)
-        history = with_causes(commits(frame), records)
-        rows = rates(history, group_events(records)).where("group_id IS NULL").collect()
-        counted = {name: sum(row[name] for row in rows) for name in METERS}
+        rows = decoded(spark, servers).toArrow()
+        records = group_records(rows)
+        parts = rates_of_groups(with_causes(commits(rows), records), events_of(records))
+        told = rates(parts, RATES.arrow.empty_table(), OPEN)
+        of_cluster = [row for row in listed(told) if row.group_id is None]
+        counted = {name: sum(getattr(row, name) for row in of_cluster) for name in METERS}
         aborted = 2  # of which a reader of committed records knows nothing
         assert counted == metered | {"offset_commits": metered["offset_commits"] - aborted}
         assert (counted["offset_expirations"], counted["offset_deletions"]) == (2, 1)
-        assert sum(row.removed_with_group for row in rows) == 4
-        assert sum(row.unexplained_removals for row in rows) == 0
-        frame.unpersist()
+        assert sum(row.removed_with_group for row in of_cluster) == 4
+        assert sum(row.unexplained_removals for row in of_cluster) == 0

@@ -9,13 +9,27 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.transforms.test_history import join, leave
-from tests.spark.transforms.traces import DAY, Trace, at, by_sql, frame, log_offsets, ms, seconds_of
+from tests.spark.transforms.traces import (
+    DAY,
+    Trace,
+    at,
+    by_sql,
+    current_offsets,
+    events_of,
+    facts_of,
+    frame,
+    log_offsets,
+    ms,
+    seconds_of,
+    table_of,
+)
 
 from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.lag import lag, to_estimate
 from groupkeeper.pipeline.present.members import latest_records, members
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
 from groupkeeper.pipeline.tables import (
+    COMMITS,
     CURRENT_OFFSETS,
     GROUP_EVENTS,
     GROUP_RECORDS,
@@ -26,16 +40,13 @@ from groupkeeper.pipeline.tables import (
     STALE,
 )
 from groupkeeper.pipeline.transforms.estimates import estimated
-from groupkeeper.pipeline.transforms.group_events import group_events
-from groupkeeper.pipeline.transforms.group_facts import group_facts
-from groupkeeper.pipeline.transforms.latest import current_offsets
 from groupkeeper.pipeline.transforms.record_kinds import Kind
 
 
 def groups_of(spark: SparkSession, trace: Trace) -> DataFrame:
-    records = trace.group_records(spark)
-    facts = group_facts(records, group_events(records))
-    return by_sql(spark, groups, records, facts, current_offsets(trace.commits(spark)))
+    records = trace.group_records()
+    facts = facts_of(records, events_of(records))
+    return by_sql(spark, groups, records, facts, current_offsets(trace.commits()))
 
 
 def fleet() -> Trace:
@@ -103,7 +114,7 @@ def test_groups(spark: SparkSession) -> None:
 
 
 def test_members(spark: SparkSession) -> None:
-    found = by_sql(spark, members, fleet().group_records(spark))
+    found = by_sql(spark, members, fleet().group_records())
     assert found.columns == MEMBERS.names
     rows = {(row.group_id, row.member_id): row for row in found.collect()}
     assert set(rows) == {
@@ -131,7 +142,7 @@ def test_the_latest_record_of_each_key(spark: SparkSession) -> None:
     for pattern in ("t.*", "u.*"):  # whose keys have no member: they would be taken for each other
         trace.record(20, "ConsumerGroupRegularExpression", subscribed_regex=pattern)
     trace.record(21, "ConsumerGroupMetadata", group_epoch=9, problem="malformed")
-    rows = {row.record_name: row for row in by_sql(spark, latest, trace.group_records(spark)).collect()}
+    rows = {row.record_name: row for row in by_sql(spark, latest, trace.group_records()).collect()}
     assert set(rows) == {"ConsumerGroupMetadata", "ConsumerGroupTargetAssignmentMetadata"}
     assert (rows["ConsumerGroupMetadata"].group_epoch, rows["ConsumerGroupMetadata"].problem) == (3, None)
 
@@ -167,10 +178,9 @@ def test_lag(spark: SparkSession) -> None:
         rows.append({"log_start_offset": 0, "last_stable_offset": known["log_end_offset"]} | place | known)
     for seconds, offset in ((5, 8), (10, 20), (60, 30)):  # another group had read record 10 at 10
         trace.commit(seconds, offset, partition=len(cases) - 1, group_id="other")
-    history = trace.commits(spark)
-    known = current_offsets(history), frame(spark, LOG_OFFSETS, rows)
-    asked = by_sql(spark, lambda *given: to_estimate(*given).to_reader(), *known)
-    found = by_sql(spark, lag, *known, estimated(asked, history))
+    known = current_offsets(trace.commits()), table_of(LOG_OFFSETS, rows)
+    asked = by_sql(spark, to_estimate, *known)
+    found = by_sql(spark, lag, *known, estimated(asked, frame(spark, COMMITS, trace.commit_rows)))
     assert found.columns == LAG.names
     problems = {row.log_end_offset: row.problem for row in found.where("problem IS NOT NULL").collect()}
     assert problems == {5: "the committed offset is past the end of the log"}
@@ -213,12 +223,13 @@ def test_stale(spark: SparkSession) -> None:
         }
         for group_id, (group_type, number, committed) in kinds.items()
     ]  # fmt: skip
-    logs = log_offsets(spark, 10 * DAY, {0: (50, 100), 1: (0, 100)}, topic_id="now").unionByName(
-        log_offsets(spark, 10 * DAY, {0: (0, 0)}, topic="missing", is_deleted=True, log_start_offset=None)
-    )
-    records = trace.group_records(spark)
-    known = frame(spark, CURRENT_OFFSETS, trace.commit_rows), logs, records, by_sql(spark, members, records)
-    facts = group_facts(records, frame(spark, GROUP_EVENTS, []))
+    logs = pa.concat_tables([
+        log_offsets(10 * DAY, {0: (50, 100), 1: (0, 100)}, topic_id="now"),
+        log_offsets(10 * DAY, {0: (0, 0)}, topic="missing", is_deleted=True, log_start_offset=None),
+    ])  # fmt: skip
+    records = trace.group_records()
+    known = frame(spark, CURRENT_OFFSETS, trace.commit_rows), logs, records, members(records)
+    facts = facts_of(records, table_of(GROUP_EVENTS, []))
     limits = StaleLimits(ms(10.6 * DAY), idle_days=5)
     found = by_sql(spark, stale, *known, frame(spark, GROUPS, those), facts, limits)
     assert found.columns == STALE.names

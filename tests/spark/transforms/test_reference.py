@@ -5,32 +5,40 @@ from __future__ import annotations
 import os
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from tests.spark.transforms import reference
 from tests.spark.transforms.causes import with_causes
 from tests.spark.transforms.histories import BEGIN, DAY, MINUTE, TOPICS, History, random_history
-from tests.spark.transforms.traces import by_sql, frame, rewinds_of
+from tests.spark.transforms.traces import (
+    by_sql,
+    current_offsets,
+    events_of,
+    facts_of,
+    listed,
+    moves_of,
+    rewinds_of,
+    table_of,
+)
 
 from groupkeeper.pipeline.decode.arrow import Origin, decode, places_of
 from groupkeeper.pipeline.decode.records import read_record_sets
 from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.lag import lag, to_estimate
 from groupkeeper.pipeline.present.members import members
-from groupkeeper.pipeline.tables import DECODED, LOG_OFFSETS
+from groupkeeper.pipeline.storage.lake import OPEN
+from groupkeeper.pipeline.tables import DECODED, LOG_OFFSETS, RATES, REJECTS
 from groupkeeper.pipeline.transforms.estimates import estimated
-from groupkeeper.pipeline.transforms.group_events import group_events
-from groupkeeper.pipeline.transforms.group_facts import group_facts
 from groupkeeper.pipeline.transforms.history import commits, group_records
-from groupkeeper.pipeline.transforms.latest import current_offsets
-from groupkeeper.pipeline.transforms.moves import moves
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
-from groupkeeper.pipeline.transforms.rates import rates
+from groupkeeper.pipeline.transforms.offsets_read import all_read, offsets_read
+from groupkeeper.pipeline.transforms.rates import rates, rates_of_groups
+from groupkeeper.pipeline.transforms.rejects import rejects, rejects_in
 
 COUNT = int(os.environ.get("PIPELINE_HISTORIES", "150"))
 SEED = int(os.environ.get("PIPELINE_SEED", "1"))
@@ -40,25 +48,22 @@ class Fleet(NamedTuple):
     """Histories by their clusters: as records, and as tables."""
 
     records: dict[str, list[reference.Logged]]
-    commits: DataFrame
-    group_records: DataFrame
-    events: DataFrame
+    commits: pa.Table
+    group_records: pa.Table
+    events: pa.Table
 
 
 @pytest.fixture(scope="module")
-def fleet(spark: SparkSession) -> Iterator[Fleet]:
-    yield from fleet_of(spark, COUNT)
+def fleet() -> Fleet:
+    return fleet_of(COUNT)
 
 
-def fleet_of(spark: SparkSession, count: int) -> Iterator[Fleet]:
+def fleet_of(count: int) -> Fleet:
     histories = [random_history(seed) for seed in range(SEED, SEED + count)]
-    decoded = spark.createDataFrame(pa.Table.from_batches(batches(histories), DECODED.arrow)).cache()
-    records = group_records(decoded).cache()
-    history = with_causes(commits(decoded), records).cache()
-    events = group_events(records).cache()
-    yield Fleet({each.cluster: reference.seen(each) for each in histories}, history, records, events)
-    for each in (decoded, records, history, events):
-        each.unpersist()
+    decoded = pa.Table.from_batches(batches(histories), DECODED.arrow)
+    records = group_records(decoded)
+    history = with_causes(commits(decoded), records)
+    return Fleet({each.cluster: reference.seen(each) for each in histories}, history, records, events_of(records))
 
 
 def batches(histories: list[History]) -> list[pa.RecordBatch]:
@@ -81,9 +86,8 @@ def compare(fleet: Fleet, found: list[tuple[str, Any]], wanted: Callable[[list[r
 
 
 def test_every_record_is_a_row(fleet: Fleet) -> None:
-    rows = [*fleet.commits.select("cluster", "log_offset").collect()]
-    rows += fleet.group_records.select("cluster", "log_offset").collect()
-    compare(fleet, [tuple(row) for row in rows], lambda records: [one.offset for one in records])
+    rows = [(row.cluster, row.log_offset) for table in (fleet.commits, fleet.group_records) for row in listed(table)]
+    compare(fleet, rows, lambda records: [one.offset for one in records])
 
 
 def test_current_offsets(fleet: Fleet) -> None:
@@ -92,21 +96,25 @@ def test_current_offsets(fleet: Fleet) -> None:
             row.committed_offset, row.leader_epoch, row.topic_id, row.metadata, millis(row.commit_time),
             millis(row.expire_time), row.log_offset,
         )))
-        for row in current_offsets(fleet.commits).collect()
+        for row in listed(current_offsets(fleet.commits))
     ]  # fmt: skip
     compare(fleet, found, lambda records: reference.current_offsets(records).items())
 
 
 def test_why_offsets_went(fleet: Fleet) -> None:
-    found = fleet.commits.where("is_tombstone").select("cluster", "log_offset", "removed_by").collect()
-    compare(fleet, [(row[0], tuple(row[1:])) for row in found], lambda records: reference.removed_by(records).items())
+    found = [row for row in listed(fleet.commits) if row.is_tombstone]
+    compare(
+        fleet,
+        [(row.cluster, (row.log_offset, row.removed_by)) for row in found],
+        lambda records: reference.removed_by(records).items(),
+    )
     assert {row.removed_by for row in found} == {"expired", "deleted", "unknown"}
 
 
 def test_group_events(fleet: Fleet) -> None:
     found = [
         (row.cluster, (row.group_id, millis(row.event_time), row.event, row.member_id, row.members, row.log_offset))
-        for row in fleet.events.collect()
+        for row in listed(fleet.events)
     ]
     compare(fleet, found, lambda records: map(tuple, reference.events(records)))
     kinds = {row[2] for _, row in found}
@@ -114,7 +122,7 @@ def test_group_events(fleet: Fleet) -> None:
 
 
 def test_groups_and_members(spark: SparkSession, fleet: Fleet) -> None:
-    facts = group_facts(fleet.group_records, fleet.events)
+    facts = facts_of(fleet.group_records, fleet.events)
     table = by_sql(spark, groups, fleet.group_records, facts, current_offsets(fleet.commits))
     found = [
         (row.cluster, (row.group_id, (
@@ -132,26 +140,51 @@ def test_groups_and_members(spark: SparkSession, fleet: Fleet) -> None:
 
 def test_rates(fleet: Fleet) -> None:
     found = [
-        (row.cluster, ((row.group_id, (millis(row.minute) or 0) // MINUTE), list(row[3:])))
-        for row in rates(fleet.commits, fleet.events).collect()
+        (row.cluster, ((row.group_id, (millis(row.minute) or 0) // MINUTE), list(vars(row).values())[3:-1]))
+        for row in listed(rates(rates_of_groups(fleet.commits, fleet.events), RATES.arrow.empty_table(), OPEN))
     ]
     compare(fleet, found, lambda records: reference.rates(records).items())
 
 
-def test_rewinds(spark: SparkSession, fleet: Fleet) -> None:
+def shares_of(rows: pa.Table) -> list[pa.Table]:
+    """All rows of a group are in one of them, and those without a group in one."""
+    share = [sum(map(ord, group_id or "")) % 3 for group_id in rows["group_id"].to_pylist()]
+    return [rows.filter(pa.array([own == number for own in share], pa.bool_())) for number in range(3)]
+
+
+def test_what_shares_of_the_groups_give_adds_up(fleet: Fleet) -> None:
+    whole = fleet.commits, fleet.group_records, fleet.events
+    shares = list(zip(*map(shares_of, whole), strict=True))
+    found = []
+    for parts in (shares, [whole]):
+        counted = pa.concat_tables([rates_of_groups(commits, events) for commits, _, events in parts])
+        read = pa.concat_tables([offsets_read(commits, records) for commits, records, _ in parts])
+        bad = pa.concat_tables([rejects_in(records, 1) for _, records, _ in parts])
+        tables = (
+            rates(counted, RATES.arrow.empty_table(), OPEN), all_read(read),
+            rejects(bad, REJECTS.arrow.empty_table()),
+        )  # fmt: skip
+        found.append([sorted(map(repr, table.to_pylist())) for table in tables])
+    assert found[0] == found[1]
+    assert all(found[0])
+
+
+def test_rewinds(fleet: Fleet) -> None:
     names = ("group_id", "topic", "partition", "from_offset", "to_offset", "records", "direction", "was_empty")
-    found = rewinds_of(spark, moves(fleet.commits, fleet.events)).select("cluster", *names, "log_offset").collect()
-    compare(fleet, [(row[0], tuple(row[1:])) for row in found], reference.rewinds)
-    assert {row.direction for row in found} == {"back", "ahead"}
+    found = rewinds_of(moves_of(fleet.commits, fleet.events)).select(["cluster", *names, "log_offset"]).to_pylist()
+    rows = [tuple(row.values()) for row in found]
+    compare(fleet, [(row[0], row[1:]) for row in rows], reference.rewinds)
+    assert {row["direction"] for row in found} == {"back", "ahead"}
 
 
-def test_offsets_as_of(fleet: Fleet) -> None:
+def test_offsets_as_of(spark: SparkSession, fleet: Fleet) -> None:
     rng = random.Random(SEED)
+    history = [spark.createDataFrame(rows) for rows in (fleet.commits, fleet.group_records)]
     for _ in range(3):
         then = BEGIN + rng.randrange(60 * DAY)
         found = [
             (row.cluster, ((row.group_id, row.topic, row.partition), row.committed_offset))
-            for row in offsets_as_of(fleet.commits, fleet.group_records, then).collect()
+            for row in offsets_as_of(*history, then).collect()
         ]
         assert found
         compare(fleet, found, lambda records, then=then: reference.offsets_as_of(records, then).items())  # type: ignore[misc]
@@ -191,9 +224,9 @@ def test_lag(fleet: Fleet, spark: SparkSession) -> None:
         }
         for cluster, own in logs.items() for (topic, partition), log in own.items()
     ]  # fmt: skip
-    known = current_offsets(fleet.commits), frame(spark, LOG_OFFSETS, rows)
-    asked = by_sql(spark, lambda *given: to_estimate(*given).to_reader(), *known)
-    table = by_sql(spark, lag, *known, estimated(asked, fleet.commits))
+    known = current_offsets(fleet.commits), table_of(LOG_OFFSETS, rows)
+    asked = by_sql(spark, to_estimate, *known)
+    table = by_sql(spark, lag, *known, estimated(asked, spark.createDataFrame(fleet.commits)))
     found = [
         (row.cluster, ((row.group_id, row.topic, row.partition), (
             row.lag, row.committed_lag, row.lag_ms, row.committed_lag_ms, row.lag_basis,

@@ -6,20 +6,18 @@ import itertools
 import os
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from tests.spark.transforms import reference
 from tests.spark.transforms.test_reference import MINUTE, SEED, Fleet, compare, fleet_of, millis
-from tests.spark.transforms.traces import DAY, Trace, there
+from tests.spark.transforms.traces import DAY, Trace, listed, paces_of
 
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
-from groupkeeper.pipeline.jobs.steps import OPEN, STEPS, Given
+from groupkeeper.pipeline.jobs.steps import OPEN, STEPS, Given, rows_of
 from groupkeeper.pipeline.kafka.options import parse_options
-from groupkeeper.pipeline.present.sql import of_rows
 from groupkeeper.pipeline.tables import (
     COMMITS,
     CURRENT_OFFSETS,
@@ -31,19 +29,15 @@ from groupkeeper.pipeline.tables import (
     REWINDS,
     Table,
 )
-from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS, LAST_RECORDS, NEW_MOVES, PACES
-from groupkeeper.pipeline.transforms.history import is_before, is_from
-from groupkeeper.pipeline.transforms.paces import paces
-from groupkeeper.pipeline.transforms.query import of_frames
-from groupkeeper.pipeline.transforms.tombstones import CAUSES_OF
+from groupkeeper.pipeline.tables.state import CARRIED, GROUP_RATES, LAST_COMMITS, LAST_RECORDS, NEW_MOVES, PACES
+from groupkeeper.pipeline.transforms.history import between
+from groupkeeper.pipeline.transforms.tombstones import causes
 
-pytestmark = pytest.mark.long
-
-COUNT = int(os.environ.get("PIPELINE_HISTORIES", "40"))
+COUNT = int(os.environ.get("PIPELINE_HISTORIES", "150"))
 TIMES = int(os.environ.get("PIPELINE_SPLITS", "2"))
 """So many refreshes come before the last one."""
 
-WITHOUT_CLUSTERS = {NEW_MOVES.name, *(table.name for table in CARRIED), *(
+WITHOUT_CLUSTERS = {NEW_MOVES.name, GROUP_RATES.name, *(table.name for table in CARRIED), *(
     table.name for table in (CURRENT_OFFSETS, GROUP_EVENTS, GROUPS, MEMBERS, RATES, REWINDS)
 )}  # fmt: skip
 
@@ -53,57 +47,30 @@ Cut = dict[str, dict[int, int]]
 class Refreshed:
     """What a run of refreshes keeps, in memory; each is what the steps of the pipeline make (steps.Sources)."""
 
-    def __init__(self, spark: SparkSession, fleet: Fleet, *, is_little: bool = True) -> None:
-        self._spark, self._fleet = spark, fleet
-        self.is_little = is_little
-        self._then: dict[str, DataFrame] = {}
-        self._new: dict[str, DataFrame] = {}
-        self._now: dict[str, DataFrame] = {}
-        self.added: dict[str, list[DataFrame]] = defaultdict(list)
-        self.causes: list[DataFrame] = []
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._then: dict[str, pa.Table] = {}
+        self._new: dict[str, pa.Table] = {}
+        self._now: dict[str, pa.Table] = {}
+        self.added: dict[str, list[pa.Table]] = defaultdict(list)
+        self.causes: list[pa.Table] = []
 
-    def new(self, table: Table) -> DataFrame:
+    def new(self, table: Table) -> pa.Table:
         return self._new[table.name]
 
-    def rows_new(self, table: Table) -> pa.Table:
-        assert self.is_little
-        return self.new(table).toArrow()
+    def then(self, table: Table) -> pa.Table:
+        return self._then.get(table.name, table.arrow.empty_table())
 
-    def has_new(self, table: Table) -> bool:
-        return not self._new[table.name].isEmpty()
+    def now(self, table: Table) -> pa.Table:
+        return self._now.get(table.name, table.arrow.empty_table())
 
-    def past(self, table: Table) -> DataFrame:
-        raise AssertionError(f"{table.name} is read again")
-
-    def then(self, table: Table) -> DataFrame:
-        return self._then.get(table.name, self._empty(table))
-
-    def now(self, table: Table) -> DataFrame:
-        return self._now.get(table.name, self._empty(table))
-
-    def rows(self, table: Table) -> DataFrame:
+    def rows(self, table: Table) -> list[Any]:
         """All rows of a table that rows are added to."""
-        found = self.then(table)
-        for each in self.added[table.name]:
-            found = found.unionByName(each)
-        return found
-
-    @property
-    def spark(self) -> SparkSession:
-        return self._spark
-
-    def rows_then(self, table: Table) -> pa.Table:
-        return self.then(table).toArrow()
-
-    def rows_now(self, table: Table) -> pa.Table:
-        return self.now(table).toArrow()
-
-    def _frame(self, rows: DataFrame | pa.RecordBatchReader) -> DataFrame:
-        return rows.localCheckpoint() if isinstance(rows, DataFrame) else there(self._spark, rows)
+        return listed(pa.concat_tables([self.then(table), *self.added[table.name]]))
 
     def refresh(self, made_to: Cut, read_to: Cut) -> None:
         for table, whole in ((COMMITS, self._fleet.commits), (GROUP_RECORDS, self._fleet.group_records)):
-            self._new[table.name] = whole.where(is_from(made_to) & is_before(read_to))
+            self._new[table.name] = between(whole, made_to, read_to)
         self._append_causes()
         given = Given(
             Clusters(parse_options({"kafka.bootstrap.servers": "none:1", "rows": "decoded"}), {}, {}),
@@ -111,46 +78,36 @@ class Refreshed:
             made_to,
             read_to,
         )
-        now: dict[str, DataFrame] = {}
+        now: dict[str, pa.Table] = {}
         for step in STEPS:
             if step.table.name not in WITHOUT_CLUSTERS:
                 continue
-            made = self._frame(step.make(self, given))
+            made = rows_of(step.make(self, given))
+            rows = made.select(step.table.names)
             if step.adds:
-                self.added[step.table.name].append(made.where(~F.col(OPEN)).select(*step.table.names))
-                now[step.table.name] = made.where(OPEN).select(*step.table.names)
-                made = made.select(*step.table.names)
-            self._now[step.table.name] = made
+                self.added[step.table.name].append(rows.filter(pc.invert(made[OPEN])))
+                now[step.table.name] = rows.filter(made[OPEN])
+            self._now[step.table.name] = rows
         carried = {table.name: self._now[table.name] for table in CARRIED}
         self._then = carried | {name: rows for name, rows in now.items() if name != REWINDS.name}
 
     def _append_causes(self) -> None:
         """As the history's writer tells why offsets went: of what is carried, and of what is new."""
-        given = {
-            "commits": self.new(COMMITS), "group_records": self.new(GROUP_RECORDS),
-            "last_commits": self.then(LAST_COMMITS), "last_records": self.then(LAST_RECORDS),
-        }  # fmt: skip
-        told: DataFrame | pa.RecordBatchReader
-        if self.is_little:
-            told = of_rows(CAUSES_OF, {name: rows.toArrow() for name, rows in given.items()})
-        else:
-            told = of_frames(CAUSES_OF, self._spark, given)
-        self.causes.append(self._frame(told).select("cluster", "log_offset", "removed_by"))
-
-    def _empty(self, table: Table) -> DataFrame:
-        return self._spark.createDataFrame([], table.ddl)
+        new, then = self.new, self.then
+        told = causes(new(COMMITS), then(LAST_COMMITS), new(GROUP_RECORDS), then(LAST_RECORDS), {})
+        self.causes.append(told)
 
 
 @pytest.fixture(scope="module")
-def fleet(spark: SparkSession) -> Iterator[Fleet]:
-    yield from fleet_of(spark, COUNT)
+def fleet() -> Fleet:
+    return fleet_of(COUNT)
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["by Spark", "in this process"])
-def refreshed(spark: SparkSession, fleet: Fleet, request: pytest.FixtureRequest) -> Refreshed:
+@pytest.fixture(scope="module")
+def refreshed(fleet: Fleet) -> Refreshed:
     rng = random.Random(SEED)
     cuts = {name: cuts_of(records, rng) for name, records in fleet.records.items()}
-    found = Refreshed(spark, fleet, is_little=request.param)
+    found = Refreshed(fleet)
     before: Cut = {}
     for number in range(TIMES + 1):
         cut = {name: {0: own[number]} for name, own in cuts.items()}
@@ -176,20 +133,20 @@ def test_current_offsets(refreshed: Refreshed, fleet: Fleet) -> None:
             row.committed_offset, row.leader_epoch, row.topic_id, row.metadata, millis(row.commit_time),
             millis(row.expire_time), row.log_offset,
         )))
-        for row in refreshed.now(CURRENT_OFFSETS).collect()
+        for row in listed(refreshed.now(CURRENT_OFFSETS))
     ]  # fmt: skip
     compare(fleet, found, lambda records: reference.current_offsets(records).items())
 
 
 def test_why_offsets_went(refreshed: Refreshed, fleet: Fleet) -> None:
-    rows = [row for each in refreshed.causes for row in each.collect()]
-    compare(fleet, [(row[0], tuple(row[1:])) for row in rows], lambda records: reference.removed_by(records).items())
+    rows = [(row.cluster, (row.log_offset, row.removed_by)) for each in refreshed.causes for row in listed(each)]
+    compare(fleet, rows, lambda records: reference.removed_by(records).items())
 
 
 def test_group_events(refreshed: Refreshed, fleet: Fleet) -> None:
     found = [
         (row.cluster, (row.group_id, millis(row.event_time), row.event, row.member_id, row.members, row.log_offset))
-        for row in refreshed.rows(GROUP_EVENTS).collect()
+        for row in refreshed.rows(GROUP_EVENTS)
     ]
     compare(fleet, found, lambda records: map(tuple, reference.events(records)))
 
@@ -200,47 +157,51 @@ def test_groups_and_members(refreshed: Refreshed, fleet: Fleet) -> None:
             row.group_type, row.group_state, row.members, row.group_epoch if row.generation is None else row.generation,
             row.partitions, millis(row.last_commit_time), millis(row.last_rebalance_time),
         )))
-        for row in refreshed.now(GROUPS).collect()
+        for row in listed(refreshed.now(GROUPS))
     ]  # fmt: skip
     compare(fleet, found, lambda records: reference.groups(records).items())
-    people = refreshed.now(MEMBERS).select("cluster", "group_id", "group_type", "member_id", "member_epoch")
-    compare(fleet, [(row[0], tuple(row[1:])) for row in people.collect()], reference.members)
+    people = [
+        (row.cluster, (row.group_id, row.group_type, row.member_id, row.member_epoch))
+        for row in listed(refreshed.now(MEMBERS))
+    ]
+    compare(fleet, people, reference.members)
 
 
 def test_rates(refreshed: Refreshed, fleet: Fleet) -> None:
     """A minute of which rows came late has several."""
     counted: dict[tuple[str, str | None, int], list[int]] = defaultdict(lambda: [0] * 6)
-    for row in refreshed.rows(RATES).collect():
+    for row in refreshed.rows(RATES):
         key = (row.cluster, row.group_id, (millis(row.minute) or 0) // MINUTE)
-        counted[key] = [one + other for one, other in zip(counted[key], row[3:], strict=True)]
+        counted[key] = [one + other for one, other in zip(counted[key], [*vars(row).values()][3:], strict=True)]
     found = [(cluster, ((group, minute), counts)) for (cluster, group, minute), counts in counted.items()]
     compare(fleet, found, lambda records: reference.rates(records).items())
 
 
 def test_rewinds(refreshed: Refreshed, fleet: Fleet) -> None:
     names = ("group_id", "topic", "partition", "from_offset", "to_offset", "records", "direction", "was_empty")
-    found = refreshed.rows(REWINDS).select("cluster", *names, "log_offset").collect()
-    compare(fleet, [(row[0], tuple(row[1:])) for row in found], reference.rewinds)
+    found = [
+        (row.cluster, tuple(getattr(row, name) for name in (*names, "log_offset"))) for row in refreshed.rows(REWINDS)
+    ]
+    compare(fleet, found, reference.rewinds)
 
 
 def test_how_groups_commit(refreshed: Refreshed, fleet: Fleet) -> None:
     """What a status is judged by."""
-    wanted, found = paces(fleet.commits), refreshed.now(PACES)
-    rows = [sorted(map(repr, each.select(*PACES.names).collect())) for each in (wanted, found)]
+    wanted, found = paces_of(fleet.commits), refreshed.now(PACES)
+    rows = [sorted(map(repr, each.to_pylist())) for each in (wanted, found)]
     assert rows[0] == rows[1]
     assert len(rows[0]) > COUNT
 
 
-def refreshed_twice(spark: SparkSession, trace: Trace, cut: int) -> Refreshed:
+def refreshed_twice(trace: Trace, cut: int) -> Refreshed:
     """A trace that is read up to an offset, and then to its end."""
-    fleet = Fleet({}, trace.commits(spark), trace.group_records(spark), trace.commits(spark))
-    found = Refreshed(spark, fleet)
+    found = Refreshed(Fleet({}, trace.commits(), trace.group_records(), GROUP_EVENTS.arrow.empty_table()))
     found.refresh({}, {"c": {0: cut}})
     found.refresh({"c": {0: cut}}, {"c": {0: 2**40}})
     return found
 
 
-def test_a_member_that_is_gone_changed_its_group(spark: SparkSession) -> None:
+def test_a_member_that_is_gone_changed_its_group() -> None:
     """The offset goes soon after that, so it has expired; long after its time alone that would be unknown."""
     trace = Trace()
     trace.record(0, "ConsumerGroupMetadata", group_epoch=1)
@@ -248,11 +209,11 @@ def test_a_member_that_is_gone_changed_its_group(spark: SparkSession) -> None:
     trace.commit(1, 5)
     left = trace.record(30 * DAY, "ConsumerGroupMemberMetadata", member_id="a", gone=True)
     trace.commit(30 * DAY + 60, None)
-    found = refreshed_twice(spark, trace, left + 1)
-    assert [row.removed_by for each in found.causes for row in each.collect()] == ["expired"]
+    found = refreshed_twice(trace, left + 1)
+    assert [row.removed_by for each in found.causes for row in listed(each)] == ["expired"]
 
 
-def test_a_group_that_was_there_is_not_new_at_its_second_epoch(spark: SparkSession) -> None:
+def test_a_group_that_was_there_is_not_new_at_its_second_epoch() -> None:
     """Not even where the clock has gone back meanwhile."""
     trace = Trace()
     trace.record(0, "ShareGroupMemberMetadata", member_id="a", client_id="app")
@@ -260,7 +221,8 @@ def test_a_group_that_was_there_is_not_new_at_its_second_epoch(spark: SparkSessi
     last = trace.record(20, "ShareGroupMemberMetadata", member_id="b", gone=True)
     trace.record(10, "ShareGroupMemberMetadata", member_id="c", client_id="app")
     trace.record(10, "ShareGroupMetadata", group_epoch=2)
-    found = refreshed_twice(spark, trace, last + 1).rows(GROUP_EVENTS).orderBy("log_offset", "event").collect()
+    rows = refreshed_twice(trace, last + 1).rows(GROUP_EVENTS)
+    found = sorted(rows, key=lambda row: (row.log_offset, row.event))
     assert [(row.event, row.member_id) for row in found] == [
         ("joined", "a"), ("emptied", ""), ("left", "a"), ("left", "b"), ("joined", "c")
     ]  # fmt: skip

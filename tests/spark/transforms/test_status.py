@@ -12,18 +12,19 @@ from tests.spark.transforms.traces import (
     Trace,
     at,
     by_sql,
+    facts_of,
     frame,
     lag_frame,
     lag_row,
+    moves_of,
+    paces_of,
     rewinds_of,
     seconds_of,
+    table_of,
 )
 
 from groupkeeper.pipeline.present.status import status
 from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS, REWINDS, STATUS
-from groupkeeper.pipeline.transforms.group_facts import group_facts
-from groupkeeper.pipeline.transforms.moves import moves
-from groupkeeper.pipeline.transforms.paces import paces
 from groupkeeper.rules.status import Status
 
 Verdict = tuple[str, float | None]
@@ -234,11 +235,11 @@ def test_status(spark: SparkSession) -> None:
         several_partitions, losing, unknown, past_the_end, without_committing, at_the_limits,
     ):  # fmt: skip
         add(cases)
-    history = cases.trace.commits(spark)
-    back = rewinds_of(spark, moves(history, frame(spark, GROUP_EVENTS, [])))
-    facts = group_facts(frame(spark, GROUP_RECORDS, []), frame(spark, GROUP_EVENTS, cases.events))
+    history = cases.trace.commits()
+    back = rewinds_of(moves_of(history, table_of(GROUP_EVENTS, [])))
+    facts = facts_of(table_of(GROUP_RECORDS, []), table_of(GROUP_EVENTS, cases.events))
     lags, groups = lag_frame(spark, *cases.lags), frame(spark, GROUPS, cases.groups)
-    found = by_sql(spark, status, paces(history), lags, back, groups, facts)
+    found = by_sql(spark, status, paces_of(history), lags, back, groups, facts)
     assert found.columns == STATUS.names
     rows = found.collect()
     verdict = {row.group_id: (row.status, seconds_of(row.since_time)) for row in rows if row.partition == 0}
@@ -274,10 +275,10 @@ def test_a_group_that_rebalances_all_the_time(spark: SparkSession) -> None:
         if waits_s is not None:
             cases.reads(name, now, 60)
             cases.asked(now, 500, 500 + waits_s, waits_s, now, ("", None))
-    history, no_moves = cases.trace.commits(spark), frame(spark, REWINDS, [])
-    facts = group_facts(frame(spark, GROUP_RECORDS, []), frame(spark, GROUP_EVENTS, cases.events))
+    history, no_moves = cases.trace.commits(), table_of(REWINDS, [])
+    facts = facts_of(table_of(GROUP_RECORDS, []), table_of(GROUP_EVENTS, cases.events))
     lags = lag_frame(spark, *cases.lags)
-    rows = by_sql(spark, status, paces(history), lags, no_moves, frame(spark, GROUPS, []), facts).collect()
+    rows = by_sql(spark, status, paces_of(history), lags, no_moves, frame(spark, GROUPS, []), facts).collect()
     assert {row.group_id: row.status for row in rows if row.topic} == {
         "all the time": "ok", "a rolling restart": "ok", "earlier": "ok", "and lags": "lagging",
     }  # fmt: skip

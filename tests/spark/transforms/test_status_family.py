@@ -12,13 +12,24 @@ from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.transforms.traces import HOUR, MINUTE, Trace, by_sql, frame, lag_frame, lag_row, rewinds_of, seconds_of
+from tests.spark.transforms.traces import (
+    HOUR,
+    MINUTE,
+    Trace,
+    by_sql,
+    facts_of,
+    frame,
+    lag_frame,
+    lag_row,
+    moves_of,
+    paces_of,
+    rewinds_of,
+    seconds_of,
+    table_of,
+)
 
 from groupkeeper.pipeline.present.status import status
 from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS, GROUPS
-from groupkeeper.pipeline.transforms.group_facts import group_facts
-from groupkeeper.pipeline.transforms.moves import moves
-from groupkeeper.pipeline.transforms.paces import paces
 from groupkeeper.rules.status import MOST_PATIENCE_MS, PATIENCE_MS
 
 PRODUCED_EVERY = (10, MINUTE, 20 * MINUTE, HOUR, 4 * HOUR)
@@ -111,11 +122,11 @@ def test_status_of_readers_whose_truth_is_known(spark: SparkSession) -> None:
         waits[name] = case.now - at * case.produced_every if at < end else None
         waits_ms = 0 if waits[name] is None else int((waits[name] or 0) * 1000)
         lags.append(lag_row(case.now, at, end, waits_ms, commits[-1][0], group_id=name))
-    history = trace.commits(spark)
-    no_events = frame(spark, GROUP_EVENTS, [])
-    facts = group_facts(frame(spark, GROUP_RECORDS, []), no_events)
-    back = rewinds_of(spark, moves(history, no_events))
-    found = by_sql(spark, status, paces(history), lag_frame(spark, *lags), back, frame(spark, GROUPS, []), facts)
+    history = trace.commits()
+    no_events = table_of(GROUP_EVENTS, [])
+    facts = facts_of(table_of(GROUP_RECORDS, []), no_events)
+    back = rewinds_of(moves_of(history, no_events))
+    found = by_sql(spark, status, paces_of(history), lag_frame(spark, *lags), back, frame(spark, GROUPS, []), facts)
     found = found.where("topic IS NOT NULL")
     rows = {row.group_id: row for row in found.collect()}
     assert set(rows) == set(cases)

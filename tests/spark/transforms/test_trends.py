@@ -19,7 +19,7 @@ from tests.spark.kafka.test_source import commit, new_topic
 from tests.spark.transforms.traces import HOUR, at, by_sql, frame, lag_row, seconds_of
 
 from groupkeeper.pipeline.jobs.snapshot import snapshot
-from groupkeeper.pipeline.present.trends import TREND, lag_history, log_ends, with_trend
+from groupkeeper.pipeline.present.trends import lag_history, log_ends, with_trend
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import Tables
 from groupkeeper.pipeline.storage.output import THIN_DAYS, Output, open_output
@@ -46,8 +46,8 @@ def judged(
     return by_sql(spark, _with_trend, found=measured, earlier=earlier, jumps=moved)
 
 
-def _with_trend(**given: pa.Table) -> pa.RecordBatchReader:
-    return with_trend(f"WITH {TREND}", given)
+def _with_trend(found: pa.Table, earlier: pa.Table, jumps: pa.Table) -> pa.Table:
+    return with_trend(found, earlier, jumps)
 
 
 def test_rates_trend_and_what_they_lead_to(spark: SparkSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +12,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from groupkeeper.pipeline.present.moved import last_moves, rewinds
+from groupkeeper.pipeline.present.offsets import standing_offsets
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, LAG, LOG_OFFSETS, Table
-from groupkeeper.pipeline.tables.state import MOVES
+from groupkeeper.pipeline.tables.state import GROUP_FACTS, LAST_COMMITS, LAST_RECORDS, MOVES, PACES
+from groupkeeper.pipeline.transforms.group_events import group_events
+from groupkeeper.pipeline.transforms.group_facts import group_facts
+from groupkeeper.pipeline.transforms.latest import last_commits
+from groupkeeper.pipeline.transforms.moves import moves
+from groupkeeper.pipeline.transforms.paces import paces
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -28,7 +35,7 @@ def ms(seconds: float) -> int:
 
 
 def seconds_of(time: datetime | None) -> float | None:
-    """Of a time that Spark gave, which is local."""
+    """Of a time, which is local if Spark gave it."""
     return None if time is None else time.timestamp() - BEGIN.timestamp()
 
 
@@ -91,41 +98,73 @@ class Trace:
         self.group_rows.append(self._place(seconds, group_id) | row | columns)
         return self._next_offset
 
-    def commits(self, spark: SparkSession) -> DataFrame:
-        return frame(spark, COMMITS, self.commit_rows)
+    def commits(self) -> pa.Table:
+        return table_of(COMMITS, self.commit_rows)
 
-    def group_records(self, spark: SparkSession) -> DataFrame:
-        return frame(spark, GROUP_RECORDS, self.group_rows)
+    def group_records(self) -> pa.Table:
+        return table_of(GROUP_RECORDS, self.group_rows)
+
+
+def table_of(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows of a table; columns that a row lacks are null."""
+    return pa.Table.from_pylist([dict(row) for row in rows], table.arrow)
+
+
+def listed(rows: pa.Table) -> list[Any]:
+    """The rows, with their columns as attributes."""
+    return [SimpleNamespace(**row) for row in rows.to_pylist()]
 
 
 def frame(spark: SparkSession, table: Table, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
-    """Rows of a table; columns that a row lacks are null."""
+    """The same as Spark's."""
     return spark.createDataFrame([tuple(row.get(name) for name in table.names) for row in rows], table.ddl)
 
 
-def by_sql(
-    spark: SparkSession, make: Callable[..., pa.RecordBatchReader | pa.Table], *given: Any, **named: Any
-) -> DataFrame:
-    """What SQL in this process makes of tables that are Spark's, as Spark's again."""
+def by_sql(spark: SparkSession, make: Callable[..., pa.Table], *given: Any, **named: Any) -> DataFrame:
+    """What a step makes of tables that are Spark's, as Spark's again."""
     rows = [each.toArrow() if isinstance(each, DataFrame) else each for each in given]
     others = {name: each.toArrow() if isinstance(each, DataFrame) else each for name, each in named.items()}
     return there(spark, make(*rows, **others))
 
 
-def there(spark: SparkSession, rows: pa.RecordBatchReader | pa.Table) -> DataFrame:
+def there(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Rows of this process as Spark's."""
-    whole = rows if isinstance(rows, pa.Table) else rows.read_all()
-    return spark.createDataFrame(whole if len(whole) else [], from_arrow_schema(whole.schema))
+    return spark.createDataFrame(rows if len(rows) else [], from_arrow_schema(rows.schema))
 
 
-def rewinds_of(spark: SparkSession, found: DataFrame, *known: DataFrame) -> DataFrame:
+def events_of(group_records: pa.Table) -> pa.Table:
+    """tables.GROUP_EVENTS of all rows of tables.GROUP_RECORDS."""
+    found = group_events(group_records, LAST_RECORDS.arrow.empty_table(), GROUP_FACTS.arrow.empty_table(), OPEN)
+    assert not any(found[OPEN].to_pylist())
+    return found.drop_columns([OPEN])
+
+
+def facts_of(group_records: pa.Table, events: pa.Table) -> pa.Table:
+    return group_facts(group_records, events, GROUP_FACTS.arrow.empty_table())
+
+
+def moves_of(commits: pa.Table, events: pa.Table) -> pa.Table:
+    return moves(commits, LAST_COMMITS.arrow.empty_table(), events, GROUP_FACTS.arrow.empty_table())
+
+
+def paces_of(commits: pa.Table) -> pa.Table:
+    return paces(commits, LAST_COMMITS.arrow.empty_table(), PACES.arrow.empty_table())
+
+
+def rewinds_of(found: pa.Table, *known: pa.Table) -> pa.Table:
     """Rows of tables.REWINDS of rows of tables.state.MOVES; known are current offsets and logs."""
-    none = [frame(spark, table, []) for table in (MOVES, CURRENT_OFFSETS, LOG_OFFSETS)]
-    last = by_sql(spark, last_moves, none[0], found)
-    return by_sql(spark, rewinds, found, last, *(known or none[1:]), OPEN).drop(OPEN)
+    last = last_moves(MOVES.arrow.empty_table(), found)
+    none = [table.arrow.empty_table() for table in (CURRENT_OFFSETS, LOG_OFFSETS)]
+    return rewinds(found, last, *(known or none), OPEN).drop_columns([OPEN])
 
 
-def log_offsets(spark: SparkSession, seconds: float, logs: Mapping[int, tuple[int, int]], **columns: Any) -> DataFrame:
+def current_offsets(commits: pa.Table) -> pa.Table:
+    """tables.CURRENT_OFFSETS of all rows of tables.COMMITS."""
+    none = CURRENT_OFFSETS.arrow.empty_table()
+    return standing_offsets(last_commits(commits, COMMITS.arrow.empty_table()), none)
+
+
+def log_offsets(seconds: float, logs: Mapping[int, tuple[int, int]], **columns: Any) -> pa.Table:
     """Start and end of the partitions of topic t, with what else is known of all of them."""
     rows = [
         {
@@ -134,7 +173,7 @@ def log_offsets(spark: SparkSession, seconds: float, logs: Mapping[int, tuple[in
         }
         for partition, (start, end) in logs.items()
     ]  # fmt: skip
-    return frame(spark, LOG_OFFSETS, rows)
+    return table_of(LOG_OFFSETS, rows)
 
 
 def lag_row(

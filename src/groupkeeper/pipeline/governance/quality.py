@@ -14,6 +14,7 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.fetching import fetch
 from groupkeeper.pipeline.kafka.options import Options
 from groupkeeper.pipeline.kafka.planning import Range, by_cluster, named, plan
+from groupkeeper.pipeline.present.offsets import standing_offsets
 from groupkeeper.pipeline.present.quality import (
     FAILED,
     OK,
@@ -23,7 +24,7 @@ from groupkeeper.pipeline.present.quality import (
     checks_of_offsets,
     checks_of_tables,
 )
-from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.relations import Array, Groups, is_known, keys, loaded, numbers, taken
 from groupkeeper.pipeline.storage.ledger import SCHEMA
 from groupkeeper.pipeline.storage.stored import Stored
 from groupkeeper.pipeline.tables import (
@@ -38,7 +39,10 @@ from groupkeeper.pipeline.tables import (
     SCAN_TIME,
     TABLES,
     TOPICS,
+    Table,
 )
+from groupkeeper.pipeline.transforms.history import next_offsets
+from groupkeeper.pipeline.transforms.latest import last_commits
 
 __all__ = ["check_directory"]
 
@@ -48,57 +52,12 @@ _HISTORY = (COMMITS, GROUP_RECORDS)
 _BY_DESIGN = (RATES, QUALITY, OFFSETS_AS_OF, SCAN_TIME)
 """A minute of rates may have two rows; the others are answers, of which nothing else is made."""
 
-_PLACES = """
-    SELECT cluster, log_partition, log_offset FROM commits
-    UNION ALL SELECT cluster, log_partition, log_offset FROM group_records
-"""
-_OFFSETS = f"""
-SELECT cluster, log_partition AS partition, count(*) AS rows, count(DISTINCT log_offset) AS different,
-    min(log_offset) AS first
-FROM ({_PLACES}) GROUP BY ALL
-"""
-_LAST = """
-WITH standing AS (
-    SELECT cluster FROM commits JOIN ends USING (cluster, log_partition)
-    WHERE log_offset < made_to
-    GROUP BY cluster, group_id, topic, partition
-    HAVING NOT arg_max(is_tombstone, log_offset)
-)
-SELECT (SELECT count(*) FROM standing) AS wanted,
-    (SELECT count(*) FROM current_offsets WHERE log_partition IS NOT NULL) AS found
-"""
-_REJECTED = """
-SELECT (SELECT count(*) FROM group_records JOIN ends USING (cluster, log_partition)
-        WHERE problem IS NOT NULL AND log_offset < made_to) AS wanted,
-    (SELECT count(*) FROM rejects) AS found
-"""
-_LOST = f"""
-SELECT log_partition, log_offset
-FROM log WHERE NOT EXISTS (
-    SELECT 1 FROM ({_PLACES}) AS own
-    WHERE own.cluster = $cluster AND own.log_partition = log.log_partition AND own.log_offset = log.log_offset)
-"""
-_OLDER = f"""
-SELECT log_partition, count(DISTINCT log_offset) AS rows
-FROM ({_PLACES}) JOIN starts USING (log_partition)
-WHERE cluster = $cluster AND log_offset < start
-GROUP BY log_partition
-"""
+_ROWS = 1 << 20
+"""Of the history that are read at a time."""
 
-_MEASURED = """
-SELECT cluster, epoch_ms(max(measured_time)) AS found
-FROM (SELECT cluster, measured_time FROM freshness UNION ALL SELECT cluster, measured_time FROM topics)
-WHERE cluster IN (SELECT cluster FROM freshness) GROUP BY cluster
-"""
+_Places = Mapping[tuple[str, int], Array]
+"""The log offsets of all rows of the history, by cluster and log partition."""
 
-_TIMES = pa.schema([("cluster", pa.string()), ("found", pa.int64())])
-_PAIR = pa.schema([("wanted", pa.int64()), ("found", pa.int64())])
-_OFFSETS_READ = pa.schema(
-    [("cluster", pa.string()), ("partition", pa.int32()), ("rows", pa.int64()), ("different", pa.int64()),
-     ("first", pa.int64())]
-)  # fmt: skip
-_ENDS = pa.schema([("cluster", pa.string()), ("log_partition", pa.int32()), ("made_to", pa.int64())])
-_STARTS = pa.schema([("log_partition", pa.int32()), ("start", pa.int64())])
 _IN_LOG = pa.schema([("log_partition", pa.int32()), ("log_offset", pa.int64())])
 
 
@@ -130,20 +89,23 @@ def _checked(directory: str, options: Options | None, max_age_ms: int | None) ->
     if missing := stored.missing_files():
         return [*checks, Check(None, None, "files", FAILED, len(missing), f"not there: {missing[0]}")], []
     checks.append(Check(None, None, "files", OK, 0, "all files are there"))
-    history = {table.name: stored.rows(table) for table in _HISTORY}
-    offsets = [Offsets(**row) for row in made(_OFFSETS_READ, _OFFSETS, history).read_all().to_pylist()]
+    places = _places(stored)
+    offsets = [
+        Offsets(cluster, partition, len(own), len(np.unique(own)), int(own.min()))
+        for (cluster, partition), own in places.items()
+    ]
     taken = {name: sum(count for count, _ in own.values()) for name, own in stored.forgotten.items()}
     of_logs = checks_of_offsets(offsets, {}, stored.next_offsets, taken)
     problems: list[str] = []
     if stored.is_aged:
         of_logs = [_unknown(each) for each in of_logs]
     elif options is not None:
-        compared, problems = _compared(options, stored, history, offsets)
+        compared, problems = _compared(options, stored, places, offsets)
         of_logs = [compared.get((each.cluster, each.check_name), each) for each in of_logs]
     checks += of_logs
     there = [table for table in TABLES if table not in (*_HISTORY, *_BY_DESIGN) and stored.has(table)]
-    checks += checks_of_tables({table: stored.rows(table) for table in there})
-    checks += _of_history(stored, history)
+    checks += checks_of_tables({table: stored.dataset(table) for table in there})
+    checks += _of_history(stored)
     if max_age_ms is not None:
         checks += _ages(stored, max_age_ms)
     return checks, problems
@@ -156,26 +118,56 @@ def _schema(stored: Stored) -> Check:
     return Check(None, None, "schema", OK, 0, f"version {SCHEMA}")
 
 
-def _of_history(stored: Stored, history: Mapping[str, Rows]) -> list[Check]:
+def _places(stored: Stored) -> _Places:
+    found: dict[tuple[str, int], list[Array]] = {}
+    for table in _HISTORY:
+        names = ("cluster", "log_partition", "log_offset")
+        for batch in stored.dataset(table).to_batches(columns=list(names), batch_size=_ROWS):
+            rows = pa.Table.from_batches([batch])
+            (key,) = keys(names[:2], rows)
+            order = np.argsort(key, kind="stable")
+            groups, offsets = Groups.sorted(key[order]), numbers(rows["log_offset"])[order]
+            places = taken(rows, order[groups.starts]).to_pylist()
+            for each, start, end in zip(places, groups.starts, groups.ends, strict=True):
+                found.setdefault((each["cluster"], each["log_partition"]), []).append(offsets[start : end + 1])
+    return {place: np.concatenate(own) for place, own in found.items()}
+
+
+def _of_history(stored: Stored) -> list[Check]:
     """Checks that tables have the rows that follow from the history."""
-    ends = [
-        {"cluster": cluster, "log_partition": number, "made_to": end}
-        for cluster, own in stored.made_to.items()
-        for number, end in own.items()
-    ]
-    given = {**history, "ends": pa.Table.from_pylist(ends, _ENDS)}
     checks = []
-    for table, query, what in (
-        (CURRENT_OFFSETS, _LAST, "committed offsets"),
-        (REJECTS, _REJECTED, "records that could not be decoded"),
+    for table, count, what in (
+        (CURRENT_OFFSETS, _standing, "committed offsets"),
+        (REJECTS, _rejected, "records that could not be decoded"),
     ):
         if stored.has(table):
-            (row,) = made(_PAIR, query, {**given, table.name: stored.rows(table)}).read_all().to_pylist()
-            wrong = abs(row["found"] - row["wanted"])
-            detail = f"the history has {row['wanted']} {what}, the table {row['found']}"
+            wanted, found = count(stored)
+            wrong = abs(found - wanted)
+            detail = f"the history has {wanted} {what}, the table {found}"
             check = Check(None, table.name, "history", FAILED if wrong else OK, wrong, detail)
             checks.append(_unknown(check) if stored.is_aged else check)
     return checks
+
+
+def _standing(stored: Stored) -> tuple[int, int]:
+    """How many offsets stand by the history, and by the table."""
+    last = COMMITS.arrow.empty_table()
+    for rows in _processed(stored, COMMITS):
+        last = last_commits(rows, last)
+    found = loaded(stored.dataset(CURRENT_OFFSETS), ("log_partition",))["log_partition"]  # queries of Spark have none
+    return len(standing_offsets(last, CURRENT_OFFSETS.arrow.empty_table())), int(is_known(found).sum())
+
+
+def _rejected(stored: Stored) -> tuple[int, int]:
+    wanted = sum(int(is_known(rows["problem"]).sum()) for rows in _processed(stored, GROUP_RECORDS))
+    return wanted, int(stored.dataset(REJECTS).count_rows())
+
+
+def _processed(stored: Stored, table: Table) -> Iterator[pa.Table]:
+    """The rows of history that the other tables were made of."""
+    for batch in stored.dataset(table).to_batches(batch_size=_ROWS):
+        rows = pa.Table.from_batches([batch])
+        yield rows.filter(pa.array(numbers(rows["log_offset"]) < next_offsets(rows, stored.made_to, 0)))
 
 
 def _unknown(check: Check) -> Check:
@@ -187,21 +179,23 @@ def _unknown(check: Check) -> Check:
 
 def _ages(stored: Stored, max_age_ms: int) -> Iterator[Check]:
     """Of each cluster that the last run was given; those that others write are not looked at."""
-    given = {table.name: stored.rows(table) for table in (FRESHNESS, TOPICS)}
-    measured = {row["cluster"]: row["found"] for row in made(_TIMES, _MEASURED, given).read_all().to_pylist()}
+    parts = [loaded(stored.dataset(table), ("cluster", "measured_time")) for table in (FRESHNESS, TOPICS)]
+    latest = pa.concat_tables(parts).group_by("cluster").aggregate([("measured_time", "max")])
+    times = dict(zip(latest["cluster"].to_pylist(), latest["measured_time_max"].to_pylist(), strict=True))
+    measured = {name: times[name] for name in parts[0]["cluster"].unique().to_pylist()}
     if not measured:
         yield Check(None, FRESHNESS.name, "age", FAILED, 1, "no cluster has been measured")
     for cluster, found in sorted(measured.items()):
         if found is None:
             yield Check(cluster, FRESHNESS.name, "age", FAILED, 1, "no measurement is known")
             continue
-        age_s = max(0, time.time_ns() // 1_000_000 - found) // 1000
+        age_s = max(0, int(time.time() - found.timestamp()))
         is_old = age_s * 1000 > max_age_ms
         yield Check(cluster, FRESHNESS.name, "age", FAILED if is_old else OK, int(is_old), f"measured {age_s} s ago")
 
 
 def _compared(
-    options: Options, stored: Stored, history: Mapping[str, Rows], offsets: Sequence[Offsets]
+    options: Options, stored: Stored, places: _Places, offsets: Sequence[Offsets]
 ) -> tuple[dict[tuple[str | None, str], Check], list[str]]:
     """The checks of gaps of clusters whose logs could be read, and why others could not."""
     found = asyncio.run(plan(options))
@@ -215,7 +209,7 @@ def _compared(
             problems.append(f"cluster {name}: it is not in the tables: name it as the run did, by NAME=HOST:PORT")
             continue
         try:
-            check = _compared_with(ranges, options, stored, history, offsets)
+            check = _compared_with(ranges, options, stored, places, offsets)
             checks[name, check.check_name] = check
         except SourceError as error:
             problems.append(str(error))
@@ -223,27 +217,23 @@ def _compared(
 
 
 def _compared_with(
-    ranges: Sequence[Range], options: Options, stored: Stored, history: Mapping[str, Rows],
-    offsets: Sequence[Offsets],
-) -> Check:  # fmt: skip
+    ranges: Sequence[Range], options: Options, stored: Stored, places: _Places, offsets: Sequence[Offsets]
+) -> Check:
     """Offsets without a row, beside what the log has: a record that the log has must be in the history."""
     name = ranges[0].name
     ends, taken = stored.next_offsets[name], stored.forgotten.get(name, {})
     read = [each._replace(end=min(each.end, ends.get(each.partition, 0))) for each in ranges]
     log = _log([each for each in read if each.size > 0], options)
-    lost = made(_IN_LOG, _LOST, {**history, "log": log}, {"cluster": name}).read_all()
+    there = {each.partition: places.get((name, each.partition), np.array([], np.int64)) for each in ranges}
+    lost = _without(log, there)
     if beyond := _beyond(lost, taken):
         partition, offset = min(beyond)
         detail = f"{len(beyond)} records of the log are not in the history, for one {partition}-{offset}"
         return Check(name, None, "gaps", FAILED, len(beyond), detail)
     own = {each.partition: each for each in offsets if each.cluster == name}
     missing = sum(ends[number] - each.first - each.different for number, each in own.items() if number in ends)
-    starts = pa.Table.from_pylist([{"log_partition": each.partition, "start": each.start} for each in ranges], _STARTS)
-    older = made(
-        pa.schema([("log_partition", pa.int32()), ("rows", pa.int64())]), _OLDER, {**history, "starts": starts},
-        {"cluster": name},
-    ).read_all().to_pylist()  # fmt: skip
-    rows = {row["log_partition"]: row["rows"] for row in older}
+    rows = {each.partition: len(np.unique(own[own < each.start]))
+            for each in ranges for own in (there[each.partition],)}  # fmt: skip
     before = sum(
         min(each.start, ends.get(each.partition, 0)) - own[each.partition].first - rows.get(each.partition, 0)
         for each in ranges
@@ -257,6 +247,16 @@ def _compared_with(
     missing -= len(lost)
     explained = f"; {missing} offsets have none there either: compacted, or of aborted transactions" if missing else ""
     return Check(name, None, "gaps", OK, 0, f"{text}{explained}")
+
+
+def _without(log: pa.Table, places: Mapping[int, Array]) -> pa.Table:
+    """The records of the log of which there is no row, by log partition."""
+    partitions, offsets = numbers(log["log_partition"]), numbers(log["log_offset"])
+    is_lost = np.zeros(len(log), bool)
+    for number in np.unique(partitions).tolist():
+        own = partitions == number
+        is_lost[own] = ~np.isin(offsets[own], places[number])
+    return log.filter(pa.array(is_lost))
 
 
 def _beyond(lost: pa.Table, taken: Mapping[int, tuple[int, int]]) -> list[tuple[int, int]]:

@@ -24,7 +24,7 @@ MOST_BEHIND_MS = 60_000
 _Times = Mapping[Position, int | None]
 
 
-def freshness(read_to: NextOffsets, clusters: Clusters) -> pa.RecordBatchReader:
+def freshness(read_to: NextOffsets, clusters: Clusters) -> pa.Table:
     """A row for every partition of the offsets topic of each queried cluster; for a cluster that could not be measured,
     only for the partitions that were read. `read_to`: the first offsets that are not in the tables.
     """
@@ -41,7 +41,7 @@ def freshness(read_to: NextOffsets, clusters: Clusters) -> pa.RecordBatchReader:
         if name not in clusters.instants
         for partition, offset in read_to.get(name, {}).items()
     ]
-    return pa.Table.from_pylist(rows, FRESHNESS.arrow).to_reader()
+    return pa.Table.from_pylist(rows, FRESHNESS.arrow)
 
 
 def _unread(instant: Instant, read_to: Mapping[int, int]) -> list[Position]:

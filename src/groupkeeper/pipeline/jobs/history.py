@@ -8,43 +8,34 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.shares import ROWS_PER_SHARE, Built, Wanted, build
 from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.kafka.options import Options
-from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, RECORDS_WORTH_A_TASK, Range, pack
+from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, Range, pack
 from groupkeeper.pipeline.kafka.retention import Retentions
 from groupkeeper.pipeline.kafka.source import write_ranges
 from groupkeeper.pipeline.kafka.written import Counts, Written
-from groupkeeper.pipeline.present.sql import of_rows, together
+from groupkeeper.pipeline.relations import Rows, loaded, together
 from groupkeeper.pipeline.runtime.executors import described
 from groupkeeper.pipeline.runtime.tasks import run_tasks
 from groupkeeper.pipeline.storage.ledger import NextOffsets
-from groupkeeper.pipeline.storage.output import Output, Staged, rows_in
-from groupkeeper.pipeline.storage.part_files import PartFiles, write
+from groupkeeper.pipeline.storage.output import Input, Output, Staged
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS, Table
 from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
-from groupkeeper.pipeline.transforms.history import (
-    COMMITS_OF,
-    GROUP_RECORDS_OF,
-    IS_COMMIT,
-    commits,
-    group_records,
-    is_from,
-)
-from groupkeeper.pipeline.transforms.query import of_frames
-from groupkeeper.pipeline.transforms.tombstones import CAUSES_OF, kept_for
+from groupkeeper.pipeline.transforms.history import IS_COMMIT, commits, commits_in, group_records, is_from
+from groupkeeper.pipeline.transforms.tombstones import causes
 from groupkeeper.rules.words import counted
 
-__all__ = ["LITTLE", "Appended", "Aside", "append", "read_aside"]
+__all__ = ["Appended", "Aside", "append", "read_aside"]
 
-_HISTORY = {table.name: table for table in (COMMITS, GROUP_RECORDS)}
+_HISTORY = (COMMITS, GROUP_RECORDS)
 
-LITTLE = 1_000_000
-"""The most new rows of history that a task takes; more are left to Spark's SQL."""
+_DECODED, _NEW, _COMMITS, _RECORDS = "decoded", "commits", "last commits", "last records"
+"""The inputs of the job that makes what is not a plain commit."""
 
 
 class Appended(NamedTuple):
@@ -78,16 +69,13 @@ def read_aside(spark: SparkSession, ranges: Iterable[Range], options: Options, d
 
 
 class _New(NamedTuple):
-    """Rows that the tables don't have yet. `commits` has no tombstones; these are in `rest`. `near` is `rest` if it is
-    small: its file, for a task.
-    """
+    """Rows that the tables don't have yet. `commits` has no tombstones; these are in `rest`, rows of tables.DECODED."""
 
     commits: Staged
-    rest: DataFrame
+    rest: Input
     counts: Counts
     ends: NextOffsets
-    used: list[Staged]
-    near: Staged | None = None
+    used: Staged
 
 
 def append(
@@ -107,19 +95,19 @@ def append(
         staged = [new.commits] if new.commits.files else []
         try:
             staged += _rest(output, new, retentions)
-            for table in _HISTORY.values():
+            for table in _HISTORY:
                 if not output.ledger.files(table.name) and all(each.table is not table for each in staged):
                     staged.append(_empty(output, table))
             _check_count(output, staged, new.counts)
         except BaseException:
-            output.discard([new.commits, *new.used, *staged])
+            output.discard([new.commits, new.used, *staged])
             raise
         reached = new.ends if read_to is None else read_to
         if staged or _is_further(reached, known):
             files = {table.name: [file for each in staged if each.table is table for file in each.files]
-                     for table in _HISTORY.values()}  # fmt: skip
+                     for table in _HISTORY}  # fmt: skip
             output.ledger.append({name: own for name, own in files.items() if own}, reached, identities)
-        output.discard([new.commits, *new.used, *staged])  # `follow` may run for months
+        output.discard([new.commits, new.used, *staged])  # `follow` may run for months
     return Appended({COMMITS.name: new.counts.commits, GROUP_RECORDS.name: new.counts.others}, new.counts.problems)
 
 
@@ -136,20 +124,18 @@ def _check_count(output: Output, staged: Iterable[Staged], counts: Counts) -> No
 
 def _empty(output: Output, table: Table) -> Staged:
     """Writes a file without rows, so that the table exists for readers that do not use the ledger."""
-    return output.stage(table.arrow.empty_table().to_reader(), table)
+    return output.stage(table.arrow.empty_table(), table)
 
 
 def _of_tasks(output: Output, aside: Aside, known: NextOffsets) -> _New:
     written = aside.written
     staged, others = aside.staged(COMMITS, written.commits), aside.staged(DECODED, written.rest)
-    rest = output.frame(others)
     if not written.repeats(known):
-        is_near = written.counts.others < RECORDS_WORTH_A_TASK
-        return _New(staged, rest, written.counts, written.ends, [others], others if is_near else None)
+        return _New(staged, Input(DECODED, others.files), written.counts, written.ends, others)
     commits = output.stage(output.frame(staged).where(is_from(known)), COMMITS)
-    rest = rest.where(is_from(known))
+    rest = output.frame(others).where(is_from(known))
     counts = _counted(rest)[0].plus(Counts(commits=output.count_staged(commits)))
-    return _New(commits, rest, counts, written.ends, [others])
+    return _New(commits, Input(DECODED, frame=rest), counts, written.ends, others)
 
 
 def _of_frame(output: Output, decoded: DataFrame, known: NextOffsets) -> _New:
@@ -157,77 +143,47 @@ def _of_frame(output: Output, decoded: DataFrame, known: NextOffsets) -> _New:
     staged = output.stage(decoded.where(is_from(known)), DECODED)
     whole = output.frame(staged)
     counts, ends = _counted(whole)
-    kept = output.stage(commits(whole.where("NOT is_tombstone")), COMMITS)
-    return _New(kept, whole.where(f"is_tombstone OR NOT ({IS_COMMIT})"), counts, ends, [staged])
+    kept = output.stage(commits_in(whole.where("NOT is_tombstone")), COMMITS)
+    rest = whole.where(f"is_tombstone OR NOT ({IS_COMMIT})")
+    return _New(kept, Input(DECODED, frame=rest), counts, ends, staged)
 
 
 def _rest(output: Output, new: _New, retentions: Retentions) -> list[Staged]:
     """The new tombstones, and the new rows of GROUP_RECORDS. Why offsets were removed follows from earlier rows, and
     from group records that came with the tombstones.
     """
-    counts, kept = new.counts, kept_for(retentions)
-    if not counts.tombstones and not counts.others:
+    inputs, rows = {_DECODED: new.rest}, sum(new.counts)
+    wanted = [Wanted(GROUP_RECORDS)] if new.counts.others else []
+    if new.counts.tombstones:
+        wanted.append(Wanted(COMMITS))
+        inputs[_NEW] = Input(COMMITS, new.commits.files)
+        inputs |= {_COMMITS: output.with_carried(COMMITS, LAST_COMMITS),
+                   _RECORDS: output.with_carried(GROUP_RECORDS, LAST_RECORDS)}  # fmt: skip
+        rows += sum(map(output.count_input, (inputs[_COMMITS], inputs[_RECORDS]))) if output.is_here else 0
+    if not wanted:
         return []
-    past = {
-        LAST_COMMITS: output.few_with_carried(COMMITS, LAST_COMMITS, LITTLE),
-        LAST_RECORDS: output.few_with_carried(GROUP_RECORDS, LAST_RECORDS, LITTLE),
-    }
-    known = {table: files for table, files in past.items() if files is not None}
-    if new.near is not None and counts.commits <= LITTLE and len(known) == len(past):
-        paths = {table: output.folder_aside(table) for table in _HISTORY.values()}
-        folders = {table: folder for table, (_, folder) in paths.items()}
-        rest = Rest(output.folder, new.near.files, new.commits.files, known, kept, folders, bool(counts.tombstones))
-        try:
-            found = run_tasks(output.spark, "records of groups, and tombstones", 1, partial(write_rest, rest))
-        except BaseException:
-            output.discard(Staged(table, path, []) for table, (path, _) in paths.items())
-            raise
-        return [output.of_tasks(_HISTORY[name], paths[_HISTORY[name]][0], [files]) for name, files in found]
-    staged = []
-    if counts.tombstones:
-        frames = {
-            "commits": output.frame(new.commits).unionByName(commits(new.rest)),
-            "group_records": group_records(new.rest),
-            "last_commits": output.with_carried(COMMITS, LAST_COMMITS),
-            "last_records": output.with_carried(GROUP_RECORDS, LAST_RECORDS),
-        }
-        if len(kept):
-            frames["kept_for"] = output.spark.createDataFrame(kept)
-        causes = of_frames(CAUSES_OF, output.spark, frames).select(*COMMITS.names)
-        staged.append(output.stage(causes, COMMITS))
-    if counts.others:
-        staged.append(output.stage(group_records(new.rest), GROUP_RECORDS))
+    work = partial(_built, [each.table.name for each in wanted], retentions)
+    shares = 1 + rows // ROWS_PER_SHARE
+    found = build(
+        output, "records of groups, and tombstones", work, inputs, wanted, shares, is_exchanged=shares > 1
+    ).values()  # fmt: skip
+    staged = [each for each in found if isinstance(each, Staged)]
+    for each in found:
+        if isinstance(each, Exception):
+            output.discard(staged)
+            raise each
     return staged
 
 
-class Rest(NamedTuple):
-    """What a task makes of new records that aren't plain commits. Files are below `folder`."""
-
-    folder: Path
-    records: Sequence[str]
-    commits: Sequence[str]
-    past: Mapping[Table, Sequence[str]]
-    kept_for: pa.Table
-    folders: Mapping[Table, Path]
-    has_tombstones: bool
-
-
-def write_rest(rest: Rest, _: int) -> list[tuple[str, PartFiles]]:
-    """The task: the files of tables, by their names."""
-    decoded = rows_in(rest.folder, DECODED, rest.records)
-    others = of_rows(GROUP_RECORDS_OF, {"decoded": decoded}).read_all()
-    found = []
-    if len(others):
-        found.append((GROUP_RECORDS.name, write(rest.folders[GROUP_RECORDS], others.to_reader())))
-    if rest.has_tombstones:
-        gone = of_rows(COMMITS_OF, {"decoded": decoded}).read_all()
-        given = {
-            "commits": together(rows_in(rest.folder, COMMITS, rest.commits), gone), "group_records": others,
-            "kept_for": rest.kept_for, "last_commits": rows_in(rest.folder, COMMITS, rest.past[LAST_COMMITS]),
-            "last_records": rows_in(rest.folder, GROUP_RECORDS, rest.past[LAST_RECORDS]),
-        }  # fmt: skip
-        found.append((COMMITS.name, write(rest.folders[COMMITS], of_rows(CAUSES_OF, given))))
-    return found
+def _built(names: Sequence[str], retentions: Retentions, _: int, rows: Mapping[str, Rows]) -> Built:
+    """The rows of these tables for a share of the groups (shares.Build)."""
+    decoded = loaded(rows[_DECODED])
+    others = group_records(decoded)
+    if GROUP_RECORDS.name in names:
+        yield GROUP_RECORDS.name, others
+    if COMMITS.name in names:
+        whole = together(loaded(rows[_NEW]), commits(decoded))
+        yield COMMITS.name, causes(whole, loaded(rows[_COMMITS]), others, loaded(rows[_RECORDS]), retentions)
 
 
 def _counted(decoded: DataFrame) -> tuple[Counts, NextOffsets]:

@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property, partial
+from functools import partial
 from typing import TypeAlias
 
-import duckdb
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
-from groupkeeper.pipeline.jobs.history import LITTLE
-from groupkeeper.pipeline.jobs.shares import Built, Work, build
-from groupkeeper.pipeline.jobs.steps import STEPS, Given, Job, Step
+from groupkeeper.pipeline.jobs.shares import ROWS_PER_SHARE, Wanted, build
+from groupkeeper.pipeline.jobs.steps import INPUTS, STEPS, Given, Job, Step, rows_of
+from groupkeeper.pipeline.jobs.task import Work, built, name_of
 from groupkeeper.pipeline.jobs.watch import Problem, Run
 from groupkeeper.pipeline.kafka.instants import Instant, Instants
-from groupkeeper.pipeline.present.sql import Rows, made
+from groupkeeper.pipeline.present.quality import FAILED
+from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.runtime.executors import described
-from groupkeeper.pipeline.runtime.tasks import run_tasks
-from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets, Tables
-from groupkeeper.pipeline.storage.output import Output, Staged
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG_HISTORY, LOG_ENDS, QUALITY, REJECTS, Table
+from groupkeeper.pipeline.storage.output import Input, Output, Staged
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, LAG_HISTORY, LOG_ENDS, QUALITY, Table
 from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS
-from groupkeeper.pipeline.transforms.history import is_before
 from groupkeeper.pipeline.transforms.thinning import hourly_ends, hourly_lag
 from groupkeeper.rules.words import counted
 
 __all__ = ["make_tables", "update_lake"]
 
-_FAILURES = (PySparkException, Py4JError, duckdb.Error, pa.ArrowException, SourceError)
+_FAILURES = (PySparkException, Py4JError, pa.ArrowException, SourceError)
 
-_HISTORY = (COMMITS, GROUP_RECORDS)
 _OFFSETS_PER_TASK = 250_000
 
-_THEN = tuple(step.table for step in STEPS if step.is_published and step.table is not QUALITY)
 _ADDED = tuple(step.table for step in STEPS if step.adds)
 _KEPT = (*CARRIED, *(step.table for step in STEPS if step.table.is_carried))
 """Tables that the next refresh starts from."""
@@ -50,18 +44,17 @@ _KEPT = (*CARRIED, *(step.table for step in STEPS if step.table.is_carried))
 _OF_HISTORY = tuple(table for table in _ADDED if not table.is_measured)
 
 
-_Built: TypeAlias = Mapping[str, "Staged | pa.Table | Exception"]
-"""By the name of the table: what is staged, the rows of what was asked, or why there is nothing."""
+_Found: TypeAlias = "Staged | pa.Table | Exception"
+"""What there is of a table: what is staged, the rows of what was asked, or why there is nothing."""
 
 
 class Frames:
-    """The inputs of steps (steps.Sources). A step waits for the tables that it needs. The history is a view of one
-    moment: rows that arrive meanwhile, or were written after the instant, belong to the next refresh.
+    """The inputs of a refresh, and the tables that it has built (steps.Driver). A step waits for the tables that it
+    needs. The history is a view of one moment: rows that arrive meanwhile, or were written after the instant, belong to
+    the next refresh.
 
     `from_start`: no carried rows are used; the tables are built from the whole history.
     """
-
-    is_little = False
 
     def __init__(self, output: Output, instants: Instants, *, from_start: bool = False) -> None:
         with output.lock:  # no append between the reads of the ledger and of the two tables
@@ -69,25 +62,14 @@ class Frames:
             self.from_start = made_to is None
             self.made_to = made_to or {}
             known = output.ledger.next_offsets
-            near = {table.name: output.few_files(table, LITTLE, is_all=self.from_start) for table in _HISTORY}
-            self.are_few = all(files is not None for files in near.values())
-            """Whether tasks build all tables; otherwise Spark's SQL builds those of history."""
-            tables = () if self.are_few else _HISTORY  # planning costs time, even if no job runs
-            new = {table.name: output.read(table) if self.from_start else output.fresh(table) for table in tables}
-            self._has_new = {
-                table.name: self.from_start or bool(output.ledger.fresh_files(table.name)) for table in _HISTORY
-            }
+            self._new = {table: output.history(table, is_all=self.from_start) for table in (COMMITS, GROUP_RECORDS)}
         self.read_to = {name: _cut(offsets, instants.get(name)) for name, offsets in known.items()}
-        beyond = {name: own for name, own in self.read_to.items() if own != known[name]}
-        self.near = {name: files for name, files in near.items() if files is not None and self._has_new[name]}
-        """Files with the new rows, for tasks."""
-        self._new = {name: frame.where(is_before(beyond)) if beyond else frame for name, frame in new.items()}
         self.spark = output.spark
         self._output = output
-        self._built: dict[str, Future[_Built]] = {}
-        self._asked: dict[str, Future[_Built]] = {}
+        self._built: dict[str, Future[Mapping[str, _Found]]] = {}
+        self._asked: dict[str, Future[Mapping[str, _Found]]] = {}
 
-    def add(self, steps: Iterable[Step], built: Future[_Built], *, is_asked: bool = False) -> None:
+    def add(self, steps: Iterable[Step], built: Future[Mapping[str, _Found]], *, is_asked: bool = False) -> None:
         """Tables that are being built. Where they are asked for, another job writes them."""
         for step in steps:
             (self._asked if is_asked else self._built)[step.table.name] = built
@@ -108,70 +90,55 @@ class Frames:
             raise found
         return found
 
-    def new(self, table: Table) -> DataFrame:
-        return self._new[table.name]
+    def building(self, table: Table) -> Future[Mapping[str, _Found]]:
+        """The job that builds it."""
+        return self._built[table.name]
 
-    def rows_new(self, table: Table) -> Rows:
-        raise AssertionError(f"{table.name}: only tasks read new rows themselves")
-
-    def has_new(self, table: Table) -> bool:
-        return self._has_new[table.name]
+    def new(self, table: Table) -> Rows:
+        raise AssertionError(f"{table.name}: only tasks read new rows")
 
     def past(self, table: Table) -> DataFrame:
         return self._output.read(table)
 
-    def then(self, table: Table) -> DataFrame:
-        if self._is_rebuilt(table):
-            return self.spark.createDataFrame([], table.ddl)
-        return self._output.open_rows(table) if table in _ADDED else self._output.read(table)
+    def then(self, table: Table) -> Rows:
+        return self._output.rows(table, self._then(table))
 
-    def before(self, table: Table) -> DataFrame:
-        return self._output.read(table)
+    def before(self, table: Table) -> Rows:
+        return self._output.rows(table, self._output.files_of(table))
 
-    def now(self, table: Table) -> DataFrame:
-        return self._output.frame(self.written(table))
-
-    def building(self, table: Table) -> Future[_Built]:
-        """The job that builds it."""
-        return self._built[table.name]
-
-    def shares(self, offsets: Staged | pa.Table | Exception | None) -> int:
-        """Over how many tasks the groups are spread. `offsets`: rows of LAST_COMMITS, where they are built already."""
-        files = [file for files in self.near.values() for file in files] + [*self.then_files[LAST_COMMITS.name]]
-        rows = self._output.count_files(offsets.files if isinstance(offsets, Staged) else files)
-        return 1 + rows // _OFFSETS_PER_TASK
-
-    @cached_property
-    def then_files(self) -> Mapping[str, Sequence[str]]:
-        """By table the files of `rows_then`, for all jobs of the refresh."""
-        return {table.name: self._then_files(table) for table in _THEN}
-
-    def _then_files(self, table: Table) -> list[str]:
-        if self._is_rebuilt(table):
-            return []
-        return self._output.open_files_of(table) if table in _ADDED else self._output.files_of(table)
-
-    def rows_then(self, table: Table) -> Rows:
-        if self._is_rebuilt(table):
-            return table.arrow.empty_table()
-        return self._output.open_rows_of(table) if table in _ADDED else self._output.rows_of(table)
-
-    def _is_rebuilt(self, table: Table) -> bool:
-        return self.from_start and (table in _KEPT or table in _OF_HISTORY)
-
-    def rows_before(self, table: Table) -> Rows:
-        return self._output.rows_of(table)
-
-    def rows_now(self, table: Table) -> Rows:
+    def now(self, table: Table) -> Rows:
         found = self.found(table)
-        return self._output.rows(found) if isinstance(found, Staged) else found
+        return self._output.rows(table, found.all_files) if isinstance(found, Staged) else found
 
     def made(self, tables: Iterable[Table]) -> dict[Table, Rows]:
-        found = {}
-        for table in tables:
-            with contextlib.suppress(*_FAILURES):  # the run reports the error for the table itself
-                found[table] = self.rows_now(table)
-        return found
+        raise AssertionError("only tasks read all tables")
+
+    def inputs(self, job: Job, found: Mapping[str, _Found]) -> dict[str, Input]:
+        """What tasks of the job read, by the names that they know (task.name_of). `found`: the tables of earlier
+        jobs.
+        """
+        of = INPUTS[job]
+        inputs = {name_of("new", table): self._new[table] for table in of.new}
+        inputs |= {name_of("then", table): Input(table, self._then(table)) for table in of.then}
+        inputs |= {name_of("before", table): Input(table, self._output.files_of(table)) for table in of.before}
+        staged = {table: found.get(table.name) for table in of.now}
+        return inputs | {name_of("now", table): Input(table, own.all_files)
+                         for table, own in staged.items() if isinstance(own, Staged)}  # fmt: skip
+
+    def spread(self, offsets: _Found | None) -> tuple[int, bool]:
+        """Over how many tasks the groups are spread, and whether Spark exchanges their rows. `offsets`: LAST_COMMITS,
+        where it is built already.
+        """
+        count = self._output.count_rows
+        live = count(offsets.table, offsets.files) if isinstance(offsets, Staged) else count(
+            LAST_COMMITS, self._then(LAST_COMMITS))  # fmt: skip
+        new = 0 if isinstance(offsets, Staged) else sum(map(self._output.count_input, self._new.values()))
+        return 1 + max(live // _OFFSETS_PER_TASK, new // ROWS_PER_SHARE), new > ROWS_PER_SHARE
+
+    def _then(self, table: Table) -> list[str]:
+        if self.from_start and (table in _KEPT or table in _OF_HISTORY):
+            return []
+        return self._output.open_files_of(table) if table in _ADDED else self._output.files_of(table)
 
 
 def _cut(known: Mapping[int, int], instant: Instant | None) -> dict[int, int]:
@@ -203,7 +170,7 @@ def make_tables(output: Output, given: Given, run: Run, *, from_start: bool = Fa
             run.fail(Problem(None, f"table {step.table.name}: {_reason(error)}"))
     output.keep_only(written.values())
     if QUALITY.name in written:
-        _tell_quality(output.rows(written[QUALITY.name]), run)
+        _tell_quality(output.rows(QUALITY, written[QUALITY.name].files), run)
     _publish(output, written, frames.read_to, from_start=frames.from_start)
     for step in STEPS:
         if step.table.name in written and step.is_published and step.table not in CARRIED:
@@ -216,14 +183,15 @@ def _tell_quality(quality: Rows, run: Run) -> None:
     """Reports checks that failed because of a defect; rejects and freshness are already reported, or are in their
     tables.
     """
-    query = "SELECT * FROM quality WHERE result = 'failed' AND check_name IN ('keys', 'counts')"
-    for row in made(QUALITY, query, {QUALITY.name: quality}).read_all().to_pylist():
+    for row in loaded(quality).to_pylist():
+        if row["result"] != FAILED or row["check_name"] not in ("keys", "counts"):
+            continue
         run.fail(Problem(row["cluster"], f"quality: table {row['table_name'] or 'commits'}: {row['detail']}"))
 
 
 def _make_fewer(output: Output, run: Run) -> None:
     """Merges small files, and thins old measurements."""
-    for table in (*_HISTORY, *_ADDED):
+    for table in (COMMITS, GROUP_RECORDS, *_ADDED):
         try:
             output.merge(table)
         except _FAILURES as error:
@@ -262,16 +230,15 @@ def update_lake(output: Output, run: Run) -> None:
 
 
 def _build(output: Output, given: Given, frames: Frames) -> None:
-    """Builds all tables: step by step what the driver asks and what Spark's SQL makes, the rest by jobs of tasks."""
+    """Builds all tables: the driver asks the clusters, table by table; the rest by jobs of tasks."""
     pool = ThreadPoolExecutor(max(4, os.cpu_count() or 1))
     done: list[Step] = []
     try:  # a part waits only for earlier parts, which have a thread already: no part waits for ever
-        for (is_here, job), some in itertools.groupby(STEPS, lambda step: (_is_here(step, output, frames), step.job)):
+        for job, some in itertools.groupby(STEPS, lambda step: step.job):
             steps = list(some)
-            if is_here:
+            if job is Job.ASKED:
                 for step in steps:
-                    is_asked = job is Job.ASKED and output.is_here
-                    frames.add([step], pool.submit(_make, output, step, frames, given), is_asked=is_asked)
+                    frames.add([step], pool.submit(_ask, output, step, frames, given), is_asked=True)
             else:
                 frames.add(steps, pool.submit(_run, output, steps, list(done), frames, given))
                 if job is Job.CLUSTERS:  # which writes what was asked as well
@@ -283,36 +250,21 @@ def _build(output: Output, given: Given, frames: Frames) -> None:
         pool.shutdown(cancel_futures=True)
 
 
-def _is_here(step: Step, output: Output, frames: Frames) -> bool:
-    """Whether a step is no part of a job of tasks."""
-    return step.job is Job.ASKED or not output.is_here or (step.is_of_history and not frames.are_few)
-
-
-def _make(output: Output, step: Step, frames: Frames, given: Given) -> _Built:
+def _ask(output: Output, step: Step, frames: Frames, given: Given) -> dict[str, _Found]:
     name = step.table.name
     try:
         with described(output.spark, f"{name}: refresh"):
             made = step.make(frames, given)
-            made = made.to_reader() if isinstance(made, pa.Table) else made
-            if step.job is Job.ASKED and output.is_here and not isinstance(made, DataFrame):
-                return {name: made.read_all()}
-            if step.adds:
-                return {name: output.stage_parts(made, step.table, OPEN, is_needed=_is_first(output, step, frames))}
-            return {name: output.stage(made, step.table)}
+            return {name: output.stage(made, step.table) if isinstance(made, DataFrame) else rows_of(made)}
     except _FAILURES as error:
         return {name: error}
 
 
-def _is_first(output: Output, step: Step, frames: Frames) -> bool:
-    """Whether the table has no files but open ones."""
-    name = step.table.name
-    is_rebuilt = frames.from_start and not step.table.is_measured
-    return is_rebuilt or output.ledger.files(name) == output.ledger.open_files(name)
-
-
-def _run(output: Output, steps: Sequence[Step], done: Sequence[Step], frames: Frames, given: Given) -> _Built:
+def _run(
+    output: Output, steps: Sequence[Step], done: Sequence[Step], frames: Frames, given: Given
+) -> Mapping[str, _Found]:
     """Builds the tables of these steps by a job of tasks, after others are done."""
-    found: dict[str, Staged | pa.Table | Exception] = {}
+    found: dict[str, _Found] = {}
     for step in done:
         try:
             found[step.table.name] = frames.found(step.table)
@@ -321,42 +273,27 @@ def _run(output: Output, steps: Sequence[Step], done: Sequence[Step], frames: Fr
     job = steps[0].job
     asked = {name: rows for name, rows in found.items() if isinstance(rows, pa.Table)}
     writes = [step for step in done if step.table.name in asked and job is Job.CLUSTERS] + [*steps]
-    places = {step.table.name: output.folder_aside(step.table) for step in writes}
-    work = Work(
-        output.folder,
-        [*places],
-        given.for_tasks(),
-        1 if job is Job.CLUSTERS else frames.shares(found.get(LAST_COMMITS.name)),
-        new=frames.near,
-        then=frames.then_files,
-        before={REJECTS.name: output.files_of(REJECTS)},
-        now={name: [*each.files, *each.open_files] for name, each in found.items() if isinstance(each, Staged)},
-        asked=asked,
-        failed={name: SourceError(_reason(each)) for name, each in found.items() if isinstance(each, Exception)},
-        folders={name: folder for name, (_, folder) in places.items()},
-    )
+    shares, is_exchanged = (1, False) if job is Job.CLUSTERS else frames.spread(found.get(LAST_COMMITS.name))
+    failed = {name: SourceError(_reason(each)) for name, each in found.items() if isinstance(each, Exception)}
+    work = Work([step.table.name for step in writes], given.for_tasks(), shares, asked, failed)
+    wanted = [Wanted(step.table, step.adds) for step in writes]
     try:
-        built = run_tasks(output.spark, job.value, work.shares, partial(build, work))
+        inputs = frames.inputs(job, found)
+        built_now = build(output, job.value, partial(built, work), inputs, wanted, shares, is_exchanged=is_exchanged)
     except _FAILURES as error:
-        built = [Built(name, None, error) for name in places]
-    for step in writes:
-        name, path = step.table.name, places[step.table.name][0]
-        found[name] = _staged(output, step, path, built, frames)
-        if not isinstance(found[name], Staged):
-            output.files.remove(path)
-    return found
+        built_now = {each.table.name: error for each in wanted}
+    return found | {name: _with_file(output, each, frames) for name, each in built_now.items()}
 
 
-def _staged(output: Output, step: Step, path: str, done: Iterable[Built], frames: Frames) -> Staged | Exception:
-    """What the tasks have written of a table, or why one of them has not."""
-    own = [each for each in done if each.table == step.table.name]
-    for each in own:
-        if each.error is not None:
-            return each.error
-    staged = output.of_tasks(step.table, path, [each.files for each in own if each.files is not None])
-    if step.adds and not staged.files and not staged.open_files and _is_first(output, step, frames):
-        return output.stage(step.table.arrow.empty_table().to_reader(), step.table)
-    return staged
+def _with_file(output: Output, built: Staged | Exception, frames: Frames) -> Staged | Exception:
+    """A table to which rows are added needs a file, also without rows, if it has none but those of open rows."""
+    if isinstance(built, Exception) or built.all_files:
+        return built
+    name = built.table.name
+    is_rebuilt = frames.from_start and not built.table.is_measured
+    if is_rebuilt or output.ledger.files(name) == output.ledger.open_files(name):
+        return output.stage(built.table.arrow.empty_table(), built.table)
+    return built
 
 
 def _publish(output: Output, written: Mapping[str, Staged], read_to: NextOffsets, *, from_start: bool) -> None:

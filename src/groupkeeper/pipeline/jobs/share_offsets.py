@@ -25,7 +25,7 @@ _REJECTED = (_ARCHIVING, _ARCHIVED)
 """The first are on their way to the dead-letter queue; Kafka counts them into the lag until they are there."""
 
 
-def share_offsets(clusters: Clusters, note: Callable[[str], None]) -> pa.RecordBatchReader:
+def share_offsets(clusters: Clusters, note: Callable[[str], None]) -> pa.Table:
     """The share offsets of the measured clusters; `note` is called with the reason for a cluster without rows."""
     rows: list[dict[str, Any]] = []
     for name, instant in clusters.instants.items():
@@ -36,7 +36,7 @@ def share_offsets(clusters: Clusters, note: Callable[[str], None]) -> pa.RecordB
                 note(f"there are no rows of it in share_offsets: {error}")
                 continue
             rows += ({"cluster": name, **row} for row in share_offset_rows(states.items(), instant))
-    return pa.Table.from_pylist(rows, SHARE_OFFSETS.arrow).to_reader()
+    return pa.Table.from_pylist(rows, SHARE_OFFSETS.arrow)
 
 
 def share_offset_rows(

@@ -1,181 +1,265 @@
-"""Steps of a refresh in tasks of Spark: a task builds the tables for a share of the groups, from files into files."""
+"""Jobs of Spark whose tasks build tables, each for a share of the groups.
+
+A task reads the files of its inputs where it sees them and they are small. Otherwise (many rows, a directory that only
+Spark reads, rows that are in no file) Spark exchanges the rows, so that each task gets those of its share.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import pickle
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial, reduce
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, TypeAlias
 
-import duckdb
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.jobs.queries import QUERIES
-from groupkeeper.pipeline.jobs.steps import STEPS, Given
-from groupkeeper.pipeline.present.moved import places
-from groupkeeper.pipeline.present.sql import Rows, made, use_one_thread
+from groupkeeper.pipeline.relations import Array, Rows, empty, loaded
+from groupkeeper.pipeline.runtime.executors import described
+from groupkeeper.pipeline.runtime.tasks import run_tasks
 from groupkeeper.pipeline.storage.lake import OPEN
-from groupkeeper.pipeline.storage.output import rows_in
+from groupkeeper.pipeline.storage.output import Input, Output, Staged, rows_in
 from groupkeeper.pipeline.storage.part_files import PartFiles, write, write_parts
 from groupkeeper.pipeline.tables import Table
 
-__all__ = ["Built", "Work", "build"]
+__all__ = ["ROWS_PER_SHARE", "Build", "Built", "Wanted", "build", "share_of"]
 
-_BETWEEN = """
-SELECT history.* FROM history
-    LEFT JOIN made_to ON made_to.cluster = history.cluster AND made_to.log_partition = history.log_partition
-    LEFT JOIN read_to ON read_to.cluster = history.cluster AND read_to.log_partition = history.log_partition
-WHERE log_offset >= coalesce(made_to.next_offset, 0) AND coalesce(log_offset < read_to.next_offset, true)
-"""
+ROWS_PER_SHARE = 1_000_000
+"""The most rows of history that tasks read as files: of more, each would read all, and use its share."""
 
-_SHARE = "SELECT * FROM rows WHERE md5_number_lower(coalesce(group_id, '')) % $shares = $share"
-"""The same by all versions of DuckDB. An id has one share in all clusters: a change of which a journal doesn't know the
-cluster is looked for in all of them.
-"""
+_BATCH = 100_000
+_PACKED = "share int, input string, rows binary"
+_MADE = "name string, is_open boolean, rows binary, error binary"
 
 
-class Work(NamedTuple):
-    """What the tasks of a job build, of what. Names are those of tables; files are below `folder`, and tasks must see
-    them there.
+class Wanted(NamedTuple):
+    """A table that is built. `adds`: its rows have the column OPEN as well, which marks provisional ones."""
+
+    table: Table
+    adds: bool = False
+
+
+Built: TypeAlias = Iterator[tuple[str, pa.Table | Exception]]
+"""The rows of tables by name, or why there are none."""
+
+Build: TypeAlias = Callable[[int, Mapping[str, Rows]], Built]
+"""Builds tables of a share, which has this number, of its rows of the inputs. It must be picklable."""
+
+
+def build(
+    output: Output, description: str, make: Build, inputs: Mapping[str, Input], wanted: Sequence[Wanted],
+    shares: int = 1, *, is_exchanged: bool = False,
+) -> dict[str, Staged | Exception]:  # fmt: skip
+    """The staged tables by name, or why there are none, after a job with a task for each share. Rows of tables without
+    groups are given to all of them.
+
+    `is_exchanged`: Spark exchanges the rows, also where tasks could read the files.
     """
+    frames = any(each.frame is not None for each in inputs.values())
+    places = {each.table.name: output.folder_aside(each.table) for each in wanted} if output.is_here else {}
+    folders = {name: folder for name, (_, folder) in places.items()}
+    writer = _Writer({each.table.name: each for each in wanted}, folders)
+    try:
+        if not output.is_here:
+            return _staged_elsewhere(output, description, _exchanged(output, make, inputs, shares), wanted)
+        if frames or is_exchanged:
+            made = _exchanged(output, partial(_written, writer, make), inputs, shares)
+            with described(output.spark, description):
+                found = [pickle.loads(row.rows) for row in made.select("rows").collect()]
+        else:
+            files = {name: (each.table, each.files) for name, each in inputs.items()}
+            work = partial(_of_files, writer, make, output.folder, files, shares)
+            found = run_tasks(output.spark, description, shares, work)
+    except BaseException:
+        output.discard(Staged(each.table, places[each.table.name][0], []) for each in wanted if places)
+        raise
+    return {each.table.name: _together(output, each, places[each.table.name][0], found) for each in wanted}
 
-    folder: Path
-    steps: Sequence[str]
-    given: Given
-    shares: int
-    new: Mapping[str, Sequence[str]]
-    """Files with rows that no refresh has processed, of tables that have such."""
-    then: Mapping[str, Sequence[str]]
-    before: Mapping[str, Sequence[str]]
-    now: Mapping[str, Sequence[str]]
-    """What earlier jobs of the refresh have written."""
-    asked: Mapping[str, pa.Table]
-    """What the clusters answered. Tasks write those that are in `folders`."""
-    failed: Mapping[str, Exception]
+
+class _Writer(NamedTuple):
+    """How tasks write tables, by name."""
+
+    wanted: Mapping[str, Wanted]
     folders: Mapping[str, Path]
-    """Where to write each table."""
+
+    def write(self, name: str, rows: pa.Table) -> PartFiles:
+        folder = self.folders[name]
+        return write_parts(folder, rows, OPEN) if self.wanted[name].adds else write(folder, rows)
 
 
-class Built(NamedTuple):
-    """The files of a table that a task has written, or why it has not."""
+class _Files(NamedTuple):
+    """What a task has written of a table, or why it has not."""
 
-    table: str
+    name: str
     files: PartFiles | None
     error: Exception | None = None
 
 
-def build(work: Work, share: int) -> list[Built]:
-    """The task with this number."""
-    if work.shares > 1:  # a task of Spark's has one core
-        use_one_thread()
-    rows = _Rows(work, share)
-    given = rows.given()
-    own = {step.table.name: step for step in STEPS if step.table.name in work.steps}
-    found = []
-    for name in work.steps:
-        step = own[name]
-        try:
-            if name in work.asked:
-                made = work.asked[name].to_reader()
-            else:
-                built = step.make(rows, given)
-                assert not isinstance(built, DataFrame)
-                made = rows.keep(step.table, built)
-            folder = work.folders[name]
-            files = write_parts(folder, made, OPEN) if step.adds else write(folder, made)
-            found.append(Built(name, files))
-        except OSError as error:  # another machine may see the files
-            raise SourceError(f"{work.folder}: {error.strerror or error}") from error
-        except (duckdb.Error, pa.ArrowException, SourceError) as error:  # the driver raises it again
-            rows.failed[name] = error
-            found.append(Built(name, None, error))
-    return found
+def _together(output: Output, wanted: Wanted, path: str, found: Iterable[_Files]) -> Staged | Exception:
+    own = [each for each in found if each.name == wanted.table.name]
+    for each in own:
+        if each.error is not None:
+            output.files.remove(path)
+            return each.error
+    return output.of_tasks(wanted.table, path, [each.files for each in own if each.files is not None])
 
 
-class _Rows:
-    """The inputs of steps (steps.Sources) in a task."""
+class _Share(NamedTuple):
+    """Rows (relations.Rows) of which a task loads those of its groups."""
 
-    is_little = True
+    rows: Rows
+    share: int
+    shares: int
 
-    def __init__(self, work: Work, share: int) -> None:
-        self._work = work
-        self._share = share
-        self._new: dict[str, Rows] = {}
-        self._then: dict[str, Rows] = {}
-        self._now: dict[str, Rows] = {}
-        self.failed = dict(work.failed)
+    def load(self, names: Sequence[str] | None) -> pa.Table:
+        if names is None:
+            return loaded(self.rows).filter(self._is_own(loaded(self.rows, ["group_id"])))
+        whole = loaded(self.rows, list(dict.fromkeys([*names, "group_id"])))
+        return whole.filter(self._is_own(whole)).select(list(names))
 
-    def given(self) -> Given:
-        """With the queries of this share."""
-        given = self._work.given
-        own = self._shared(QUERIES, given.queries.names()) if given.queries else None
-        return given if own is None else given._replace(queries=given.queries.only(own["group_id"].to_pylist()))
+    def _is_own(self, rows: pa.Table) -> pa.Array:
+        return pa.array(share_of(rows["group_id"].combine_chunks(), self.shares) == self.share)
 
-    def keep(self, table: Table, built: pa.Table | pa.RecordBatchReader) -> pa.RecordBatchReader:
-        """The same rows, which later steps get as well."""
-        whole = built if isinstance(built, pa.Table) else built.read_all()
-        self._now[table.name] = whole.select(table.names)
-        return whole.to_reader()
 
-    def rows_new(self, table: Table) -> Rows:
-        if table.name not in self._new:
-            given = self._work.given
-            rows = self._shared(table, rows_in(self._work.folder, table, self._work.new[table.name]))
-            bounds = {"made_to": places(given.made_to), "read_to": places(given.read_to)}
-            self._new[table.name] = made(table, _BETWEEN, {"history": rows, **bounds}).read_all()
-        return self._new[table.name]
+def share_of(group_ids: pa.Array, shares: int) -> Array:
+    """An id has one share in all clusters: a change of which a journal doesn't know the cluster is looked for in all of
+    them. Rows without a group belong with those of the group ''.
+    """
+    coded = group_ids.dictionary_encode(null_encoding="encode")
+    own = [zlib.crc32((each or "").encode(errors="surrogatepass")) % shares for each in coded.dictionary.to_pylist()]
+    return np.asarray(np.array(own, np.int64)[coded.indices.to_numpy(zero_copy_only=False)])
 
-    def has_new(self, table: Table) -> bool:
-        return table.name in self._work.new
 
-    def rows_then(self, table: Table) -> Rows:
-        if table.name not in self._then:
-            rows = rows_in(self._work.folder, table, self._work.then[table.name])
-            self._then[table.name] = self._shared(table, rows)
-        return self._then[table.name]
+def _of_files(
+    writer: _Writer, make: Build, folder: Path, files: Mapping[str, tuple[Table, Sequence[str]]], shares: int,
+    share: int,
+) -> list[_Files]:  # fmt: skip
+    """The task that reads files."""
+    given: dict[str, Rows] = {}
+    for name, (table, own) in files.items():
+        rows = rows_in(folder, table, own)
+        given[name] = rows if shares == 1 or "group_id" not in table.names else _Share(rows, share, shares)
+    try:
+        return [_file(writer, name, made) for name, made in make(share, given)]
+    except OSError as error:  # another machine may see the files
+        raise SourceError(f"{folder}: {error.strerror or error}") from error
 
-    def rows_before(self, table: Table) -> Rows:
-        return self._shared(table, rows_in(self._work.folder, table, self._work.before[table.name]))
 
-    def rows_now(self, table: Table) -> Rows:
-        name = table.name
-        if name in self.failed:
-            raise self.failed[name]
-        if name not in self._now:
-            asked = self._work.asked.get(name)
-            rows = rows_in(self._work.folder, table, self._work.now[name]) if asked is None else asked
-            self._now[name] = self._shared(table, rows)
-        return self._now[name]
+def _file(writer: _Writer, name: str, made: pa.Table | Exception) -> _Files:
+    return _Files(name, None, made) if isinstance(made, Exception) else _Files(name, writer.write(name, made))
 
-    def made(self, tables: Iterable[Table]) -> dict[Table, Rows]:
-        return {table: self.rows_now(table) for table in tables if table.name not in self.failed}
 
-    def _shared(self, table: Table, rows: Rows) -> Rows:
-        """The rows of this task's groups; of tables that are not of groups all rows."""
-        if self._work.shares == 1 or "group_id" not in table.names:
-            return rows
-        values = {"shares": self._work.shares, "share": self._share}
-        return made(table, _SHARE, {"rows": rows}, values).read_all()
+def _written(writer: _Writer, make: Build, share: int, given: Mapping[str, Rows]) -> Iterator[tuple[str, Any]]:
+    """The task that gets exchanged rows, and sees the directory."""
+    for name, made in make(share, given):
+        yield name, _file(writer, name, made)
 
-    @property
-    def spark(self) -> SparkSession:
-        self._not_here()
 
-    def new(self, table: Table) -> DataFrame:
-        self._not_here()
+def _exchanged(
+    output: Output, make: Callable[[int, Mapping[str, Rows]], Iterator[tuple[str, Any]]], inputs: Mapping[str, Input],
+    shares: int,
+) -> DataFrame:  # fmt: skip
+    """Rows of _MADE: what is made of each share, whose rows Spark has brought together."""
+    tables = {name: each.table for name, each in inputs.items()}
+    none = output.spark.range(shares).selectExpr("CAST(id AS INT) share", "'' input", "CAST('' AS BINARY) rows")
+    packed = [
+        (output.frame_of(each.table, each.files) if each.frame is None else each.frame)
+        .select(*each.table.names)
+        .mapInArrow(partial(_packed, name, shares, "group_id" in each.table.names), _PACKED)
+        for name, each in inputs.items()
+        if each.files or each.frame is not None
+    ]
+    whole: DataFrame = reduce(DataFrame.unionAll, packed, none)
+    return whole.groupBy("share").applyInArrow(_unpacking(tables, make), _MADE)
 
-    def past(self, table: Table) -> DataFrame:
-        self._not_here()
 
-    def then(self, table: Table) -> DataFrame:
-        self._not_here()
+def _packed(name: str, shares: int, has_groups: bool, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        parts = (batch,) * shares
+        if has_groups and shares > 1:
+            own = share_of(batch["group_id"], shares)
+            parts = tuple(batch.filter(pa.array(own == share)) for share in range(shares))
+        for share, part in enumerate(parts):
+            if len(part):
+                columns = [pa.array([share], pa.int32()), pa.array([name]), pa.array([_ipc(part)])]
+                yield pa.RecordBatch.from_arrays(columns, names=["share", "input", "rows"])
 
-    def before(self, table: Table) -> DataFrame:
-        self._not_here()
 
-    def now(self, table: Table) -> DataFrame:
-        self._not_here()
+def _unpacking(
+    tables: Mapping[str, Table], make: Callable[[int, Mapping[str, Rows]], Iterator[tuple[str, Any]]]
+) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+    def made(key: tuple[pa.Scalar, ...], packed: pa.Table) -> pa.Table:
+        parts: dict[str, list[pa.Table]] = {}
+        for row in packed.select(["input", "rows"]).to_pylist():
+            if row["input"]:
+                parts.setdefault(row["input"], []).append(_of_ipc(row["rows"]).cast(tables[row["input"]].arrow))
+        given = {name: pa.concat_tables(parts[name]) if name in parts else empty(table.arrow)
+                 for name, table in tables.items()}  # fmt: skip
+        rows = [row for name, found in make(key[0].as_py(), given) for row in _rows_of(name, found)]
+        return pa.Table.from_pylist(rows, _MADE_SCHEMA)
 
-    def _not_here(self) -> NoReturn:
-        raise AssertionError("a task has no session")
+    return made
+
+
+_MADE_SCHEMA = pa.schema([
+    ("name", pa.string()), ("is_open", pa.bool_()), ("rows", pa.binary()), ("error", pa.binary()),
+])  # fmt: skip
+
+
+def _rows_of(name: str, found: pa.Table | Exception | _Files) -> Iterator[dict[str, Any]]:
+    """Rows of _MADE."""
+    if isinstance(found, _Files):
+        yield {"name": name, "rows": pickle.dumps(found)}
+    elif isinstance(found, Exception):
+        yield {"name": name, "error": pickle.dumps(found)}
+    else:
+        for batch in found.to_batches(_BATCH):
+            yield {"name": name, "rows": _ipc(batch)}
+
+
+def _ipc(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _of_ipc(rows: bytes) -> pa.Table:
+    return pa.ipc.open_stream(rows).read_all()
+
+
+def _staged_elsewhere(
+    output: Output, description: str, made: DataFrame, wanted: Sequence[Wanted]
+) -> dict[str, Staged | Exception]:
+    """The tables where only Spark writes: tasks write what they made to one place, and Spark each table from there."""
+    with described(output.spark, description):
+        path, kept = output.kept_aside(made, "name")
+    try:
+        failed: dict[str, Exception] = {
+            row.name: pickle.loads(row.error) for row in kept.where("error IS NOT NULL").collect()
+        }
+
+        def stage(each: Wanted) -> Staged | Exception:
+            name = each.table.name
+            if (error := failed.get(name)) is not None:
+                return error
+            with described(output.spark, f"{name}: {description}"):
+                ddl = f"{each.table.ddl}, `{OPEN}` BOOLEAN" if each.adds else each.table.ddl
+                rows = kept.where(kept["name"] == name).select("rows").mapInArrow(_unpacked, ddl)
+                return output.stage_parts(rows, each.table, OPEN) if each.adds else output.stage(rows, each.table)
+
+        with ThreadPoolExecutor(len(wanted)) as pool:
+            return dict(zip((each.table.name for each in wanted), pool.map(stage, wanted), strict=True))
+    finally:
+        output.files.remove(path)
+
+
+def _unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for rows in batch["rows"].to_pylist():
+            yield from _of_ipc(rows).to_batches()

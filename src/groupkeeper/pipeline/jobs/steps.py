@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -30,10 +30,10 @@ from groupkeeper.pipeline.present.members import members
 from groupkeeper.pipeline.present.moved import jumps_ahead, last_moves, recent_rewinds, rewinds
 from groupkeeper.pipeline.present.offsets import readers, standing_offsets
 from groupkeeper.pipeline.present.quality import Offsets, checks_of_offsets, checks_of_tables, quality_rows
-from groupkeeper.pipeline.present.sql import Rows, copied, empty, of_rows, together
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
 from groupkeeper.pipeline.present.status import status
 from groupkeeper.pipeline.present.trends import lag_history, log_ends
+from groupkeeper.pipeline.relations import Rows, empty, loaded, together
 from groupkeeper.pipeline.storage.lake import OPEN
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.tables import (
@@ -65,30 +65,31 @@ from groupkeeper.pipeline.tables import (
 from groupkeeper.pipeline.tables.state import (
     ESTIMATES,
     GROUP_FACTS,
+    GROUP_RATES,
     LAST_COMMITS,
     LAST_RECORDS,
     MOVES,
     NEW_MOVES,
+    NEW_REJECTS,
+    OFFSETS_READ,
     PACES,
     READERS,
     RECENT_REWINDS,
+    SPANS,
 )
 from groupkeeper.pipeline.transforms.estimates import estimated
-from groupkeeper.pipeline.transforms.group_events import group_events_of
-from groupkeeper.pipeline.transforms.group_facts import GROUP_FACTS_OF
-from groupkeeper.pipeline.transforms.latest import LAST_COMMITS_OF, LAST_RECORDS_OF
-from groupkeeper.pipeline.transforms.moves import MOVES_OF
-from groupkeeper.pipeline.transforms.offsets_read import OFFSETS_READ_OF
-from groupkeeper.pipeline.transforms.paces import PACES_OF
-from groupkeeper.pipeline.transforms.query import Query, of_frames
-from groupkeeper.pipeline.transforms.rates import rates_of
-from groupkeeper.pipeline.transforms.rejects import rejects_of
-from groupkeeper.pipeline.transforms.spans import SPANS_OF
+from groupkeeper.pipeline.transforms.group_events import group_events
+from groupkeeper.pipeline.transforms.group_facts import group_facts
+from groupkeeper.pipeline.transforms.latest import last_commits, last_records
+from groupkeeper.pipeline.transforms.moves import moves
+from groupkeeper.pipeline.transforms.offsets_read import all_read, offsets_read
+from groupkeeper.pipeline.transforms.paces import paces
+from groupkeeper.pipeline.transforms.rates import rates, rates_of_groups
+from groupkeeper.pipeline.transforms.rejects import rejects, rejects_in
+from groupkeeper.pipeline.transforms.spans import spans
 from groupkeeper.rules.status import LOOK_BACK_MS
 
-__all__ = ["STEPS", "Given", "Job", "Made", "Sources", "Step"]
-
-_NOTHING: Mapping[str, Table] = MappingProxyType({})
+__all__ = ["INPUTS", "STEPS", "Driver", "Given", "Inputs", "Job", "Made", "Sources", "Step", "rows_of"]
 
 _CLOCKS_MS = 3_600_000
 """The largest expected difference between a coordinator's clock and this one."""
@@ -146,47 +147,32 @@ class Given(NamedTuple):
 
 
 class Sources(Protocol):
-    """The inputs of a step: DataFrames in the driver, or rows in the process that builds the table."""
+    """The inputs of a step: rows of tables."""
+
+    def new(self, table: Table) -> Rows:
+        """The rows of COMMITS or GROUP_RECORDS that no refresh has seen."""
+
+    def then(self, table: Table) -> Rows:
+        """The carried or open rows of the last refresh; of tables that are replaced all rows."""
+
+    def before(self, table: Table) -> Rows:
+        """The table before this refresh, also in a rebuild."""
+
+    def now(self, table: Table) -> Rows:
+        """The table of an earlier step. Raises the error that made that step fail."""
+
+    def made(self, tables: Iterable[Table]) -> dict[Table, Rows]:
+        """The same for many tables; tables that could not be built are left out."""
+
+
+class Driver(Sources, Protocol):
+    """The inputs of what the driver asks the clusters."""
 
     @property
     def spark(self) -> SparkSession: ...
 
-    @property
-    def is_little(self) -> bool:
-        """Whether this is a task, which has rows; otherwise Spark's SQL has DataFrames."""
-
-    def new(self, table: Table) -> DataFrame:
-        """The rows of COMMITS or GROUP_RECORDS that no refresh has seen."""
-
-    def rows_new(self, table: Table) -> Rows:
-        """The same, in a task."""
-
-    def has_new(self, table: Table) -> bool:
-        """Whether there may be new rows."""
-
     def past(self, table: Table) -> DataFrame:
         """All rows of COMMITS, for facts that follow neither from a record nor from carried rows."""
-
-    def then(self, table: Table) -> DataFrame:
-        """The carried or open rows of the last refresh."""
-
-    def before(self, table: Table) -> DataFrame:
-        """The table before this refresh, also in a rebuild."""
-
-    def now(self, table: Table) -> DataFrame:
-        """The table of an earlier step."""
-
-    def rows_then(self, table: Table) -> Rows:
-        """As `then`; of tables that are replaced all rows."""
-
-    def rows_before(self, table: Table) -> Rows:
-        """As `before`."""
-
-    def rows_now(self, table: Table) -> Rows:
-        """As `now`."""
-
-    def made(self, tables: Iterable[Table]) -> dict[Table, Rows]:
-        """The same for many tables; tables that could not be built are left out."""
 
 
 class Job(enum.Enum):
@@ -202,213 +188,202 @@ class Job(enum.Enum):
     """
 
 
-Made: TypeAlias = DataFrame | pa.Table | pa.RecordBatchReader
+Made: TypeAlias = DataFrame | pa.Table
 
 
 class Step(NamedTuple):
-    """A table and how it is built. `is_of_history`: its rows come from new rows of history; Spark's SQL builds them if
-    these are many. `adds`: its rows are appended; the column OPEN marks provisional rows. `is_published`: False for a
-    table that is only an input of later steps.
+    """A table and how it is built, of a Driver where the clusters are asked. `adds`: its rows are appended; the column
+    OPEN marks provisional rows. `is_published`: False for a table that is only an input of later steps.
     """
 
     table: Table
     job: Job
-    make: Callable[[Sources, Given], Made]
-    is_of_history: bool = False
+    make: Callable[[Any, Given], Made]
     adds: bool = False
     is_published: bool = True
 
 
-def _asked(
-    tables: Sources, query: Query, *, new: Sequence[Table] = (COMMITS,), before: Mapping[str, Table] = _NOTHING,
-    then: Mapping[str, Table] = _NOTHING, now: Mapping[str, Table] = _NOTHING,
-) -> Made:  # fmt: skip
-    """The result of a query of `new` rows and of earlier and current tables: by a task if there are few new rows,
-    otherwise by Spark's SQL.
-    """
-    new = [table for table in new if tables.has_new(table)]
-    if tables.is_little:
-        given = {table.name: tables.rows_new(table) for table in new}
-        given |= {name: tables.rows_before(table) for name, table in before.items()}
-        given |= {name: tables.rows_then(table) for name, table in then.items()}
-        return of_rows(query, given | {name: tables.rows_now(table) for name, table in now.items()})
-    frames = {table.name: tables.new(table) for table in new}
-    frames |= {name: tables.before(table) for name, table in before.items()}
-    frames |= {name: tables.then(table) for name, table in then.items()}
-    frames |= {name: tables.now(table) for name, table in now.items()}
-    return of_frames(query, tables.spark, frames)
+class Inputs(NamedTuple):
+    """What the tasks of a job read (Sources). What its own steps have built needs no reading."""
+
+    new: Sequence[Table] = ()
+    then: Sequence[Table] = ()
+    before: Sequence[Table] = ()
+    now: Sequence[Table] = ()
 
 
-def _last_commits(tables: Sources, _: Given) -> Made:
-    return _asked(tables, LAST_COMMITS_OF, then={"last_commits": LAST_COMMITS})
+def _rates(tables: Sources, _: Given) -> pa.Table:
+    return rates(loaded(tables.now(GROUP_RATES)), tables.then(RATES), OPEN)
 
 
-def _current_offsets(tables: Sources, given: Given) -> pa.Table:
-    return standing_offsets(tables.rows_now(LAST_COMMITS), given.queries.offsets())
-
-
-def _group_events(tables: Sources, _: Given) -> Made:
-    if not tables.has_new(GROUP_RECORDS):
-        return empty(GROUP_EVENTS).append_column(OPEN, pa.array([], pa.bool_())).to_reader()
-    then = {"last_records": LAST_RECORDS, "facts": GROUP_FACTS}
-    return _asked(tables, group_events_of(OPEN), new=(GROUP_RECORDS,), then=then)
-
-
-def _last_records(tables: Sources, _: Given) -> Made:
-    if not tables.has_new(GROUP_RECORDS):
-        return copied(LAST_RECORDS, tables.rows_then(LAST_RECORDS))
-    return _asked(tables, LAST_RECORDS_OF, new=(GROUP_RECORDS,), then={"last_records": LAST_RECORDS})
-
-
-def _group_facts(tables: Sources, _: Given) -> Made:
-    if not tables.has_new(GROUP_RECORDS):
-        return copied(GROUP_FACTS, tables.rows_then(GROUP_FACTS))
-    then, now = {"known": GROUP_FACTS}, {"group_events": GROUP_EVENTS}
-    return _asked(tables, GROUP_FACTS_OF, new=(GROUP_RECORDS,), then=then, now=now)
-
-
-def _new_moves(tables: Sources, _: Given) -> Made:
-    then = {"last_commits": LAST_COMMITS, "facts": GROUP_FACTS}
-    return _asked(tables, MOVES_OF, then=then, now={"group_events": GROUP_EVENTS})
-
-
-def _paces(tables: Sources, _: Given) -> Made:
-    return _asked(tables, PACES_OF, then={"last_commits": LAST_COMMITS, "known": PACES})
-
-
-def _rates(tables: Sources, _: Given) -> Made:
-    return _asked(tables, rates_of(OPEN), then={"known": RATES}, now={"group_events": GROUP_EVENTS})
-
-
-def _rewinds(tables: Sources, given: Given) -> pa.Table:
-    of = tables.rows_now
+def _rewinds(tables: Sources, given: Given) -> Made:
+    of = tables.now
     known = of(NEW_MOVES), of(MOVES), of(CURRENT_OFFSETS), of(LOG_OFFSETS)
     return rewinds(*known, column=OPEN, changes=given.changes)
 
 
-def _recent_rewinds(tables: Sources, given: Given) -> pa.Table:
+def _recent_rewinds(tables: Sources, given: Given) -> Made:
     since_ms = given.now_ms - LOOK_BACK_MS - _CLOCKS_MS
-    of = tables.rows_now
-    return recent_rewinds(tables.rows_then(RECENT_REWINDS), of(REWINDS), of(LOG_OFFSETS), given.made_to, since_ms)
+    of = tables.now
+    return recent_rewinds(tables.then(RECENT_REWINDS), of(REWINDS), of(LOG_OFFSETS), given.made_to, since_ms)
 
 
-def _estimates(tables: Sources, _: Given) -> Made:
-    of = tables.rows_now
+def _estimates(tables: Driver, _: Given) -> Made:
+    of = tables.now
     unmeasured = to_estimate(of(CURRENT_OFFSETS), of(LOG_OFFSETS), of(FRESHNESS))
     if not len(unmeasured):
-        return empty(ESTIMATES).to_reader()
+        return empty(ESTIMATES.arrow)
     commits = tables.past(COMMITS).where(F.col("topic").isin(unmeasured["topic"].unique().to_pylist()))
     return estimated(tables.spark.createDataFrame(unmeasured), commits)
 
 
-def _lag(tables: Sources, given: Given) -> pa.RecordBatchReader:
-    known = tables.rows_now(CURRENT_OFFSETS), tables.rows_now(LOG_OFFSETS), tables.rows_now(ESTIMATES)
-    ahead = jumps_ahead(tables.rows_now(REWINDS), given.made_to)
-    then = tables.rows_then(LAG), tables.rows_then(TOPICS)
-    return lag(*known, tables.rows_now(FRESHNESS), then=then[0], topics_then=then[1], jumps=ahead)
+def _lag(tables: Sources, given: Given) -> Made:
+    known = tables.now(CURRENT_OFFSETS), tables.now(LOG_OFFSETS), tables.now(ESTIMATES)
+    ahead = jumps_ahead(tables.now(REWINDS), given.made_to)
+    then = tables.then(LAG), tables.then(TOPICS)
+    return lag(*known, tables.now(FRESHNESS), then=then[0], topics_then=then[1], jumps=ahead)
 
 
-def _log_ends(tables: Sources, given: Given) -> pa.RecordBatchReader:
+def _log_ends(tables: Sources, given: Given) -> Made:
     topic = next((each.topic for each in given.clusters.instants.values()), OFFSETS_TOPIC)
-    return log_ends(
-        tables.rows_now(LOG_OFFSETS), tables.rows_now(FRESHNESS), topic, tables.rows_then(LOG_ENDS), column=OPEN
-    )
+    return log_ends(tables.now(LOG_OFFSETS), tables.now(FRESHNESS), topic, tables.then(LOG_ENDS), column=OPEN)
 
 
-def _stale(tables: Sources, given: Given) -> pa.Table:
-    of = tables.rows_now
+def _stale(tables: Sources, given: Given) -> Made:
+    of = tables.now
     limits = StaleLimits(given.now_ms, retentions=given.retentions)
     return stale(
         of(CURRENT_OFFSETS), of(LOG_OFFSETS), of(LAST_RECORDS), of(MEMBERS), of(GROUPS), of(GROUP_FACTS), limits
     )  # fmt: skip
 
 
-def _status(tables: Sources, given: Given) -> pa.RecordBatchReader:
-    of = tables.rows_now
-    paces = together(of(PACES), given.queries.paces())
+def _status(tables: Sources, given: Given) -> Made:
+    of = tables.now
+    paces = together(loaded(of(PACES)), given.queries.paces())
     given_rows = paces, of(LAG), of(RECENT_REWINDS), of(GROUPS), of(GROUP_FACTS)
     return status(*given_rows, members=of(MEMBERS), log_offsets=of(LOG_OFFSETS))
 
 
-def _groups(tables: Sources, given: Given) -> pa.Table:
-    of = tables.rows_now
+def _groups(tables: Sources, given: Given) -> Made:
+    of = tables.now
     return groups(of(LAST_RECORDS), of(GROUP_FACTS), of(CURRENT_OFFSETS), given.queries.names())
 
 
-def _edges(tables: Sources, _: Given) -> pa.Table:
-    seen = _rows(_asked(tables, SPANS_OF, new=(COMMITS, GROUP_RECORDS)))
-    now = tables.rows_now
-    return edges(seen, now(MEMBERS), now(TOPICS), now(FRESHNESS), tables.rows_then(EDGES))
+def _edges(tables: Sources, _: Given) -> Made:
+    of = tables.now
+    return edges(of(SPANS), of(MEMBERS), of(TOPICS), of(FRESHNESS), tables.then(EDGES))
 
 
-def _owners(tables: Sources, given: Given) -> pa.Table:
-    return owners(tables.rows_now(GROUPS), tables.rows_now(TOPICS), tables.rows_now(LAG), given.owners)
-
-
-def _rejects(tables: Sources, given: Given) -> Made:
-    if not tables.has_new(GROUP_RECORDS):
-        return copied(REJECTS, tables.rows_then(REJECTS))
-    return _asked(tables, rejects_of(given.now_ms), new=(GROUP_RECORDS,), before={"known": REJECTS})
-
-
-def _quality(tables: Sources, given: Given) -> pa.RecordBatchReader:
-    read = _rows(_asked(tables, OFFSETS_READ_OF, new=(COMMITS, GROUP_RECORDS)))
+def _quality(tables: Sources, given: Given) -> Made:
+    read = all_read(loaded(tables.now(OFFSETS_READ)))
     offsets = [Offsets(*row.values()) for row in read.to_pylist()]
-    rows = tables.made(step.table for step in STEPS if _is_checked(step))
+    rows = tables.made(_CHECKED)
     found = [*checks_of_offsets(offsets, given.made_to, given.read_to), *checks_of_tables(rows)]
     return quality_rows(found, given.now_ms)
 
 
-def _is_checked(step: Step) -> bool:
-    """Whether all rows of its table are there."""
-    return step.is_published and not step.adds and step.table in TABLES and step.table is not QUALITY
-
-
-def _rows(made: Made) -> pa.Table:
-    if isinstance(made, pa.Table):
-        return made
-    return made.toArrow() if isinstance(made, DataFrame) else made.read_all()
+def rows_of(made: Made) -> pa.Table:
+    """The rows in this process."""
+    return made.toArrow() if isinstance(made, DataFrame) else made
 
 
 STEPS = (
     Step(FRESHNESS, Job.ASKED, lambda _, given: freshness(given.read_to, given.clusters)),
     Step(SHARE_OFFSETS, Job.ASKED, lambda _, given: share_offsets(given.clusters, given.note)),
-    Step(LAST_COMMITS, Job.OFFSETS, _last_commits, is_of_history=True),
-    Step(GROUP_EVENTS, Job.OFFSETS, _group_events, is_of_history=True, adds=True),
-    Step(LAST_RECORDS, Job.OFFSETS, _last_records, is_of_history=True),
-    Step(GROUP_FACTS, Job.OFFSETS, _group_facts, is_of_history=True),
-    Step(NEW_MOVES, Job.OFFSETS, _new_moves, is_of_history=True, is_published=False),
-    Step(PACES, Job.OFFSETS, _paces, is_of_history=True),
-    Step(CURRENT_OFFSETS, Job.OFFSETS, _current_offsets),
-    Step(READERS, Job.OFFSETS, lambda tables, _: readers(tables.rows_now(CURRENT_OFFSETS)), is_published=False),
-    Step(MEMBERS, Job.OFFSETS, lambda tables, _: members(tables.rows_now(LAST_RECORDS))),
+    Step(LAST_COMMITS, Job.OFFSETS, lambda of, _: last_commits(of.new(COMMITS), of.then(LAST_COMMITS))),
+    Step(
+        GROUP_EVENTS,
+        Job.OFFSETS,
+        lambda of, _: group_events(of.new(GROUP_RECORDS), of.then(LAST_RECORDS), of.then(GROUP_FACTS), OPEN),
+        adds=True,
+    ),
+    Step(LAST_RECORDS, Job.OFFSETS, lambda of, _: last_records(of.new(GROUP_RECORDS), of.then(LAST_RECORDS))),
+    Step(
+        GROUP_FACTS,
+        Job.OFFSETS,
+        lambda of, _: group_facts(of.new(GROUP_RECORDS), of.now(GROUP_EVENTS), of.then(GROUP_FACTS)),
+    ),
+    Step(
+        NEW_MOVES,
+        Job.OFFSETS,
+        lambda of, _: moves(of.new(COMMITS), of.then(LAST_COMMITS), of.now(GROUP_EVENTS), of.then(GROUP_FACTS)),
+        is_published=False,
+    ),
+    Step(PACES, Job.OFFSETS, lambda of, _: paces(of.new(COMMITS), of.then(LAST_COMMITS), of.then(PACES))),
+    Step(
+        CURRENT_OFFSETS,
+        Job.OFFSETS,
+        lambda of, given: standing_offsets(of.now(LAST_COMMITS), given.queries.offsets()),
+    ),
+    Step(READERS, Job.OFFSETS, lambda of, _: readers(of.now(CURRENT_OFFSETS)), is_published=False),
+    Step(MEMBERS, Job.OFFSETS, lambda of, _: members(of.now(LAST_RECORDS))),
     Step(GROUPS, Job.OFFSETS, _groups),
-    Step(MOVES, Job.OFFSETS, lambda tables, _: last_moves(tables.rows_then(MOVES), tables.rows_now(NEW_MOVES))),
+    Step(MOVES, Job.OFFSETS, lambda of, _: last_moves(of.then(MOVES), of.now(NEW_MOVES))),
+    Step(SPANS, Job.OFFSETS, lambda of, _: spans(of.new(COMMITS), of.new(GROUP_RECORDS)), is_published=False),
+    Step(
+        GROUP_RATES,
+        Job.OFFSETS,
+        lambda of, _: rates_of_groups(of.new(COMMITS), of.now(GROUP_EVENTS)),
+        is_published=False,
+    ),
+    Step(
+        OFFSETS_READ,
+        Job.OFFSETS,
+        lambda of, _: offsets_read(of.new(COMMITS), of.new(GROUP_RECORDS)),
+        is_published=False,
+    ),
+    Step(
+        NEW_REJECTS,
+        Job.OFFSETS,
+        lambda of, given: rejects_in(of.new(GROUP_RECORDS), given.now_ms),
+        is_published=False,
+    ),
     Step(
         LOG_OFFSETS,
         Job.ASKED,
-        lambda tables, given: log_offsets(
-            tables.spark, tables.rows_now(CURRENT_OFFSETS), tables.rows_now(MEMBERS), given.clusters
-        ),
+        lambda of, given: log_offsets(of.spark, of.now(CURRENT_OFFSETS), of.now(MEMBERS), given.clusters),
     ),
     Step(
         TOPICS,
         Job.ASKED,
-        lambda tables, given: topics(tables.rows_now(READERS), given.clusters, tables.rows_then(TOPICS), given.note),
+        lambda of, given: topics(of.now(READERS), given.clusters, of.then(TOPICS), given.note),
     ),
     Step(ESTIMATES, Job.ASKED, _estimates, is_published=False),
-    Step(EDGES, Job.LAG, _edges, is_of_history=True),
+    Step(EDGES, Job.LAG, _edges),
     Step(REWINDS, Job.LAG, _rewinds, adds=True),
     Step(LAG, Job.LAG, _lag),
-    Step(LAG_HISTORY, Job.LAG, lambda tables, _: lag_history(tables.rows_now(LAG), column=OPEN), adds=True),
+    Step(LAG_HISTORY, Job.LAG, lambda of, _: lag_history(of.now(LAG), column=OPEN), adds=True),
     Step(RECENT_REWINDS, Job.LAG, _recent_rewinds),
     Step(STALE, Job.LAG, _stale),
     Step(STATUS, Job.LAG, _status),
-    Step(TRANSACTIONS, Job.ASKED, lambda tables, given: transactions(tables.rows_now(LAG), given.clusters)),
-    Step(REJECTS, Job.CLUSTERS, _rejects, is_of_history=True),
-    Step(RATES, Job.CLUSTERS, _rates, is_of_history=True, adds=True),
+    Step(TRANSACTIONS, Job.ASKED, lambda of, given: transactions(of.now(LAG), given.clusters)),
+    Step(REJECTS, Job.CLUSTERS, lambda of, _: rejects(loaded(of.now(NEW_REJECTS)), of.before(REJECTS))),
+    Step(RATES, Job.CLUSTERS, _rates, adds=True),
     Step(LOG_ENDS, Job.CLUSTERS, _log_ends, adds=True),
-    Step(OWNERS, Job.CLUSTERS, _owners),
-    Step(QUALITY, Job.CLUSTERS, _quality, is_of_history=True),
+    Step(OWNERS, Job.CLUSTERS, lambda of, given: owners(of.now(GROUPS), of.now(TOPICS), of.now(LAG), given.owners)),
+    Step(QUALITY, Job.CLUSTERS, _quality),
 )
 """In an order in which each has what it needs; a new table is a line here."""
+
+_CHECKED = tuple(
+    step.table
+    for step in STEPS
+    if step.is_published and not step.adds and step.table in TABLES and step.table is not QUALITY
+)
+"""Those of which all rows are there."""
+
+INPUTS = {
+    Job.OFFSETS: Inputs(
+        new=(COMMITS, GROUP_RECORDS), then=(LAST_COMMITS, LAST_RECORDS, GROUP_FACTS, PACES, MOVES)
+    ),
+    Job.LAG: Inputs(
+        then=(LAG, TOPICS, EDGES, RECENT_REWINDS),
+        now=(
+            SPANS, MEMBERS, TOPICS, FRESHNESS, NEW_MOVES, MOVES, CURRENT_OFFSETS, LOG_OFFSETS, ESTIMATES, LAST_RECORDS,
+            GROUPS, GROUP_FACTS, PACES,
+        ),
+    ),
+    Job.CLUSTERS: Inputs(
+        then=(RATES, LOG_ENDS), before=(REJECTS,), now=(NEW_REJECTS, GROUP_RATES, OFFSETS_READ, *_CHECKED, LOG_OFFSETS)
+    ),
+}  # fmt: skip

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from groupkeeper.pipeline.decode.commits import COMMIT_TYPES
+from groupkeeper.pipeline.decode.history import commits, is_commit
 from groupkeeper.pipeline.tables import COMMITS, DECODED
-from groupkeeper.pipeline.tables.schema import LAST_MS, TIME
 
 __all__ = ["Counts", "Written", "write"]
 
@@ -27,12 +26,6 @@ _ENCODINGS = {"log_offset": "DELTA_BINARY_PACKED"}
 """Log offsets rise by small steps, so that their differences are small even before compression. Committed offsets are
 better left to zstd: those of many groups alternate, and those of idle groups repeat.
 """
-_TYPES = pa.array(COMMIT_TYPES, pa.int16())
-_TIMES = {
-    "log_time": "log_timestamp_ms",
-    "commit_time": "commit_timestamp_ms",
-    "expire_time": "expire_timestamp_ms",
-}
 
 
 class Counts(NamedTuple):
@@ -91,26 +84,18 @@ def write(batches: Iterable[pa.RecordBatch], directory: Path) -> Written:
     """Write rows of tables.DECODED to new files in the directory, which is made when it is absent."""
     directory.mkdir(parents=True, exist_ok=True)
     counts, spans = Counts(), _Spans()
-    with _File(directory, COMMITS.arrow) as commits, _File(directory, DECODED.arrow) as rest:
+    with _File(directory, COMMITS.arrow) as plain, _File(directory, DECODED.arrow) as rest:
         for batch in batches:
             spans.add(_spans(batch))
-            is_commit = _is_commit(batch)
-            is_kept = pc.and_(is_commit, pc.invert(batch["is_tombstone"]))
-            counts = counts.plus(_counts(batch, is_commit, is_kept))
+            is_one = is_commit(batch)
+            is_kept = pc.and_(is_one, pc.invert(batch["is_tombstone"]))
+            counts = counts.plus(_counts(batch, is_one, is_kept))
             if is_kept.true_count == len(batch):
-                commits.add(_commits(batch))
+                plain.add(commits(batch))
             else:
-                commits.add(_commits(batch.filter(is_kept)))
+                plain.add(commits(batch.filter(is_kept)))
                 rest.add(batch.filter(pc.invert(is_kept)))
-    return Written(commits.names, rest.names, counts, spans.all)
-
-
-# The functions below do with Arrow what transforms.history does with Spark's DataFrames; a test compares both.
-
-
-def _is_commit(batch: pa.RecordBatch) -> pa.BooleanArray:
-    """Which rows are offset commits; never null."""
-    return pc.and_(pc.is_in(batch["record_type"], _TYPES), pc.is_null(batch["problem"]))
+    return Written(plain.names, rest.names, counts, spans.all)
 
 
 def _counts(batch: pa.RecordBatch, is_commit: pa.BooleanArray, is_kept: pa.BooleanArray) -> Counts:
@@ -149,26 +134,6 @@ class _Spans:
     @property
     def all(self) -> tuple[tuple[str, int, int, int], ...]:
         return tuple((*place, *ends) for place, ends in self._ends.items())
-
-
-def _commits(decoded: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of tables.COMMITS, of commits that are no tombstones."""
-    rows = len(decoded)
-    made = {name: _times(decoded[source]) for name, source in _TIMES.items()}
-    made["commit_time"] = pc.coalesce(made["commit_time"], made["log_time"])  # as transforms.history
-    made["removed_by"] = pa.nulls(rows, pa.string())
-    made["is_transactional"] = pc.is_valid(decoded["producer_id"])
-    columns = [made[name] if name in made else decoded[name] for name in COMMITS.names]
-    return pa.RecordBatch.from_arrays(columns, schema=COMMITS.arrow)
-
-
-def _times(milliseconds: pa.Array) -> pa.Array:
-    """Milliseconds since the epoch as tables.schema.TIME; null if out of range."""
-    bounds = pc.min_max(milliseconds).as_py()  # times out of range are rare
-    if bounds["min"] is not None and not 0 <= bounds["min"] <= bounds["max"] <= LAST_MS:
-        is_time = pc.and_(pc.greater_equal(milliseconds, 0), pc.less_equal(milliseconds, LAST_MS))
-        milliseconds = pc.if_else(is_time, milliseconds, None)
-    return milliseconds.cast(pa.timestamp("ms", "UTC")).cast(TIME)
 
 
 class _File:

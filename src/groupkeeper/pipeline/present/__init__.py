@@ -1,4 +1,4 @@
-"""Tables of the current state, computed by SQL of DuckDB in tasks of Spark: one module per table.
+"""Tables of the current state: functions of Arrow tables, which tasks of Spark call; one module per table.
 
-Queries of the history, which Spark's SQL computes as well, are in `transforms`.
+What follows from new rows of the history is in `transforms`.
 """

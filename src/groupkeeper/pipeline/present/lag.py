@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from typing import NamedTuple
 
-from groupkeeper.pipeline.present.sql import Rows, empty, made
-from groupkeeper.pipeline.present.trends import TREND, with_trend
-from groupkeeper.pipeline.tables import FRESHNESS, LAG, TOPICS
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupkeeper.pipeline.present.trends import with_trend
+from groupkeeper.pipeline.relations import Array, Rows, keys, loaded, matches, ms_between, numbers, taken, together
+from groupkeeper.pipeline.tables import FRESHNESS, LAG, LOG_OFFSETS, TOPICS
 from groupkeeper.pipeline.tables.state import ESTIMATES
 from groupkeeper.pipeline.transforms.estimates import ASKED
 
@@ -15,107 +19,134 @@ __all__ = ["BEYOND", "lag", "to_estimate"]
 BEYOND = "the committed offset is past the end of the log"
 """A problem of tables.LAG: `lag` is 0 there, but what a consumer reads depends on its `auto.offset.reset`."""
 
-_JUDGED = """
-asked AS (  -- where the latest commits are not known, lag is not either: what was before is of another instant
-    SELECT own.cluster, group_id, own.topic, own.partition, committed_offset, commit_time,
-        behind.problem AS not_read, coalesce(behind.problem, logs.problem) AS why,
-        logs.* EXCLUDE (cluster, topic, partition, problem)
-    FROM current_offsets AS own
-    LEFT JOIN (SELECT * FROM freshness WHERE problem IS NOT NULL) AS behind
-        ON behind.cluster = own.cluster AND behind.log_partition = own.log_partition
-    LEFT JOIN log_offsets AS logs
-        ON logs.cluster = own.cluster AND logs.topic = own.topic AND logs.partition = own.partition
-),
-measured AS (
-    SELECT *, CASE WHEN not_read IS NULL THEN list_filter(
-            records, lambda each: each['offset'] = committed_offset)[1] END AS oldest,
-        committed_offset > log_end_offset AS is_beyond,
-        greatest(committed_offset, 0) AS next_offset,  -- of an offset below 0 reading begins where the log does
-        CASE WHEN not_read IS NULL AND log_end_offset IS NOT NULL
-            THEN greatest(log_end_offset - next_offset, 0) END AS lag,
-        CASE WHEN not_read IS NULL AND last_stable_offset IS NOT NULL
-            THEN greatest(last_stable_offset - next_offset, 0) END AS committed_lag
-    FROM asked
-),
-judged AS (
-    SELECT *, lag = 0 OR NOT oldest.is_there AS is_nothing,
-        committed_lag = 0 OR NOT oldest.is_committed_there AS is_committed_nothing,
-        coalesce(is_nothing OR oldest.time IS NOT NULL, false) AS is_exact
-    FROM measured
-)"""
+_PLACE = ("cluster", "log_partition")
+_OWN = (*LAG.key, "committed_offset", "commit_time", "log_partition")
 
-_ASKED = f"""
-WITH {_JUDGED}
-SELECT cluster, group_id, topic, partition, committed_offset AS at, log_end_offset, measured_time
-FROM judged
-WHERE NOT is_exact AND lag > 0
-"""
 
-_LAG = f"""
-WITH {_JUDGED},
-timed AS (
-    SELECT judged.*, estimated_time,
-        coalesce(oldest.time, estimated_time) AS oldest_time,
-        CASE WHEN is_nothing THEN 0 WHEN oldest_time IS NOT NULL
-            THEN greatest(ms_between(oldest_time, measured_time), 0) END AS oldest_ms
-    FROM judged LEFT JOIN estimates USING (cluster, group_id, topic, partition)
-),
-found AS (
-    SELECT * EXCLUDE (oldest_ms), oldest_ms AS lag_ms,
-        CASE WHEN is_committed_nothing THEN 0
-            WHEN oldest.committed_time IS NULL THEN lag_ms
-            ELSE greatest(ms_between(oldest.committed_time, measured_time), 0) END AS committed_lag_ms,
-        CASE WHEN is_exact THEN 'exact' WHEN estimated_time IS NOT NULL THEN 'interpolated' ELSE 'unknown' END
-            AS lag_basis,
-        -- aborted records don't wait; those of an open transaction do where nothing before them does
-        CASE WHEN NOT is_committed_nothing OR last_stable_offset = log_end_offset
-            THEN NOT coalesce(is_committed_nothing, is_nothing, lag_ms IS NULL)
-            ELSE NOT coalesce(is_nothing, lag_ms IS NULL) END AS waits,
-        CASE WHEN is_nothing IS NOT NULL OR lag_ms IS NOT NULL THEN waits END AS is_waiting,
-        CASE WHEN lag_ms IS NULL THEN why WHEN is_beyond THEN '{BEYOND}' END AS problem
-    FROM timed
-),
-jumps AS (
-    SELECT cluster, group_id, topic, partition FROM ahead
-    UNION ALL
-    SELECT own.cluster, own.group_id, own.topic, own.partition  -- the topic was deleted and created again
-    FROM current_offsets AS own
-    JOIN log_offsets AS logs ON logs.cluster = own.cluster AND logs.topic = own.topic
-        AND logs.partition = own.partition
-    JOIN topics_then AS past ON past.cluster = own.cluster AND past.topic = own.topic
-    WHERE past.topic_id != logs.topic_id
-),
-{TREND}
-"""
+class _Measured(NamedTuple):
+    """Of committed offsets (`own`) their logs as rows of LOG_OFFSETS, and the record at each (`oldest`: is_there, time,
+    is_committed_there, committed_time); all with nulls where nothing is known.
+    """
+
+    own: pa.Table
+    log: pa.Table
+    oldest: pa.Table
+    not_read: pa.ChunkedArray
+    """Why the latest commits of the group are not known; null: they are."""
+    lag: pa.Array
+    committed_lag: pa.Array
+
+    @property
+    def is_nothing(self) -> pa.Array:
+        """Whether no record waits, for a reader of everything."""
+        return pc.or_kleene(pc.equal(self.lag, 0), pc.invert(self.oldest["is_there"]))
+
+    @property
+    def is_committed_nothing(self) -> pa.Array:
+        return pc.or_kleene(pc.equal(self.committed_lag, 0), pc.invert(self.oldest["is_committed_there"]))
+
+    @property
+    def is_exact(self) -> pa.Array:
+        """Whether it is known since when the oldest record waits; never null."""
+        return pc.fill_null(pc.or_kleene(self.is_nothing, pc.is_valid(self.oldest["time"])), False)
+
+
+def _measured(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None) -> _Measured:
+    """Where the latest commits are not known, lag is not either: what was before is of another instant."""
+    own, logs = loaded(current_offsets, _OWN), loaded(log_offsets, LOG_OFFSETS.names)
+    behind = loaded(FRESHNESS.arrow.empty_table() if freshness is None else freshness, (*_PLACE, "problem"))
+    behind = behind.filter(pc.is_valid(behind["problem"]))
+    not_read = taken(behind, matches(*keys(_PLACE, own, behind)))["problem"]
+    at = matches(*keys(LOG_OFFSETS.key, own, logs))
+    log, is_read = taken(logs.drop_columns(["records"]), at), pc.is_null(not_read)
+    # Of an offset below 0 reading begins where the log does.
+    begin = pc.max_element_wise(own["committed_offset"], 0)
+    found = [
+        pc.if_else(is_read, pc.max_element_wise(pc.subtract(end, begin), 0, skip_nulls=False), None)
+        for end in (log["log_end_offset"], log["last_stable_offset"])
+    ]
+    return _Measured(own, log, _oldest(own, logs["records"], np.where(numbers(is_read), at, -1)), not_read, *found)
+
+
+def _oldest(own: pa.Table, records: pa.ChunkedArray, at: Array) -> pa.Table:
+    """The records at committed offsets, among those that were looked up of each log; `at`: its place, −1: none."""
+    looked_up = records.combine_chunks()
+    rows = pa.Table.from_struct_array(pc.list_flatten(looked_up))
+    log = pc.list_parent_indices(looked_up).cast(pa.int64())
+    wanted = pa.table({"log": pa.array(at, pa.int64()), "offset": own["committed_offset"]})
+    return taken(rows, matches(*keys(wanted.column_names, wanted, rows.select(["offset"]).add_column(0, "log", log))))
+
+
+def to_estimate(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None = None) -> pa.Table:
+    """The offsets whose time no record shows: rows of estimates.ASKED."""
+    found = _measured(current_offsets, log_offsets, freshness)
+    rows = found.own.select(LAG.key).append_column("at", found.own["committed_offset"])
+    for name in ("log_end_offset", "measured_time"):
+        rows = rows.append_column(name, found.log[name])
+    return rows.filter(pc.and_kleene(pc.invert(found.is_exact), pc.greater(found.lag, 0))).cast(ASKED)
 
 
 def lag(
     current_offsets: Rows, log_offsets: Rows, estimates: Rows | None = None, freshness: Rows | None = None, *,
     then: Rows | None = None, topics_then: Rows | None = None, jumps: Rows | None = None,
-) -> pa.RecordBatchReader:  # fmt: skip
+) -> pa.Table:  # fmt: skip
     """The lag, from rows of tables.CURRENT_OFFSETS and tables.LOG_OFFSETS. If `freshness` (rows of tables.FRESHNESS)
     shows that the latest commits are not known, lag is not known either.
 
     The time is exact if the record at the committed offset was read; otherwise it comes from `estimates`
-    (estimates.estimated). trends.TREND describes `then` and `jumps`. Measures also start over for a topic whose id
+    (estimates.estimated). trends.with_trend describes `then` and `jumps`. Measures also start over for a topic whose id
     differs from that in `topics_then` (rows of tables.TOPICS).
     """
-    given = {
-        **_given(current_offsets, log_offsets, freshness),
-        "estimates": empty(ESTIMATES) if estimates is None else estimates,
-        "earlier": empty(LAG) if then is None else then, "ahead": empty(LAG) if jumps is None else jumps,
-        "topics_then": empty(TOPICS) if topics_then is None else topics_then,
+    found = _measured(current_offsets, log_offsets, freshness)
+    known = loaded(ESTIMATES.arrow.empty_table() if estimates is None else estimates)
+    estimated = taken(known, matches(*keys(LAG.key, found.own, known)))["estimated_time"]
+    moved = [] if jumps is None else [loaded(jumps, LAG.key)]
+    if topics_then is not None:
+        moved.append(found.own.select(LAG.key).filter(_is_other_topic(found, loaded(topics_then, TOPICS.names))))
+    jumped = together(LAG.arrow.empty_table().select(LAG.key), *moved)
+    return with_trend(_timed(found, estimated), LAG.arrow.empty_table() if then is None else then, jumped)
+
+
+def _is_other_topic(found: _Measured, then: pa.Table) -> pa.Array:
+    """Whether the topic was deleted and created again."""
+    past = taken(then, matches(*keys(("cluster", "topic"), found.own, then)))
+    return pc.fill_null(pc.not_equal(past["topic_id"], found.log["topic_id"]), False)
+
+
+def _timed(found: _Measured, estimated: pa.ChunkedArray) -> pa.Table:
+    """Rows of tables.LAG without the columns that need more than one measurement, with `retention_ms` of the topics."""
+    log, oldest, measured = found.log, found.oldest, found.log["measured_time"]
+    is_nothing, is_committed_nothing = found.is_nothing, found.is_committed_nothing
+    lag_ms = pc.if_else(
+        pc.fill_null(is_nothing, False), 0, _age_ms(pc.coalesce(oldest["time"], estimated), measured)
+    )  # fmt: skip
+    committed_ms = pc.coalesce(_age_ms(oldest["committed_time"], measured), lag_ms)
+    is_unknown = pc.is_null(lag_ms)
+    # Aborted records don't wait; those of an open transaction do where nothing before them does.
+    is_all = pc.equal(log["last_stable_offset"], log["log_end_offset"])
+    is_committed = pc.fill_null(pc.or_kleene(pc.invert(is_committed_nothing), is_all), False)
+    waits = pc.invert(pc.if_else(
+        is_committed, pc.coalesce(is_committed_nothing, is_nothing, is_unknown), pc.coalesce(is_nothing, is_unknown)
+    ))  # fmt: skip
+    is_beyond = pc.fill_null(pc.greater(found.own["committed_offset"], log["log_end_offset"]), False)
+    basis = pc.if_else(pc.is_valid(estimated), "interpolated", "unknown")
+    why = pc.coalesce(found.not_read, log["problem"])
+    columns = {
+        "lag": found.lag, "committed_lag": found.committed_lag, "lag_ms": lag_ms,
+        "lag_basis": pc.if_else(found.is_exact, "exact", basis),
+        "committed_lag_ms": pc.if_else(pc.fill_null(is_committed_nothing, False), 0, committed_ms),
+        "is_waiting": pc.if_else(pc.or_(pc.is_valid(is_nothing), pc.is_valid(lag_ms)), waits, None),
+        "problem": pc.if_else(is_unknown, why, pc.if_else(is_beyond, BEYOND, pa.scalar(None, pa.string()))),
     }  # fmt: skip
-    return with_trend(_LAG, given)
+    rows = found.own.drop_columns(["log_partition"])
+    for name in ("log_start_offset", "last_stable_offset", "log_end_offset", "measured_time", "retention_ms"):
+        rows = rows.append_column(name, log[name])
+    for name, column in columns.items():
+        rows = rows.append_column(name, column)
+    return rows
 
 
-def to_estimate(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None = None) -> pa.Table:
-    """The offsets whose time no record shows: rows of estimates.ASKED."""
-    return made(ASKED, _ASKED, _given(current_offsets, log_offsets, freshness)).read_all()
-
-
-def _given(current_offsets: Rows, log_offsets: Rows, freshness: Rows | None) -> dict[str, Rows]:
-    return {
-        "current_offsets": current_offsets, "log_offsets": log_offsets,
-        "freshness": empty(FRESHNESS) if freshness is None else freshness,
-    }  # fmt: skip
+def _age_ms(time: pa.ChunkedArray, measured: pa.ChunkedArray) -> pa.ChunkedArray:
+    """How long before the measurement, in ms, at least 0; null: the time is not known."""
+    age = pc.max_element_wise(ms_between(time, measured), 0)
+    return pc.if_else(pc.is_valid(time), age, None)

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.pipeline.relations import (
-    Array,
     Rows,
     filled,
     is_known,
@@ -26,9 +25,10 @@ from groupkeeper.pipeline.relations import (
 from groupkeeper.pipeline.tables import REWINDS
 from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.pipeline.tables.state import MOVES
+from groupkeeper.pipeline.transforms.history import next_offsets
 from groupkeeper.pipeline.transforms.moves import is_told
 
-__all__ = ["CHANGES", "jumps_ahead", "last_moves", "next_offsets", "places", "recent_rewinds", "rewinds", "told_by"]
+__all__ = ["CHANGES", "jumps_ahead", "last_moves", "recent_rewinds", "rewinds", "told_by"]
 
 _Offsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic."""
@@ -163,21 +163,4 @@ def jumps_ahead(rewinds: Rows, made_to: _Offsets) -> pa.Table:
 
 def _new(rewinds: Rows, made_to: _Offsets) -> pa.Table:
     rows = loaded(rewinds, REWINDS.names).cast(REWINDS.arrow)
-    return rows.filter(pa.array(numbers(rows["log_offset"], -1) >= next_offsets(rows, made_to)))
-
-
-def next_offsets(rows: pa.Table, offsets: _Offsets, missing: int = 0) -> Array:
-    """Of rows with a place in the log the next offset of their cluster and partition; where there is none `missing`."""
-    given = places(offsets)
-    at = matches(*keys(["cluster", "log_partition"], rows, given))
-    return numbers(taken(given["next_offset"], at), missing)
-
-
-def places(offsets: _Offsets) -> pa.Table:
-    """Offsets as rows of `cluster`, `log_partition` and `next_offset`."""
-    rows = [(name, number, offset) for name, own in offsets.items() for number, offset in own.items()]
-    names, numbers, nexts = zip(*rows, strict=True) if rows else ((), (), ())
-    return pa.table({
-        "cluster": pa.array(names, pa.string()), "log_partition": pa.array(numbers, pa.int32()),
-        "next_offset": pa.array(nexts, pa.int64()),
-    })  # fmt: skip
+    return rows.filter(pa.array(numbers(rows["log_offset"], -1) >= next_offsets(rows, made_to, 0)))

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from groupkeeper.pipeline.present.sql import Rows, made, only
+from groupkeeper.pipeline.relations import Groups, Rows, is_known, keys, loaded, taken
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, FRESHNESS, LAG, QUALITY, REJECTS, STATUS, Table
 from groupkeeper.rules.words import counted
 
@@ -19,18 +20,8 @@ OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
 _KnownOffsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic."""
 
-_COUNTED = pa.schema([("name", pa.string()), ("rows", pa.int64()), ("doubled", pa.int64())])
-_FOUND = pa.schema([("cluster", pa.string()), ("found", pa.int64()), ("detail", pa.string())])
-
-_REJECTED = """
-SELECT cluster, count(*) AS found, format('{} at {}-{}', min_by(reason, (log_partition, log_offset)),
-    min_by(log_partition, (log_partition, log_offset)), min_by(log_offset, (log_partition, log_offset))) AS detail
-FROM rejects GROUP BY cluster ORDER BY cluster
-"""
-_BEHIND = """
-SELECT cluster, count(problem) AS found, min(problem) AS detail FROM freshness GROUP BY cluster ORDER BY cluster
-"""
-_JUDGED = "SELECT NULL AS cluster, count(*) AS found, NULL AS detail FROM status WHERE topic IS NOT NULL"
+_FOUND = ["cluster", "found", "detail"]
+"""Of a cluster how much was found, and a sentence on one of it; null where there is nothing."""
 
 
 class Check(NamedTuple):
@@ -104,34 +95,40 @@ def checks_of_tables(rows: Mapping[Table, Rows]) -> list[Check]:
                 number = _judged(rows[table]) if table is STATUS else counts[table][0]
                 checks.append(_as_many(table, number, CURRENT_OFFSETS, offsets))
     if REJECTS in rows:
-        checks += _per_cluster(REJECTS, "rejects", _REJECTED, rows[REJECTS], "record", "not decoded, the first")
+        found = _firsts(loaded(rows[REJECTS], ("cluster", "log_partition", "log_offset", "reason")))
+        checks += _per_cluster(REJECTS, "rejects", found, "record", "not decoded, the first")
         if not counts[REJECTS][0]:
             checks.append(Check(None, REJECTS.name, "rejects", OK, 0, "every record could be decoded"))
     if FRESHNESS in rows:
-        checks += _per_cluster(
-            FRESHNESS, "freshness", _BEHIND, rows[FRESHNESS], "partition", "not read to the end, for one"
-        )
+        behind = loaded(rows[FRESHNESS], ("cluster", "problem")).group_by("cluster")
+        found = behind.aggregate([("problem", "count"), ("problem", "min")])
+        found = found.select(["cluster", "problem_count", "problem_min"]).rename_columns(_FOUND)
+        checks += _per_cluster(FRESHNESS, "freshness", found, "partition", "not read to the end, for one")
     return checks
 
 
-def quality_rows(checks: Iterable[Check], now_ms: int) -> pa.RecordBatchReader:
+def _firsts(rejects: pa.Table) -> pa.Table:
+    """How many records of each cluster could not be decoded, and the first of them."""
+    order = rejects.sort_by([(name, "ascending") for name in ("cluster", "log_partition", "log_offset")])
+    groups = Groups.sorted(*keys(("cluster",), order))
+    first = taken(order, groups.starts).to_pylist()
+    texts = ["{reason} at {log_partition}-{log_offset}".format(**each) for each in first]
+    return pa.table([[each["cluster"] for each in first], groups.sizes, texts], _FOUND)
+
+
+def quality_rows(checks: Iterable[Check], now_ms: int) -> pa.Table:
     """Rows of tables.QUALITY."""
     rows = [{**check._asdict(), "measured_time": now_ms * 1000} for check in checks]
-    return pa.Table.from_pylist(rows, QUALITY.arrow).to_reader()
+    return pa.Table.from_pylist(rows, QUALITY.arrow)
 
 
 def _counts(rows: Mapping[Table, Rows]) -> dict[Table, tuple[int, int]]:
-    """The number of rows of tables, and of rows with a duplicate key: one query for all tables."""
-    parts = [
-        f"""
-        SELECT '{table.name}' AS name, coalesce(sum(n), 0)::BIGINT AS rows, coalesce(sum(n - 1), 0)::BIGINT AS doubled
-        FROM (SELECT count(*) AS n FROM "{table.name}" GROUP BY {", ".join(table.key)})"""
-        for table in rows
-    ]
-    given = {table.name: only(own, table.key) for table, own in rows.items()}
-    found = made(_COUNTED, " UNION ALL ".join(parts), given).read_all().to_pylist() if rows else []
-    by_name = {row["name"]: (row["rows"], row["doubled"]) for row in found}
-    return {table: by_name[table.name] for table in rows}
+    """The number of rows of tables, and of rows with a duplicate key."""
+    found = {}
+    for table, own in rows.items():
+        (key,) = keys(table.key, loaded(own, table.key))
+        found[table] = len(key), len(key) - len(np.unique(key))
+    return found
 
 
 def _keys(table: Table, doubled: int) -> Check:
@@ -148,13 +145,13 @@ def _as_many(table: Table, number: int, other: Table, wanted: int) -> Check:
 
 
 def _judged(rows: Rows) -> int:
-    (found,) = made(_FOUND, _JUDGED, {"status": rows}).read_all().to_pylist()
-    return int(found["found"])
+    return int(is_known(loaded(rows, ("topic",))["topic"]).sum())
 
 
-def _per_cluster(table: Table, name: str, query: str, rows: Rows, noun: str, lack: str) -> list[Check]:
+def _per_cluster(table: Table, name: str, found: pa.Table, noun: str, lack: str) -> list[Check]:
+    """`found`: rows of _FOUND."""
     checks = []
-    for row in made(_FOUND, query, {table.name: rows}).read_all().to_pylist():
+    for row in found.sort_by("cluster").to_pylist():
         number = row["found"]
         detail = f"{counted(number, noun)} {lack}: {row['detail']}" if number else f"no {noun} is {lack.split(',')[0]}"
         checks.append(Check(row["cluster"], table.name, name, FAILED if number else OK, number, detail))

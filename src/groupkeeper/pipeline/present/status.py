@@ -1,15 +1,34 @@
-"""tables.STATUS: how groups do, by groupkeeper.rules.status. SQL collects the facts; the rules judge them."""
+"""tables.STATUS: how groups do, by groupkeeper.rules.status. The rules judge the facts that are
+collected here."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from groupkeeper.pipeline.present.sql import ASSIGNED, Rows, empty, made, values
-from groupkeeper.pipeline.tables import LOG_OFFSETS, MEMBERS, STATUS
+from groupkeeper.pipeline.present.members import assigned
+from groupkeeper.pipeline.present.waits import waits_ms
+from groupkeeper.pipeline.relations import (
+    Array,
+    Rows,
+    empty,
+    is_known,
+    keys,
+    loaded,
+    matches,
+    ms_between,
+    numbers,
+    taken,
+    unnested,
+    values,
+)
+from groupkeeper.pipeline.tables import LAG, LOG_OFFSETS, MEMBERS, STATUS
 from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.rules.progress import usual_gap_ms
 from groupkeeper.rules.status import (
@@ -31,74 +50,11 @@ from groupkeeper.rules.words import counted, duration
 
 __all__ = ["status"]
 
-Row = Mapping[str, Any]
 Key = tuple[str, str]
 Columns = Mapping[str, pa.Array | Sequence[Any]]
 
-_NAMES = "names AS (SELECT DISTINCT cluster, topic_id, topic FROM log_offsets WHERE topic_id IS NOT NULL)"
-_PARTITIONS = f"""
-WITH {_NAMES},
-gone_back AS (  -- how far each partition had been before; an offset beyond the log has never been reached
-    SELECT cluster, group_id, topic, partition, max(from_offset) AS had_been, max(rewind_time) AS rewind_time
-    FROM rewinds JOIN lags USING (cluster, group_id, topic, partition)
-    WHERE direction = 'back' AND coalesce(from_offset <= log_end_offset, true)
-        AND rewind_time >= later(measured_time, -$look_back_ms)
-    GROUP BY ALL
-),
-lacking AS (  -- partitions that members are assigned, in which the group has committed nothing
-    SELECT cluster, group_id, topic, partition,
-        CASE WHEN is_deleted OR NOT list_filter(records, lambda each: each['offset'] = -1)[1].is_there THEN 0
-            ELSE log_end_offset - log_start_offset END AS in_log,
-        epoch_us(measured_time) AS measured_us
-    FROM (
-        SELECT DISTINCT cluster, group_id, topic, unnest(partitions) AS partition
-        FROM ({ASSIGNED}) WHERE group_type != 'share'
-    )
-    ANTI JOIN lags USING (cluster, group_id, topic, partition)
-    JOIN log_offsets USING (cluster, topic, partition)
-)
-SELECT cluster, group_id, topic, partition, committed_offset, lag, lag_ms, is_waiting, waits_ms(lags) AS waits_ms,
-    waits_ms >= $patience_ms AS is_late,  -- otherwise no gap matters
-    CASE WHEN committed_offset < 0 THEN 0 ELSE greatest(log_start_offset - committed_offset, 0) END AS lost,
-    log_end_offset - log_start_offset AS in_log, coalesce(committed_offset > log_end_offset, false) AS is_beyond,
-    retention_margin_ms AS margin_ms, had_been, epoch_us(rewind_time) AS rewind_us,
-    CASE WHEN is_late THEN commit_gaps END AS commit_gaps, CASE WHEN is_late THEN move_gaps END AS move_gaps,
-    epoch_us(measured_time) AS measured_us, problem, ms_between(commit_time, measured_time) AS quiet_ms,
-    ms_between(coalesce(moved_time, first_time, commit_time), measured_time) AS still_ms
-FROM lags
-LEFT JOIN paces USING (cluster, group_id, topic, partition)
-LEFT JOIN gone_back USING (cluster, group_id, topic, partition)
-UNION ALL BY NAME SELECT *, false AS is_beyond FROM lacking
-ORDER BY cluster, group_id, topic, partition
-"""
-_GROUPS = f"""
-WITH {_NAMES},
-now AS (
-    SELECT cluster, max(measured_time) AS now
-    FROM (SELECT cluster, measured_time FROM lags UNION ALL SELECT cluster, measured_time FROM log_offsets)
-    GROUP BY cluster
-),
-sums AS (
-    SELECT cluster, group_id, sum(lag) AS lag, max(lag_ms) AS lag_ms FROM lags GROUP BY ALL
-),
-readers AS (
-    SELECT cluster, group_id, list({{
-        'topics': subscribed_topics, 'has_pattern': coalesce(subscribed_regex, '') != '', 'assigned': own
-    }}) AS readers
-    FROM members LEFT JOIN (
-        SELECT cluster, group_id, member_id, list(DISTINCT topic) AS own FROM ({ASSIGNED}) GROUP BY ALL
-    ) USING (cluster, group_id, member_id)
-    WHERE group_type NOT IN ('share', 'streams')
-    GROUP BY ALL
-)
-SELECT cluster, group_id, members, group_type IN ('simple', 'spark') AS is_simple, lag, lag_ms,
-    epoch_us(last_commit_time) AS last_commit_us,
-    list_transform(list_filter(rebalanced, lambda time: time >= later(now, -$rebalances_ms)), lambda time:
-        epoch_us(time)) AS lately,
-    CASE WHEN group_state = 'Stable' THEN readers END AS readers
-FROM groups FULL JOIN facts USING (cluster, group_id) FULL JOIN sums USING (cluster, group_id)
-FULL JOIN readers USING (cluster, group_id) LEFT JOIN now USING (cluster)
-"""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NONE, _NEVER = -(2**63), 2**63 - 1
 _PLACE = [STATUS.arrow.field(name) for name in STATUS.key]
 _PARTITION_FACTS = pa.schema([
     *_PLACE, *((name, pa.int64()) for name in ("committed_offset", "lag", "lag_ms", "waits_ms", "lost", "in_log",
@@ -106,20 +62,12 @@ _PARTITION_FACTS = pa.schema([
     ("is_waiting", pa.bool_()), ("is_beyond", pa.bool_()), ("problem", pa.string()),
     ("commit_gaps", pa.list_(pa.int64())), ("move_gaps", pa.list_(pa.int64())),
 ])  # fmt: skip
-_READER = pa.struct([
-    ("topics", pa.list_(pa.string())), ("has_pattern", pa.bool_()), ("assigned", pa.list_(pa.string())),
-])  # fmt: skip
-_GROUP_FACTS = pa.schema([
-    *_PLACE[:2], *((name, pa.int64()) for name in ("members", "lag", "lag_ms", "last_commit_us")),
-    ("is_simple", pa.bool_()), ("lately", pa.list_(pa.int64())), ("readers", pa.list_(_READER)),
-])  # fmt: skip
-
 _TOLD = ("status", "since_time", "rule")
 _OF_GROUP = (*STATUS.key, "status", "since_time", "lag", "rule", "lag_ms")
 
 
 class _Partition(NamedTuple):
-    """A row of _PARTITIONS."""
+    """A row of _PARTITION_FACTS."""
 
     cluster: str
     group_id: str
@@ -147,15 +95,16 @@ class _Partition(NamedTuple):
 class _Group:
     """A group, and what its partitions come to. Times are in µs since 1970."""
 
-    def __init__(self, row: Row) -> None:
-        self.members: int | None = row["members"]
-        self.is_simple = bool(row["is_simple"])
-        self.last_commit_us: int | None = row["last_commit_us"]
-        self.lately_us: Sequence[int] = row["lately"] or ()
-        self.lag, self.lag_ms = row["lag"], row["lag_ms"]
-        self.read = topics_read(
-            Subscription(each["topics"], each["has_pattern"], each["assigned"] or ()) for each in row["readers"] or ()
-        )
+    def __init__(self) -> None:
+        self.members: int | None = None
+        self.is_simple = False
+        self.last_commit_us: int | None = None
+        self.lately_us: Sequence[int] = ()
+        """The last rebalances, in order."""
+        self.lag: int | None = None
+        self.lag_ms: int | None = None
+        self.read: Collection[str] | None = None
+        """The topics that its members read; None: not known."""
         self._worst: tuple[tuple[int, bool, int, str, int], Status, str] | None = None
         self._alike: Counter[Status] = Counter()
         self._since_us: dict[Status, int] = {}
@@ -217,20 +166,149 @@ class _Group:
 def status(
     paces: Rows, lag: Rows, rewinds: Rows, groups: Rows, facts: Rows, *, members: Rows | None = None,
     log_offsets: Rows | None = None,
-) -> pa.RecordBatchReader:  # fmt: skip
+) -> pa.Table:  # fmt: skip
     """The status at the instant of each cluster's measurement, from rows of the tables with the arguments' names
     (tables.state has `paces` and, as GROUP_FACTS, `facts`). What members are assigned, and no offset is committed of,
     counts for its group; rows of tables.MEMBERS and tables.LOG_OFFSETS tell.
     """
-    given = {"lags": lag, "members": empty(MEMBERS) if members is None else members,
-             "log_offsets": empty(LOG_OFFSETS) if log_offsets is None else log_offsets}  # fmt: skip
-    found = made(_GROUP_FACTS, _GROUPS, {**given, "groups": groups, "facts": facts}, {"rebalances_ms": REBALANCES_MS})
-    of_groups = {(row["cluster"], row["group_id"]): _Group(row) for row in found.read_all().to_pylist()}
-    patience = {"look_back_ms": LOOK_BACK_MS, "patience_ms": PATIENCE_MS}
-    partitions = made(_PARTITION_FACTS, _PARTITIONS, {**given, "paces": paces, "rewinds": rewinds}, patience)
-    judged = [_judged(batch, of_groups) for batch in partitions]
+    those, logs = (
+        empty(table.arrow) if rows is None else loaded(rows)
+        for rows, table in ((members, MEMBERS), (log_offsets, LOG_OFFSETS))
+    )
+    lags = loaded(lag)
+    owned = assigned(those, logs)
+    of_groups = _groups(lags, loaded(groups), loaded(facts), those, owned, logs)
+    places = pa.concat_tables([_committed(lags, loaded(paces), loaded(rewinds)), _lacking(lags, owned, logs)])
+    places = places.sort_by([(name, "ascending") for name in STATUS.key]).combine_chunks()
+    judged = [_judged(batch, of_groups) for batch in places.to_batches()]
     told = {key: group.columns() for key, group in of_groups.items() if group.is_told}
-    return pa.Table.from_batches([*judged, _of_groups(told)], STATUS.arrow).to_reader()
+    return pa.Table.from_batches([*judged, _of_groups(told)], STATUS.arrow)
+
+
+def _committed(lags: pa.Table, paces: pa.Table, rewinds: pa.Table) -> pa.Table:
+    """Rows of _PARTITION_FACTS of committed offsets."""
+    waits, are_known = waits_ms(lags)
+    is_late = are_known & (waits >= PATIENCE_MS)  # otherwise no gap matters
+    at = matches(*keys(LAG.key, lags, paces))
+    pace, late = taken(paces, at), taken(paces, np.where(is_late, at, -1))
+    committed, start, end = (lags[name] for name in ("committed_offset", "log_start_offset", "log_end_offset"))
+    lost = pc.max_element_wise(pc.subtract(start, pc.max_element_wise(committed, 0)), 0)
+    stood = pc.coalesce(pace["moved_time"], pace["first_time"], lags["commit_time"])
+    had_been, rewind_us = _gone_back(lags, rewinds)
+    made = {
+        "waits_ms": pa.array(waits, mask=~are_known), "lost": pc.if_else(pc.less(committed, 0), 0, lost),
+        "in_log": pc.subtract(end, start), "is_beyond": pc.fill_null(pc.greater(committed, end), False),
+        "margin_ms": lags["retention_margin_ms"], "had_been": had_been, "rewind_us": rewind_us,
+        "measured_us": lags["measured_time"].cast(pa.int64()),
+        "quiet_ms": ms_between(lags["commit_time"], lags["measured_time"]),
+        "still_ms": ms_between(stood, lags["measured_time"]),
+        "commit_gaps": late["commit_gaps"], "move_gaps": late["move_gaps"],
+    }  # fmt: skip
+    return pa.table([made[name] if name in made else lags[name] for name in _PARTITION_FACTS.names], _PARTITION_FACTS)
+
+
+def _gone_back(lags: pa.Table, rewinds: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """How far each partition had been before, and when it was put back (µs); null: it was not. An offset beyond the log
+    has never been reached.
+    """
+    rows = rewinds.filter(pc.equal(rewinds["direction"], "back"))
+    at = matches(*keys(LAG.key, rows, lags))
+    of = taken(lags.select(["log_end_offset", "measured_time"]), at)
+    had_been, time, measured = rows["from_offset"], numbers(rows["rewind_time"]), of["measured_time"]
+    is_own = (at >= 0) & numbers(pc.fill_null(pc.less_equal(had_been, of["log_end_offset"]), True))
+    is_own &= is_known(measured) & (time // 1000 >= numbers(measured) // 1000 - LOOK_BACK_MS)
+    found = []
+    for each, is_there in ((numbers(had_been), is_own & is_known(had_been)), (time, is_own)):
+        greatest = np.full(len(lags), _NONE)
+        np.maximum.at(greatest, at[is_there], each[is_there])
+        found.append(pa.array(greatest, mask=greatest == _NONE))
+    return found[0], found[1]
+
+
+def _lacking(lags: pa.Table, owned: pa.Table, logs: pa.Table) -> pa.Table:
+    """Rows of _PARTITION_FACTS of partitions that members are assigned, in which the group has committed nothing.
+    `owned`: as members.assigned has it.
+    """
+    rows = owned.filter(pc.not_equal(owned["group_type"], "share"))
+    rows = unnested(rows.select([*LAG.key[:3], "partitions"]), "partitions").rename_columns(list(LAG.key))
+    rows = rows.filter(pc.is_valid(rows["topic"]))
+    own, others = keys(LAG.key, rows, lags)
+    is_first = np.zeros(len(own), bool)
+    is_first[np.unique(own, return_index=True)[1]] = True
+    rows = rows.filter(pa.array(is_first & (matches(own, others) < 0)))
+    at = matches(*keys(LOG_OFFSETS.key, rows, logs))
+    rows, at = rows.filter(pa.array(at >= 0)), at[at >= 0]
+    log = taken(logs, at)
+    is_empty = pc.or_kleene(log["is_deleted"], pc.invert(_begins(logs, at)))
+    size = pc.subtract(log["log_end_offset"], log["log_start_offset"])
+    made = {
+        **{name: rows[name] for name in LAG.key}, "in_log": pc.if_else(pc.fill_null(is_empty, False), 0, size),
+        "measured_us": log["measured_time"].cast(pa.int64()), "is_beyond": pa.array(np.zeros(len(rows), bool)),
+    }  # fmt: skip
+    return pa.table([made.get(field.name, pa.nulls(len(rows), field.type)) for field in _PARTITION_FACTS],
+                    _PARTITION_FACTS)  # fmt: skip
+
+
+def _begins(logs: pa.Table, at: Array) -> pa.ChunkedArray:
+    """Whether the logs at these places have records at all: what is at offset −1; null: not known."""
+    records = logs["records"].combine_chunks()
+    rows = pa.Table.from_struct_array(pc.list_flatten(records))
+    is_begin = pc.fill_null(pc.equal(rows["offset"], -1), False)
+    of = numbers(pc.list_parent_indices(records).filter(is_begin.combine_chunks()))
+    return taken(rows.filter(is_begin), matches(at, of))["is_there"]
+
+
+def _groups(
+    lags: pa.Table, groups: pa.Table, facts: pa.Table, members: pa.Table, owned: pa.Table, logs: pa.Table
+) -> dict[Key, _Group]:
+    """All groups that a table has."""
+    found: defaultdict[Key, _Group] = defaultdict(_Group)
+    key = ("cluster", "group_id")
+    readers = _readers(members, owned)
+    for row in groups.select([*key, "members", "group_type", "group_state", "last_commit_time"]).to_pylist():
+        group = found[row["cluster"], row["group_id"]]
+        group.members, group.is_simple = row["members"], row["group_type"] in ("simple", "spark")
+        group.last_commit_us = _us(row["last_commit_time"])
+        if row["group_state"] == "Stable":
+            group.read = topics_read(readers.get((row["cluster"], row["group_id"]), ()))
+    now_us = _now_us(lags, logs)
+    for row in facts.select([*key, "rebalanced"]).to_pylist():
+        since_us = now_us.get(row["cluster"], _NEVER) - REBALANCES_MS * 1000
+        times = map(_us, row["rebalanced"] or ())
+        found[row["cluster"], row["group_id"]].lately_us = [each for each in times if each and each >= since_us]
+    sums = lags.group_by(list(key)).aggregate([("lag", "sum"), ("lag_ms", "max")])
+    for row in sums.to_pylist():
+        group = found[row["cluster"], row["group_id"]]
+        group.lag, group.lag_ms = row["lag_sum"], row["lag_ms_max"]
+    for place in readers:
+        _ = found[place]
+    return dict(found)
+
+
+def _readers(members: pa.Table, owned: pa.Table) -> dict[Key, list[Subscription]]:
+    """What the members of each group subscribe to, and are assigned."""
+    topics: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for row in owned.select([*MEMBERS.key, "topic"]).to_pylist():
+        if row["topic"] is not None:
+            topics[row["cluster"], row["group_id"], row["member_id"]].add(row["topic"])
+    found: defaultdict[Key, list[Subscription]] = defaultdict(list)
+    for row in members.select([*MEMBERS.key, "group_type", "subscribed_topics", "subscribed_regex"]).to_pylist():
+        if row["group_type"] not in ("share", "streams"):
+            place = row["cluster"], row["group_id"]
+            own = topics.get((*place, row["member_id"]), ())
+            found[place].append(Subscription(row["subscribed_topics"], bool(row["subscribed_regex"]), list(own)))
+    return found
+
+
+def _now_us(*measured: pa.Table) -> dict[str, int]:
+    """The last measurement of each cluster."""
+    whole = pa.concat_tables([each.select(["cluster", "measured_time"]) for each in measured])
+    last = whole.filter(pc.is_valid(whole["measured_time"])).group_by("cluster").aggregate([("measured_time", "max")])
+    return dict(zip(last["cluster"].to_pylist(), numbers(last["measured_time_max"]).tolist(), strict=True))
+
+
+def _us(time: datetime | None) -> int | None:
+    return None if time is None else (time - _EPOCH) // timedelta(microseconds=1)
 
 
 def _judged(batch: pa.RecordBatch, of_groups: Mapping[Key, _Group]) -> pa.RecordBatch:

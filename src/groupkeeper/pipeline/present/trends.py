@@ -4,147 +4,233 @@ tables.LOG_ENDS).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from groupkeeper.pipeline.present.sql import Rows, made, values
-from groupkeeper.pipeline.tables import LAG, LAG_HISTORY, LOG_ENDS
+from groupkeeper.pipeline.present.waits import waits_ms
+from groupkeeper.pipeline.relations import (
+    Array,
+    Rows,
+    appended,
+    is_known,
+    keys,
+    lists,
+    loaded,
+    matches,
+    ms_between,
+    numbers,
+    tails,
+    taken,
+    together,
+    values,
+)
+from groupkeeper.pipeline.tables import FRESHNESS, LAG, LAG_HISTORY, LOG_ENDS, LOG_OFFSETS
 from groupkeeper.rules.progress import catch_up_ms, retention_margin_ms, trend
 
-__all__ = ["LEAST_S", "MEASURES", "TREND", "lag_history", "log_ends", "with_trend"]
+__all__ = ["LEAST_S", "MEASURES", "lag_history", "log_ends", "with_trend"]
 
 MEASURES = 11
 """The measures that are kept: of as many minutes, when there is a refresh in each."""
 
 LEAST_S = 30
 _MOST_MS = 2**63 - 1
-_FACTS = ("lag", "produced_per_s", "consumed_per_s", "waits_ms", "retention_ms")
-_BY_RULES = ("trend", "catch_up_ms", "retention_margin_ms")
-_MEASURED = pa.schema([
-    *(field for field in LAG.arrow if field.name not in _BY_RULES),
-    *((name, pa.int64()) for name in ("waits_ms", "retention_ms")),
-])  # fmt: skip
-
-TREND = f"""
-remembered AS (
-    SELECT found.*,
-        -- Of what was put ahead, or back, or of a log that was cut, measures begin again.
-        coalesce(CASE WHEN jumped IS NULL THEN before.measures END, []) AS known,
-        list_filter(known, lambda each: each.log_end_offset IS NOT NULL)[-1] AS latest,
-        CASE WHEN coalesce(
-            found.committed_offset < latest['committed_offset'] OR log_end_offset < latest['log_end_offset'], false
-        ) THEN [] ELSE known END AS kept,
-        measured_time IS NOT NULL AND coalesce(
-            date_trunc('minute', measured_time) > date_trunc('minute', kept[-1]['time']), true
-        ) AS is_due,
-        {{  -- of a cluster that was asked, but of which lag is not known, the measurement says so
-            'time': measured_time,
-            'committed_offset': CASE WHEN lag IS NOT NULL THEN found.committed_offset END,
-            'log_end_offset': CASE WHEN lag IS NOT NULL THEN log_end_offset END
-        }} AS now,
-        CASE WHEN is_due THEN list_append(kept, now)[-{MEASURES}:] ELSE kept END AS all_measures,
-        CASE WHEN lag IS NOT NULL THEN
-            list_filter(all_measures, lambda each: each.log_end_offset IS NOT NULL)[1] END AS earliest
-    FROM found
-    LEFT JOIN (SELECT cluster, group_id, topic, partition, measures FROM earlier) AS before
-        USING (cluster, group_id, topic, partition)
-    LEFT JOIN (SELECT DISTINCT cluster, group_id, topic, partition, true AS jumped FROM jumps) AS jumps
-        USING (cluster, group_id, topic, partition)
-),
-rated AS (
-    SELECT *, CASE WHEN ms_between(earliest.time, measured_time) >= {LEAST_S * 1000}
-            THEN ms_between(earliest.time, measured_time) / 1000 END AS seconds,
-        (log_end_offset - earliest.log_end_offset) / seconds AS produced_per_s,
-        (greatest(committed_offset, 0) - greatest(earliest.committed_offset, 0)) / seconds AS consumed_per_s,
-        all_measures AS measures
-    FROM remembered
-)
-SELECT *, CASE WHEN is_waiting THEN waits_ms(rated) END AS waits_ms FROM rated
-"""
-"""Of `found`, rows of tables.LAG without the columns that need more than one measurement, but with `retention_ms` of
-their topics; `earlier` are rows of the refresh before, `jumps` have groups and partitions that were put ahead since.
-"""
+_MINUTE_US = 60_000_000
+_HOUR_US = 60 * _MINUTE_US
+_MEASURE = LAG.arrow.field("measures").type.value_type
+_OFFSETS = ("committed_offset", "log_end_offset")
 
 
-def with_trend(query: str, given: Mapping[str, Rows]) -> pa.RecordBatchReader:
-    """tables.LAG of a query whose rows TREND has completed: the rules judge them."""
-    found = made(_MEASURED, query, given)
-    return pa.RecordBatchReader.from_batches(LAG.arrow, map(_judged, found))
+class _Measures(NamedTuple):
+    """Of each row the places in `elements` (rows of _MEASURE) of its measures: as many as `sizes` says, in order."""
+
+    elements: pa.Table
+    sizes: Array
+    at: Array
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray, more: pa.Table) -> _Measures:
+        """Those of a column of lists, whose elements are followed by `more`."""
+        own = column.combine_chunks()
+        elements = together(pa.Table.from_struct_array(pc.list_flatten(own)), more)
+        sizes = numbers(pc.list_value_length(own)).astype(np.int64)
+        return cls(elements, sizes, np.arange(sizes.sum()))
+
+    def last(self, back: int = 0) -> Array:
+        """The place of the last measure of each row, or of one `back` from it; −1: there is none."""
+        return self._at(np.cumsum(self.sizes) - 1 - back, self.sizes > back)
+
+    def first(self, is_wanted: Array) -> Array:
+        """The place of the first wanted one (of the elements) of each row; −1: none."""
+        found, (rows, at) = np.full(len(self.sizes), -1), self._wanted(is_wanted)
+        found[rows[::-1]] = at[::-1]
+        return found
+
+    def latest(self, is_wanted: Array) -> Array:
+        """The place of the last wanted one of each row; −1: none."""
+        found, (rows, at) = np.full(len(self.sizes), -1), self._wanted(is_wanted)
+        found[rows] = at
+        return found
+
+    def without(self, is_gone: Array) -> _Measures:
+        """No measures of these rows."""
+        return self._replace(
+            sizes=np.where(is_gone, 0, self.sizes), at=self.at[~np.repeat(is_gone, self.sizes)]
+        )  # fmt: skip
+
+    def with_one(self, is_due: Array, at: Array) -> _Measures:
+        """Of these rows one more, at these places, of which the last MEASURES stay."""
+        more = is_due.astype(np.int64)
+        whole, sizes = appended(self.sizes, self.at, more, at[is_due]), self.sizes + more
+        return self._replace(sizes=np.minimum(sizes, MEASURES), at=whole[tails(sizes, MEASURES)])
+
+    def column(self) -> pa.ListArray:
+        return lists(self.sizes, taken(self.elements, self.at).to_struct_array().combine_chunks())
+
+    def _at(self, place: Array, is_there: Array) -> Array:
+        found = np.full(len(self.sizes), -1)
+        found[is_there] = self.at[place[is_there]]
+        return found
+
+    def _wanted(self, is_wanted: Array) -> tuple[Array, Array]:
+        is_own = is_wanted[self.at]
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)[is_own], self.at[is_own]
 
 
-def _judged(found: pa.RecordBatch) -> pa.RecordBatch:
-    lags, produced, consumed, waits, kept = (values(found[name]) for name in _FACTS)
+def with_trend(rows: pa.Table, then: Rows, jumped: pa.Table) -> pa.Table:
+    """tables.LAG of rows that lack the columns that need more than one measurement, but have `retention_ms` of their
+    topics. `then` are rows of LAG of the refresh before, `jumped` has the keys of what was put ahead since: measures
+    begin again there, and where an offset was put back, or a log was cut.
+    """
+    now = _now(rows)
+    earlier = loaded(then, (*LAG.key, "measures"))
+    of, of_then, of_jumped = keys(LAG.key, rows, earlier, jumped)
+    at = np.where(matches(of, of_jumped) < 0, matches(of, of_then), -1)
+    known = _Measures.of(taken(earlier, at)["measures"], now)
+    is_measured = is_known(known.elements["log_end_offset"])
+    latest = taken(known.elements, known.latest(is_measured))
+    is_back = [pc.fill_null(pc.less(rows[name], latest[name]), False) for name in _OFFSETS]
+    kept = known.without(numbers(pc.or_(*is_back)))
+    last = taken(known.elements, kept.last())["time"]
+    time = rows["measured_time"]
+    is_due = is_known(time) & (~is_known(last) | (numbers(time) // _MINUTE_US > numbers(last) // _MINUTE_US))
+    measures = kept.with_one(is_due, np.arange(len(rows)) + len(known.elements) - len(rows))
+    is_lag = is_known(rows["lag"])
+    first = taken(known.elements, np.where(is_lag, measures.first(is_measured), -1))
+    whole = rows.append_column("measures", measures.column())
+    for name, column in _rates(rows, first).items():
+        whole = whole.append_column(name, column)
+    return _judged(whole)
+
+
+def _now(rows: pa.Table) -> pa.Table:
+    """A measure of each row. Of a cluster that was asked, but of which lag is not known, it says so."""
+    is_lag = pc.is_valid(rows["lag"])
+    found = [rows["measured_time"], *(pc.if_else(is_lag, rows[name], None) for name in _OFFSETS)]
+    return pa.table(found, pa.schema(list(_MEASURE)))
+
+
+def _rates(rows: pa.Table, first: pa.Table) -> dict[str, pa.Array]:
+    """Records per second since the first measure; null: it is less than LEAST_S old."""
+    since_ms = ms_between(first["time"], rows["measured_time"])
+    is_long = pc.fill_null(pc.greater_equal(since_ms, LEAST_S * 1000), False)
+    seconds = pc.if_else(is_long, pc.divide(since_ms.cast(pa.float64()), 1000.0), None)
+    read = [pc.if_else(pc.is_valid(each), pc.max_element_wise(each, 0), None)
+            for each in (rows["committed_offset"], first["committed_offset"])]  # fmt: skip
+    return {
+        "produced_per_s": _per_s(rows["log_end_offset"], first["log_end_offset"], seconds),
+        "consumed_per_s": _per_s(read[0], read[1], seconds),
+    }
+
+
+def _per_s(now: pa.ChunkedArray, then: pa.ChunkedArray, seconds: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.divide(pc.subtract(now, then).cast(pa.float64()), seconds)
+
+
+def _judged(rows: pa.Table) -> pa.Table:
+    """With the columns by groupkeeper.rules."""
+    lag, produced, consumed = (values(rows[name]) for name in ("lag", "produced_per_s", "consumed_per_s"))
+    waits, are_known = waits_ms(rows)
+    is_waiting = are_known & numbers(rows["is_waiting"], missing=False)
+    kept = values(rows["retention_ms"])
     judged = {
-        "trend": [None if come is None or read is None or lag is None else trend(come, read, lag)
-                  for lag, come, read in zip(lags, produced, consumed, strict=True)],
-        "catch_up_ms": [0 if lag == 0 else None if come is None or read is None or lag is None
-                        else _known(catch_up_ms(lag, come, read))
-                        for lag, come, read in zip(lags, produced, consumed, strict=True)],
-        "retention_margin_ms": [None if wait is None else retention_margin_ms(-wait, kept_ms, 0)
-                                for wait, kept_ms in zip(waits, kept, strict=True)],
+        "trend": [None if come is None or read is None or own is None else trend(come, read, own)
+                  for own, come, read in zip(lag, produced, consumed, strict=True)],
+        "catch_up_ms": [0 if own == 0 else None if come is None or read is None or own is None
+                        else _known(catch_up_ms(own, come, read))
+                        for own, come, read in zip(lag, produced, consumed, strict=True)],
+        "retention_margin_ms": [retention_margin_ms(-wait, kept_ms, 0) if is_own else None
+                                for wait, kept_ms, is_own in zip(waits.tolist(), kept, is_waiting, strict=True)],
     }  # fmt: skip
-    arrays = [pa.array(judged[field.name], field.type) if field.name in judged else found[field.name]
-              for field in LAG.arrow]  # fmt: skip
-    return pa.RecordBatch.from_arrays(arrays, schema=LAG.arrow)
+    return pa.table(
+        [pa.array(judged[field.name], field.type) if field.name in judged else rows[field.name].cast(field.type)
+         for field in LAG.arrow], LAG.arrow,
+    )  # fmt: skip
 
 
 def _known(ms: int | None) -> int | None:
     return None if ms is None or ms > _MOST_MS else ms
 
 
-_HISTORY = """
-SELECT *, false AS is_open FROM lags
-WHERE measures[-1].time = measured_time AND NOT coalesce(
-    measures[-1].committed_offset IS NOT DISTINCT FROM measures[-2].committed_offset
-    AND measures[-1].log_end_offset IS NOT DISTINCT FROM measures[-2].log_end_offset
-    AND date_trunc('hour', measures[-1].time) = date_trunc('hour', measures[-2].time), false)
-"""
-
-
-def lag_history(lag: Rows, column: str) -> pa.RecordBatchReader:
+def lag_history(lag: Rows, column: str) -> pa.Table:
     """Rows of tables.LAG_HISTORY that rows of tables.LAG add: changed values, and at least one row per hour. They are
     final, as `column` says.
     """
-    return made(LAG_HISTORY, _HISTORY.replace("is_open", column), {"lags": lag}, None, pa.field(column, pa.bool_()))
+    rows = loaded(lag, list(dict.fromkeys([*LAG_HISTORY.names, "measures"])))
+    measures = _Measures.of(rows["measures"], pa.schema(list(_MEASURE)).empty_table())
+    last, before = (taken(measures.elements, measures.last(back)) for back in (0, 1))
+    is_new = pc.fill_null(pc.equal(last["time"], rows["measured_time"]), False)
+    is_same_hour = is_known(before["time"]) & (numbers(last["time"]) // _HOUR_US == numbers(before["time"]) // _HOUR_US)
+    is_same = is_same_hour & np.logical_and.reduce([_is_same(last[name], before[name]) for name in _OFFSETS])
+    found = rows.filter(pa.array(numbers(is_new) & ~is_same)).select(LAG_HISTORY.names)
+    return found.append_column(column, pa.array(np.zeros(len(found), bool)))
 
 
-_ENDS = """
-WITH measured AS (
-    SELECT cluster, topic, partition, measured_time, log_start_offset, last_stable_offset, log_end_offset
-    FROM log_offsets
-    WHERE topic != $topic AND log_end_offset IS NOT NULL
-    UNION ALL
-    SELECT cluster, $topic, log_partition, measured_time, NULL, last_stable_offset, log_end_offset
-    FROM freshness
-    WHERE log_end_offset IS NOT NULL
-),
-held AS (  -- the last row holds for a minute, and when nothing is new for an hour
-    SELECT cluster, topic, partition, now, last, now.measured_time IS NULL OR coalesce(
-        date_trunc('minute', last.measured_time) >= date_trunc('minute', now.measured_time)
-        OR (date_trunc('hour', last.measured_time) >= date_trunc('hour', now.measured_time)
-            AND now.log_start_offset IS NOT DISTINCT FROM last.log_start_offset
-            AND now.last_stable_offset IS NOT DISTINCT FROM last.last_stable_offset
-            AND now.log_end_offset IS NOT DISTINCT FROM last.log_end_offset), false) AS stays
-    FROM measured AS now FULL JOIN last USING (cluster, topic, partition)
-)
-SELECT cluster, topic, partition, last.measured_time AS measured_time, last.log_start_offset AS log_start_offset,
-    last.last_stable_offset AS last_stable_offset, last.log_end_offset AS log_end_offset, stays AS is_last
-FROM held
-WHERE last.measured_time IS NOT NULL
-UNION ALL
-SELECT cluster, topic, partition, now.measured_time, now.log_start_offset, now.last_stable_offset, now.log_end_offset,
-    true
-FROM held
-WHERE NOT stays
-"""
+def _is_same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Array:
+    """Whether they are equal, null to null."""
+    are_known = is_known(one), is_known(other)
+    is_equal = (numbers(one) == numbers(other)) & are_known[0] & are_known[1]
+    return np.asarray(is_equal | ~(are_known[0] | are_known[1]))
 
 
-def log_ends(log_offsets: Rows, freshness: Rows, topic: str, last: Rows, column: str) -> pa.RecordBatchReader:
+def log_ends(log_offsets: Rows, freshness: Rows, topic: str, last: Rows, column: str) -> pa.Table:
     """Rows of tables.LOG_ENDS from the measurements of logs (rows of tables.LOG_OFFSETS; and of tables.FRESHNESS, whose
     topic is called `topic`). `column` marks the last row of each partition, with which later measurements are compared;
-    `last` has the last rows so far.
+    `last` has the last rows so far. A row holds for a minute, and when nothing is new for an hour.
     """
-    given = {"log_offsets": log_offsets, "freshness": freshness, "last": last}
-    query = _ENDS.replace("AS is_last", f"AS {column}")
-    return made(LOG_ENDS, query, given, {"topic": topic}, pa.field(column, pa.bool_()))
+    now, then = _measured(log_offsets, freshness, topic), loaded(last, LOG_ENDS.names)
+    key = ("cluster", "topic", "partition")
+    of_now, of_then = keys(key, now, then)
+    before, after = taken(then, matches(of_now, of_then)), taken(now, matches(of_then, of_now))
+    is_new = ~_holds(now, before)
+    stays = _holds(after, then)
+    return pa.concat_tables([
+        then.append_column(column, pa.array(stays)),
+        now.filter(pa.array(is_new)).append_column(column, pa.array(np.ones(is_new.sum(), bool))),
+    ])  # fmt: skip
+
+
+def _measured(log_offsets: Rows, freshness: Rows, topic: str) -> pa.Table:
+    """Rows of LOG_ENDS of now."""
+    rows = loaded(log_offsets, [name for name in LOG_ENDS.names if name in LOG_OFFSETS.names])
+    rows = rows.filter(pc.not_equal(rows["topic"], topic)).select(LOG_ENDS.names).cast(LOG_ENDS.arrow)
+    own = loaded(freshness, FRESHNESS.names)
+    made = {
+        "topic": pa.array([topic] * len(own), pa.string()), "partition": own["log_partition"],
+        "log_start_offset": pa.nulls(len(own), pa.int64()),
+    }  # fmt: skip
+    logs = pa.table([made[name] if name in made else own[name] for name in LOG_ENDS.names], LOG_ENDS.arrow)
+    whole = pa.concat_tables([rows, logs])
+    return whole.filter(pc.is_valid(whole["log_end_offset"]))
+
+
+def _holds(now: pa.Table, last: pa.Table) -> Array:
+    """Whether a row of before (null: none) still holds at the measurement (null: none)."""
+    us, last_us = numbers(now["measured_time"]), numbers(last["measured_time"])
+    is_same = np.logical_and.reduce([
+        _is_same(now[name], last[name]) for name in ("log_start_offset", "last_stable_offset", "log_end_offset")
+    ])  # fmt: skip
+    is_held = (last_us // _MINUTE_US >= us // _MINUTE_US) | ((last_us // _HOUR_US >= us // _HOUR_US) & is_same)
+    return np.asarray(~is_known(now["measured_time"]) | (is_known(last["measured_time"]) & is_held))

@@ -20,7 +20,6 @@ from groupkeeper.pipeline.storage.lake import DAY, OPEN, Lake, Mark, Place, Repl
 from groupkeeper.pipeline.storage.ledger import Ledger, number_of
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
 from groupkeeper.pipeline.transforms.latest import what_stays
-from groupkeeper.pipeline.transforms.query import of_frames
 
 __all__ = ["Keeping", "Mirror", "cut_of"]
 
@@ -225,7 +224,7 @@ class Mirror:
             self._lake.remove(table, is_old)
             return
         old = self._lake.read(table, is_old)
-        kept = of_frames(what_stays(table, cut_ms), old.sparkSession, {"rows": old})
+        kept = what_stays(table, old, cut_ms)
         key = list(table.key)
         gone = old.join(kept, key, "left_anti").select(DAY).distinct().collect()
         if days := sorted(row[DAY] for row in gone):

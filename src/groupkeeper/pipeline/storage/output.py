@@ -18,18 +18,17 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.pipeline.errors import SourceError
-from groupkeeper.pipeline.present.sql import Rows, copied, made, of_rows, plain
+from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.storage.files import Files, LocalFiles, files_of, local_path
 from groupkeeper.pipeline.storage.formats import open_lake
 from groupkeeper.pipeline.storage.lake import Place
 from groupkeeper.pipeline.storage.ledger import ROOT, Ledger, NextOffsets, Tables, number_of
 from groupkeeper.pipeline.storage.mirror import Keeping, Mirror, cut_of
-from groupkeeper.pipeline.storage.part_files import PartFiles, write, write_parts
+from groupkeeper.pipeline.storage.part_files import PartFiles, write
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
-from groupkeeper.pipeline.transforms.history import is_from
 from groupkeeper.pipeline.transforms.latest import what_stays
 
-__all__ = ["THIN_DAYS", "LakeChoice", "Output", "Staged", "open_output", "rows_in"]
+__all__ = ["THIN_DAYS", "Input", "LakeChoice", "Output", "Staged", "open_output", "rows_in"]
 
 THIN_DAYS = 7
 """How long measured tables keep all their rows."""
@@ -42,13 +41,6 @@ _STAGING = f"{ROOT}/staging"
 _HISTORY = (COMMITS, GROUP_RECORDS)
 
 _GLOB = re.compile(r"[\\*?\[\]{}]")
-
-_COUNTED = pa.schema([("cluster", pa.string()), ("log_partition", pa.int32()), ("rows", pa.int64())])
-_MISSING = """
-SELECT cluster, log_partition, CAST(sum(n) AS BIGINT) AS rows
-FROM (SELECT cluster, log_partition, 1 AS n FROM before UNION ALL SELECT cluster, log_partition, -1 AS n FROM after)
-GROUP BY cluster, log_partition HAVING sum(n) != 0
-"""
 
 _PLAIN = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 
@@ -113,6 +105,18 @@ class Staged(NamedTuple):
     directory: str
     files: list[str]
     open_files: list[str] = []  # noqa: RUF012 - never changed
+
+    @property
+    def all_files(self) -> list[str]:
+        return [*self.files, *self.open_files]
+
+
+class Input(NamedTuple):
+    """Rows of a table: in files below the directory, or in a DataFrame."""
+
+    table: Table
+    files: Sequence[str] = ()
+    frame: DataFrame | None = None
 
 
 class Output:
@@ -186,73 +190,55 @@ class Output:
             return self.spark.createDataFrame([], table.ddl)
         return self._read(table, [table.name])
 
-    def fresh(self, table: Table) -> DataFrame:
-        """The rows of a history table that no refresh has processed."""
-        names = self.ledger.fresh_files(table.name)
-        return self._of_files(table, names).where(is_from(self.ledger.made_to or {}))
-
-    def few_files(self, table: Table, most: int, *, is_all: bool) -> list[str] | None:
-        """The files of a history table with rows that no refresh has processed, or with `is_all` all of them, for
-        tasks. None: they have more than `most` rows, or not all are below a path.
+    def history(self, table: Table, *, is_all: bool) -> Input:
+        """The rows of a history table that no refresh has processed, maybe with some that one has; `is_all`: all
+        rows.
         """
-        if not self.is_here or (is_all and self.mirror is not None):
-            return None
+        if not self.ledger.has(table.name):  # files there are not ours
+            return Input(table)
+        if is_all and self.mirror is not None:
+            return Input(table, frame=self.mirror.rows(table))
         names = self.ledger.files(table.name) if is_all else self.ledger.fresh_files(table.name)
-        files = [f"{table.name}/{name}" for name in names]
-        return files if self.count_files(files) <= most else None
+        return Input(table, [f"{table.name}/{name}" for name in names])
 
-    def with_carried(self, table: Table, carried: Table) -> DataFrame:
+    def with_carried(self, table: Table, carried: Table) -> Input:
         """The rows of a history table that later rows depend on: the carried ones, and rows that no refresh has
-        processed.
+        processed, maybe with some that one has.
         """
         if self.ledger.made_to is None:
-            return self.read(table)
-        return self.read(carried).unionByName(self.fresh(table))
-
-    def few_with_carried(self, table: Table, carried: Table, most: int) -> list[str] | None:
-        """Like `with_carried`, as files for tasks; they may include rows that the carried ones were made of. None: as
-        in `few_files`.
-        """
-        is_all = self.ledger.made_to is None
-        fresh = self.few_files(table, most, is_all=is_all)
-        return fresh if fresh is None or is_all else [*self.files_of(carried), *fresh]
-
-    def open_rows(self, table: Table) -> DataFrame:
-        """The open rows of a table, which the next refresh replaces."""
-        return self._frame(table, self.open_files_of(table))
+            return self.history(table, is_all=True)
+        return Input(table, [*self.files_of(carried), *self.history(table, is_all=False).files])
 
     def _of_files(self, table: Table, names: Sequence[str]) -> DataFrame:
-        return self._frame(table, [f"{table.name}/{name}" for name in names])
+        return self.frame_of(table, [f"{table.name}/{name}" for name in names])
 
-    def stage(self, rows: DataFrame | pa.RecordBatchReader, table: Table) -> Staged:
+    def stage(self, rows: DataFrame | pa.Table, table: Table) -> Staged:
         """Write rows to staging, where readers do not see them."""
         path = self._aside(table)
-        if not isinstance(rows, DataFrame) and self._local is not None:
+        if self._local is not None and isinstance(rows, pa.Table):
             write(self._local / path, rows)
         else:
-            frame = rows if isinstance(rows, DataFrame) else self._sent(rows, table.ddl)
+            frame = self._sent(rows, table) if isinstance(rows, pa.Table) else rows
             if frame.columns != table.names:
                 raise AssertionError(f"{table.name}: columns {frame.columns}")
             frame.write.options(**_PLAIN).parquet(self.url(path))
         return Staged(table, path, self._parquet(path))
 
-    def stage_parts(
-        self, rows: DataFrame | pa.RecordBatchReader, table: Table, column: str, *, is_needed: bool = False
-    ) -> Staged:
+    def stage_parts(self, rows: DataFrame, table: Table, column: str) -> Staged:
         """Like `stage`, but `rows` have one more column, of booleans: rows for which it is true go to `open_files`.
-        Without rows, a file is written only if one `is_needed`.
+        Without rows there is no file.
         """
         path = self._aside(table)
-        if not isinstance(rows, DataFrame) and self._local is not None:
-            write_parts(self._local / path, rows, column)
-        else:
-            frame = rows if isinstance(rows, DataFrame) else self._sent(rows, f"{table.ddl}, `{column}` BOOLEAN")
-            chosen = frame.select(*table.names, column)
-            chosen.write.options(**_PLAIN).partitionBy(column).parquet(self.url(path))
+        chosen = rows.select(*table.names, column)
+        chosen.write.options(**_PLAIN).partitionBy(column).parquet(self.url(path))
         files, open_files = (self._parquet(f"{path}/{_part(column, value)}") for value in (False, True))
-        if not files and not open_files and is_needed:
-            return self.stage(table.arrow.empty_table().to_reader(), table)
         return Staged(table, path, files, open_files)
+
+    def kept_aside(self, rows: DataFrame, column: str) -> tuple[str, DataFrame]:
+        """Rows that Spark has computed once, by the values of a column, and the path to remove after use."""
+        path = f"{self.staging}/{uuid.uuid4().hex}"
+        rows.write.options(**_PLAIN).partitionBy(column).parquet(self.url(path))
+        return path, self.spark.read.schema(rows.schema).parquet(_literal(self.url(path)))
 
     def of_tasks(self, table: Table, path: str, parts: Iterable[PartFiles]) -> Staged:
         """What tasks have written to a directory of `folder_aside`."""
@@ -275,15 +261,7 @@ class Output:
 
     def frame(self, staged: Staged) -> DataFrame:
         """The staged rows."""
-        return self._frame(staged.table, [*staged.files, *staged.open_files])
-
-    def rows(self, staged: Staged) -> Rows:
-        """The staged rows, in this process."""
-        return self._rows(staged.table, [*staged.files, *staged.open_files])
-
-    def rows_of(self, table: Table) -> Rows:
-        """A table as it is now, in this process."""
-        return self._rows(table, self.files_of(table))
+        return self.frame_of(staged.table, staged.all_files)
 
     def files_of(self, table: Table) -> list[str]:
         """The files of a table as it is now, below the directory."""
@@ -294,30 +272,25 @@ class Output:
         """The files of the open rows of a table, below the directory."""
         return [f"{table.name}/{name}" for name in self.ledger.open_files(table.name)]
 
-    def open_rows_of(self, table: Table) -> Rows:
-        """The open rows of a table, in this process."""
-        return self._rows(table, self.open_files_of(table))
-
-    def _frame(self, table: Table, files: Sequence[str]) -> DataFrame:
+    def frame_of(self, table: Table, files: Sequence[str]) -> DataFrame:
+        """The rows of files below the directory."""
         if not files:
             return self.spark.createDataFrame([], table.ddl)
         return self._read(table, files)
 
     def _read(self, table: Table, paths: Iterable[str]) -> DataFrame:
-        """Spark takes what it reads for globs, and what it writes not."""
-        literal = (_GLOB.sub(r"\\\g<0>", self.url(path)) for path in paths)
-        return self.spark.read.schema(table.ddl).parquet(*literal)
+        return self.spark.read.schema(table.ddl).parquet(*(_literal(self.url(path)) for path in paths))
 
-    def _rows(self, table: Table, files: Sequence[str]) -> Rows:
+    def rows(self, table: Table, files: Sequence[str]) -> Rows:
+        """The same, in this process."""
         if not files:
             return table.arrow.empty_table()
         if self._local is None:
-            return self._frame(table, files).toArrow()
+            return self.frame_of(table, files).toArrow()
         return rows_in(self._local, table, files)
 
-    def _sent(self, rows: pa.RecordBatchReader, ddl: str) -> DataFrame:
-        whole = rows.read_all()
-        return self.spark.createDataFrame(whole if len(whole) else [], ddl)
+    def _sent(self, rows: pa.Table, table: Table) -> DataFrame:
+        return self.spark.createDataFrame(rows if len(rows) else [], table.ddl)
 
     def _parquet(self, path: str) -> list[str]:
         return [f"{path}/{name}" for name in self.files.names(path) if name.endswith(".parquet")]
@@ -368,9 +341,9 @@ class Output:
             if len(small) < many:
                 return 0
             files = 1 + sum(size_by_name[name] for name in small) // (4 * small_bytes)
-            rows: DataFrame | pa.RecordBatchReader
+            rows: DataFrame | pa.Table
             if files == 1:  # faster than Spark plans a job; others wait to append meanwhile
-                rows = copied(table, self._rows(table, [f"{table.name}/{name}" for name in small]))
+                rows = loaded(self.rows(table, [f"{table.name}/{name}" for name in small]))
             else:
                 rows = self._of_files(table, small).coalesce(files)
             directory = self._rewritten(self.files, rows, table, small)
@@ -422,15 +395,15 @@ class Output:
             for table in TABLES:
                 if not (names := self._with_old(table, cut_ms)):
                     continue
-                old = self._rows(table, [f"{table.name}/{name}" for name in names])
-                kept = of_rows(what_stays(table, cut_ms), {"rows": old})
+                old = [f"{table.name}/{name}" for name in names]
+                kept = what_stays(table, self._of_files(table, names), cut_ms).coalesce(1)
                 directory = self._rewritten(files, kept, table, names)
-                new = set(files.names(directory)) - set(self.ledger.files(table.name))
-                left = self._rows(table, [f"{directory}/{name}" for name in new])
-                removed[table.name] = _count(old) - _count(left)
+                new = set(self.ledger.parquet(directory)) - set(self.ledger.files(table.name))
+                left = [f"{directory}/{name}" for name in new]
+                removed[table.name] = self.count_rows(table, old) - self.count_rows(table, left)
                 directories[table.name] = directory
                 if table in _HISTORY:
-                    _add_missing(counts, old, left)
+                    _add_missing(counts, self.rows(table, old), self.rows(table, left))
             kept_from = max(cut_ms, self.ledger.kept_from_ms)
             self.ledger.forget(directories, {}, counts, tidied=now_ms, kept_from=kept_from)
         return {name: count for name, count in removed.items() if count}
@@ -445,9 +418,7 @@ class Output:
         first = {name: _first_ms(self._local / table.name / name, table.day_of) for name in names}
         return [name for name, at_ms in first.items() if at_ms is not None and at_ms < cut_ms]
 
-    def _rewritten(
-        self, here: LocalFiles, rows: DataFrame | pa.RecordBatchReader, table: Table, names: Sequence[str]
-    ) -> str:
+    def _rewritten(self, here: LocalFiles, rows: DataFrame | pa.Table, table: Table, names: Sequence[str]) -> str:
         """Stages a directory with these rows in place of the files `names`, and with the table's other files."""
         staged = self.stage(rows, table)
         last = max(map(number_of, names))
@@ -458,18 +429,24 @@ class Output:
         return staged.directory
 
     def count_staged(self, staged: Staged) -> int:
-        """Number of staged rows; on this machine from the files' footers, without open files."""
-        return self.frame(staged).count() if self._local is None else self.count_files(staged.files)
+        """Number of staged rows, without open ones."""
+        return self.count_rows(staged.table, staged.files)
 
-    def count_files(self, files: Iterable[str]) -> int:
-        """Number of rows of files below the directory, which `is_here`."""
-        return sum(int(pq.read_metadata(self.folder / name).num_rows) for name in files)
+    def count_input(self, rows: Input) -> int:
+        """Number of its rows."""
+        return self.count_rows(rows.table, rows.files) if rows.frame is None else rows.frame.count()
+
+    def count_rows(self, table: Table, files: Sequence[str]) -> int:
+        """Number of rows of files below the directory; on this machine from their footers."""
+        if self._local is None:
+            return self.frame_of(table, files).count() if files else 0
+        return sum(int(pq.read_metadata(self._local / name).num_rows) for name in files)
 
     def count(self, table: Table) -> int:
         """Number of rows of a table."""
         if self._local is None:
             return self.read(table).count()
-        return self.count_files(f"{table.name}/{name}" for name in self.ledger.files(table.name))
+        return self.count_rows(table, [f"{table.name}/{name}" for name in self.ledger.files(table.name)])
 
     def _aside(self, table: Table) -> str:
         return f"{self.staging}/{uuid.uuid4().hex}-{table.name.replace('/', '-')}"
@@ -479,7 +456,7 @@ def rows_in(folder: Path, table: Table, files: Sequence[str]) -> Rows:
     """The rows of files below a folder of this machine."""
     if not files:
         return table.arrow.empty_table()
-    return pads.dataset([str(folder / file) for file in files], schema=plain(table.arrow), format="parquet")
+    return pads.dataset([str(folder / file) for file in files], schema=table.arrow, format="parquet")
 
 
 def _first_ms(path: Path, column: str) -> int | None:
@@ -501,16 +478,18 @@ def _ms(time: datetime) -> int:
     return int(time.replace(tzinfo=UTC).timestamp() * 1000)
 
 
-def _count(rows: Rows) -> int:
-    return len(rows) if isinstance(rows, pa.Table) else int(rows.count_rows())
-
-
 def _add_missing(counts: dict[str, dict[int, int]], before: Rows, after: Rows) -> None:
     """Add the numbers of removed rows, by cluster and partition of the offsets topic."""
-    given = {"before": before, "after": after}
-    for row in made(_COUNTED, _MISSING, given).read_all().to_pylist():
-        own = counts.setdefault(row["cluster"], {})
-        own[row["log_partition"]] = own.get(row["log_partition"], 0) + row["rows"]
+    for rows, sign in ((before, 1), (after, -1)):
+        places = loaded(rows, ["cluster", "log_partition"]).group_by(["cluster", "log_partition"])
+        for row in places.aggregate([([], "count_all")]).to_pylist():
+            own = counts.setdefault(row["cluster"], {})
+            own[row["log_partition"]] = own.get(row["log_partition"], 0) + sign * row["count_all"]
+
+
+def _literal(url: str) -> str:
+    """A URL as Spark reads it: it takes what it reads for globs, and what it writes not."""
+    return _GLOB.sub(r"\\\g<0>", url)
 
 
 def _part(column: str, value: bool) -> str:

@@ -20,27 +20,24 @@ class PartFiles(NamedTuple):
     open_files: list[str] = []  # noqa: RUF012 - never changed
 
 
-def write(folder: Path, rows: pa.RecordBatchReader) -> PartFiles:
+def write(folder: Path, rows: pa.Table) -> PartFiles:
     """Writes one file, also without rows."""
     return PartFiles([_write(folder, "", rows)])
 
 
-def write_parts(folder: Path, rows: pa.RecordBatchReader, column: str) -> PartFiles:
+def write_parts(folder: Path, rows: pa.Table, column: str) -> PartFiles:
     """Rows for which `column`, of booleans, is true are open. The files lack it; no file is without rows."""
-    whole = rows.read_all()
     names: list[list[str]] = []
     for value in (False, True):
-        own = whole.filter(pyarrow.compute.equal(whole[column], value)).drop_columns([column])
+        own = rows.filter(pyarrow.compute.equal(rows[column], value)).drop_columns([column])
         part = f"{column}={str(value).lower()}"  # as Spark names it
-        names.append([_write(folder, f"{part}/", own.to_reader())] if own.num_rows else [])
+        names.append([_write(folder, f"{part}/", own)] if own.num_rows else [])
     return PartFiles(*names)
 
 
-def _write(folder: Path, part: str, rows: pa.RecordBatchReader) -> str:
+def _write(folder: Path, part: str, rows: pa.Table) -> str:
     """A file with a new unique name, by which the ledger distinguishes it from older ones."""
     name = f"{part}{uuid.uuid4().hex}.parquet"
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetWriter(folder / name, rows.schema) as writer:
-        for batch in rows:
-            writer.write_batch(batch)
+    pq.write_table(rows, folder / name)
     return name

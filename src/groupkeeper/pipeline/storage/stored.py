@@ -11,7 +11,6 @@ from pyarrow import fs
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.instants import Identity
-from groupkeeper.pipeline.present.sql import Rows, plain
 from groupkeeper.pipeline.storage.ledger import ENTRIES, NextOffsets, check_schema, entry_path, newest_entry, schema_of
 from groupkeeper.pipeline.tables import Table
 
@@ -94,11 +93,11 @@ class Stored:
 
     def dataset(self, table: Table) -> Any:
         """The table; a missing one has no rows, and columns that an older one lacks are null."""
-        return self._rows(table, table.arrow)
-
-    def rows(self, table: Table) -> Rows:
-        """The same as `dataset` for SQL: times have no zone, all are UTC."""
-        return self._rows(table, plain(table.arrow))
+        if not self.has(table) or self.files.get(table.name) == []:
+            return ds.dataset(table.arrow.empty_table())
+        at = f"{self._path}/{table.name}"
+        where = [f"{at}/{name}" for name in self.files[table.name]] if table.name in self.files else at
+        return ds.dataset(where, schema=table.arrow, format=_FORMAT, filesystem=self.system)
 
     def missing_files(self) -> list[str]:
         """The files that the ledger lists and the directory lacks, as TABLE/FILE."""
@@ -107,13 +106,6 @@ class Stored:
             listed = self.system.get_file_info(fs.FileSelector(f"{self._path}/{name}", allow_not_found=True))
             found += sorted(f"{name}/{each}" for each in set(files) - {each.base_name for each in listed})
         return found
-
-    def _rows(self, table: Table, schema: pa.Schema) -> Any:
-        if not self.has(table) or self.files.get(table.name) == []:
-            return ds.dataset(schema.empty_table())
-        at = f"{self._path}/{table.name}"
-        where = [f"{at}/{name}" for name in self.files[table.name]] if table.name in self.files else at
-        return ds.dataset(where, schema=schema, format=_FORMAT, filesystem=self.system)
 
 
 def _numbered(found: dict[str, dict[str, int]]) -> NextOffsets:

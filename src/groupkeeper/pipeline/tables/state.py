@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from groupkeeper.pipeline.tables.derived import REWINDS
+from groupkeeper.pipeline.tables.context import EDGES
+from groupkeeper.pipeline.tables.derived import RATES, REWINDS
+from groupkeeper.pipeline.tables.governance import REJECTS
 from groupkeeper.pipeline.tables.log import COMMITS, GROUP_RECORDS
 from groupkeeper.pipeline.tables.schema import TIME, Column, Table
 
@@ -15,13 +17,17 @@ __all__ = [
     "CARRIED",
     "ESTIMATES",
     "GROUP_FACTS",
+    "GROUP_RATES",
     "LAST_COMMITS",
     "LAST_RECORDS",
     "MOVES",
     "NEW_MOVES",
+    "NEW_REJECTS",
+    "OFFSETS_READ",
     "PACES",
     "READERS",
     "RECENT_REWINDS",
+    "SPANS",
 ]
 
 _GROUP = (Column("cluster", pa.string(), "name of the cluster"), Column("group_id", pa.string(), "the group"))
@@ -101,6 +107,34 @@ READERS = Table(
     "topic of which a share of the groups has offsets",
     ("cluster", "topic"),
     (*_GROUP[:1], *_PARTITION[:1], Column("groups", pa.int64(), "how many of the groups")),
+)
+"""Only for the steps of one refresh; each share of the groups has rows of its own."""
+
+SPANS = Table(
+    "_groupkeeper/spans",
+    "client that reads a topic in a group, as new rows of history show",
+    EDGES.key,
+    tuple(column for column in EDGES.columns if column.name in (*EDGES.key, "first_time", "last_time")),
+)
+"""Only for the steps of one refresh."""
+
+GROUP_RATES = Table("_groupkeeper/group_rates", "group and minute of new rows of history", RATES.key, RATES.columns)
+"""Only for the steps of one refresh."""
+
+NEW_REJECTS = Table("_groupkeeper/new_rejects", "new record that could not be decoded", REJECTS.key, REJECTS.columns)
+"""Only for the steps of one refresh."""
+
+OFFSETS_READ = Table(
+    "_groupkeeper/offsets_read",
+    "cluster and partition of its offsets topic that has new rows in the history",
+    ("cluster", "log_partition"),
+    (
+        *_GROUP[:1],
+        Column("log_partition", pa.int32(), "partition of __consumer_offsets"),
+        Column("records", pa.int64(), "number of rows"),
+        Column("offsets", pa.int64(), "number of different offsets there"),
+        Column("first", pa.int64(), "the first of them"),
+    ),
 )
 """Only for the steps of one refresh; each share of the groups has rows of its own."""
 

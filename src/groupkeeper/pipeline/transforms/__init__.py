@@ -1,5 +1,5 @@
-"""The history, and tables that need the whole history: DataFrame → DataFrame, mostly one module per table.
+"""The history, and what follows from its new rows: functions of Arrow tables, mostly one module per table. What needs
+all of the stored history is computed by Spark's DataFrames.
 
-Each function ends with a `select` of its table's columns. Tables of the current state are in `present`; reading and
-writing are in `jobs` and `storage`.
+Tables of the current state are in `present`; reading and writing are in `jobs` and `storage`.
 """

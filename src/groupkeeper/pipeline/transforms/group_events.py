@@ -2,182 +2,268 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+import pyarrow.compute as pc
 
-from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS
-from groupkeeper.pipeline.tables.state import GROUP_FACTS, LAST_RECORDS
-from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
-from groupkeeper.pipeline.transforms.record_kinds import IS_GROUP, IS_MEMBER, IS_TARGET
-
-__all__ = ["group_events", "group_events_of"]
-
-_GROUP = "cluster, group_id"
-_PERSON = ("member_id", "instance_id", "client_id", "client_host")
-_PEOPLE = f"ARRAY<STRUCT<{', '.join(f'{name}: STRING' for name in _PERSON)}>>"
-_COLUMNS = (
-    f"{_GROUP}, group_type, record_name, {', '.join(_PERSON)}, is_tombstone, generation, group_epoch, "
-    "assignment_epoch, members, log_time, log_partition, log_offset, problem"
+from groupkeeper.pipeline.relations import (
+    Array,
+    Rows,
+    is_known,
+    keys,
+    loaded,
+    matches,
+    numbers,
+    runs,
+    taken,
+    together,
+    values,
 )
-_LAST = ("is_tombstone", "generation", "group_epoch", "assignment_epoch", "people", *_PERSON[1:])
+from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUPS
+from groupkeeper.pipeline.tables.schema import TIME
+from groupkeeper.pipeline.transforms.record_kinds import KIND_OF, Kind, rows_of
 
-# The numbers that grow during the life of a group: each record has one of them.
-_NUMBER = "coalesce(generation, group_epoch, assignment_epoch)"
-_LAST_NUMBER = "coalesce(last.generation, last.group_epoch, last.assignment_epoch)"
+__all__ = ["SHOWS", "group_events"]
+
+SHOWS = (Kind.GROUP, Kind.MEMBER, Kind.TARGET)
+"""Records that show events."""
+
+_PERSON = ("member_id", "instance_id", "client_id", "client_host")
+_NUMBERS = ("generation", "group_epoch", "assignment_epoch")
+_COLUMNS = (
+    *GROUPS.key, "record_name", "group_type", "is_tombstone", "log_partition", "log_offset", *_NUMBERS, *_PERSON,
+    "members", "log_time", "problem",
+)  # fmt: skip
+
+_Person = tuple[str | None, ...]
+"""The values of _PERSON."""
+_Event = tuple[str, _Person]
+"""With the member that it is about."""
+_NOBODY: _Person = ("", None, None, None)
 
 
-def _group_events(words: Words, column: str) -> str:
-    return f"""
-WITH {_steps(words)},
-{_moved(words)},
-judged AS (
-    SELECT counted.*, coalesce({words.has("moved_in", "log_offset")}, false) AS moves_in,
-        coalesce({words.has("moved_out", "log_offset")}, false) AS moves_out,
-        coalesce({words.has("moved", "member_id")}, false) AS is_moved,
-        NOT is_tombstone AND NOT was_there AS is_created, last IS NULL AS is_first,
-        coalesce(generation, group_epoch, 0) <= 1 AS is_young, coalesce(group_type = 'classic', false) AS is_classic
-    FROM counted LEFT JOIN moved USING (cluster, group_id, log_time)
-),
-told AS (SELECT {words.each_of(_events(words))} AS found FROM judged WHERE is_new)
-SELECT {", ".join(f"found.{name} AS {name}" for name in GROUP_EVENTS.names)}, false AS {column} FROM told
-"""
+class _Record(NamedTuple):
+    """A record that shows events; a field that it doesn't have is None. `time` is µs."""
+
+    name: str
+    group_type: str | None
+    is_gone: bool
+    log_partition: int
+    log_offset: int
+    generation: int | None
+    group_epoch: int | None
+    assignment_epoch: int | None
+    person: _Person
+    people: Sequence[_Person]
+    time: int | None
+    is_new: bool
+
+    @property
+    def ids(self) -> list[str | None]:
+        """The members of a classic group."""
+        return [person[0] for person in self.people]
+
+    @property
+    def number(self) -> int | None:
+        """What grows during the life of a group: each record has one of them."""
+        numbers = (self.generation, self.group_epoch, self.assignment_epoch)
+        return next((number for number in numbers if number is not None), None)
+
+    @property
+    def is_young(self) -> bool:
+        """Whether the group is at its first generation or epoch."""
+        return (self.generation if self.generation is not None else self.group_epoch or 0) <= 1
 
 
-def _steps(words: Words) -> str:
-    """Records that show events, with the previous record of the same key as `last`, the number of members of the group
-    after each record, and the time of the group's first remaining record.
+class _Moves(NamedTuple):
+    """Changes of the group's type (KIP-848), by which no member joins or leaves: offsets of the records with which it
+    came and went, and members by time. A group may come and go within a millisecond.
     """
-    people = words.mapped("members", lambda one: words.row({name: f"{one}.{name}" for name in _PERSON}))
-    return f"""
-records AS (
-    SELECT {_COLUMNS}, true AS is_new FROM {words.of("group_records")}
-    UNION ALL SELECT {_COLUMNS}, false AS is_new FROM {words.of("last_records")}
-),
-kinds AS (
-    SELECT *, {words.there(people, _PEOPLE)} AS people,
-        CASE WHEN {IS_GROUP} THEN 'group' WHEN {IS_MEMBER} THEN 'member' WHEN {IS_TARGET} THEN 'target' END AS kind
-    FROM records WHERE problem IS NULL AND group_id IS NOT NULL
-),
-following AS (
-    SELECT *, lag({words.row({name: name for name in _LAST})}) OVER (
-        PARTITION BY {_GROUP}, record_name, member_id ORDER BY log_offset
-    ) AS last
-    FROM kinds WHERE kind IS NOT NULL
-),
-numbered AS (  -- a number that falls is that of a group made again: compaction has taken the tombstone between
-    SELECT *, coalesce(NOT last.is_tombstone, false) AND NOT coalesce({_NUMBER} < {_LAST_NUMBER}, false) AS was_there
-    FROM following
-),
-summed AS (
-    SELECT *, min(log_time) OVER (PARTITION BY {_GROUP} ORDER BY log_offset) AS began_here,
-        sum(CASE WHEN kind = 'member' THEN CAST(NOT is_tombstone AS INT) - CAST(was_there AS INT) ELSE 0 END)
-            OVER (PARTITION BY {_GROUP} ORDER BY log_offset) AS difference
-    FROM numbered
-),
-counted AS (
-    SELECT summed.*, least(began_here, had_begun) AS began,
-        CASE WHEN group_type = 'classic' AND NOT is_tombstone THEN {words.size("people")} ELSE greatest(difference, 0)
-            END AS count
-    FROM summed LEFT JOIN (SELECT {_GROUP}, began AS had_begun FROM {words.of("facts")}) AS facts USING ({_GROUP})
-)"""
+
+    into: set[int]
+    out: set[int]
+    members: dict[int | None, set[str | None]]
 
 
-def _moved(words: Words) -> str:
-    """Groups that change their type (KIP-848): no member joins or leaves; the group's members are in `moved`."""
-    ids = words.mapped("people", lambda one: f"{one}.member_id")
-    last_ids = words.mapped("last.people", lambda one: f"{one}.member_id")
-    level = words.row({name: name for name in ("group_type", "is_tombstone", "log_time", "log_offset", "ids")})
-    return f"""
-levels AS (
-    SELECT {_GROUP}, group_type, is_tombstone, log_time, log_offset,
-        CASE WHEN is_tombstone THEN {last_ids} ELSE {ids} END AS ids
-    FROM counted WHERE kind = 'group'
-),
-pairs AS (
-    SELECT *, lag({level}) OVER (PARTITION BY {_GROUP} ORDER BY log_offset) AS earlier FROM levels
-),
-moved AS (  -- a group may come and go within a millisecond
-    SELECT {_GROUP}, log_time, {words.collected("log_offset")} AS moved_in,
-        {words.collected("earlier.log_offset")} AS moved_out,
-        flatten({words.collected("coalesce(CASE WHEN group_type = 'classic' THEN ids END, earlier.ids)")}) AS moved
-    FROM pairs
-    WHERE NOT is_tombstone AND earlier.group_type != group_type AND earlier.is_tombstone
-        AND earlier.log_time = log_time
-    GROUP BY {_GROUP}, log_time
-)"""
+class _Step(NamedTuple):
+    """A record, the one before it of the same key, and the group after it."""
+
+    record: _Record
+    last: _Record | None
+    was_there: bool
+    """Whether there was something that this record changes or removes."""
+    members: int
+    began: int | None
+    """The time of the group's first record, µs; None: not known."""
+
+    def grows(self, name: str) -> bool:
+        """Whether a number is larger than in the record before, or there was no record before."""
+        number = getattr(self.record, name)
+        then = getattr(self.last, name) if self.was_there else None
+        return number is not None and (then is None or number > then)
 
 
-def _events(words: Words) -> str:
-    """The events that one step shows."""
-    # A group of the newer protocols is created: since Kafka 4.3 the first epoch in the log is 2, written together with
-    # the first member. If compaction has left an epoch 2, there were other records before it.
-    is_second_of_new = "coalesce(group_epoch = 2 AND count = 1 AND began = log_time, false)"
-    is_classic_now = "kind = 'group' AND is_classic AND NOT is_tombstone"
-    was_inhabited = f"coalesce({words.size('last.people')}, 1) > 0"
-    of_classic = f"kind = 'group' AND is_classic AND {_grows('generation')}"
-    rebalanced = f"({of_classic} OR kind = 'target' AND {_grows('assignment_epoch')})"
-    of_group: Mapping[str, str] = {
-        "migrated": "moves_in",
-        "created": "kind = 'group' AND is_created AND NOT moves_in "
-        f"AND (is_young OR {is_second_of_new} OR NOT is_first)",
-        "deleted": "kind = 'group' AND is_tombstone AND NOT moves_out",  # a group with only offsets has no other record
-        "epoch_bumped": f"kind = 'group' AND was_there AND {_grows('group_epoch')}",
-        "rebalanced": f"{rebalanced} AND count > 0",
-        "emptied": f"({is_classic_now} AND {was_inhabited} AND NOT is_young "
-        "OR kind = 'member' AND is_tombstone AND was_there AND NOT is_moved) AND count = 0",
-    }
-    of_member = {
-        "joined": "kind = 'member' AND is_created AND NOT is_moved",
-        # of a group without records: compaction has removed them
-        "left": "kind = 'member' AND is_tombstone AND NOT is_moved",
-    }
-    nobody = {"member_id": "''"} | dict.fromkeys(_PERSON[1:], "CAST(NULL AS STRING)")
-    person = {"member_id": "member_id"} | {name: f"coalesce({name}, last.{name})" for name in _PERSON[1:]}
-    single = [
-        f"CASE WHEN {when} THEN {_event(words, name, columns)} END"
-        for whens, columns in ((of_group, nobody), (of_member, person))
-        for name, when in whens.items()
-    ]
-    knows_before = f"{is_classic_now} AND NOT moves_in AND (NOT is_first OR is_young)"
-    before = words.there("CASE WHEN was_there THEN last.people END", _PEOPLE)
-    several = [
-        _missing(words, event, of, others, knows_before)
-        for event, of, others in (("joined", "people", before), ("left", before, "people"))
-    ]
-    return words.joined(words.known(*single), *several)
-
-
-def _event(words: Words, name: str, person: Mapping[str, str]) -> str:
-    """A whole row of tables.GROUP_EVENTS."""
-    made = {"event_time": "log_time", "event": f"'{name}'", "members": "CAST(count AS INT)", **person}
-    return words.row({column: made.get(column, column) for column in GROUP_EVENTS.names})
-
-
-def _grows(name: str) -> str:
-    """Whether a number is larger than in the record before, or there was no record before."""
-    return f"({name} IS NOT NULL AND NOT is_tombstone AND (NOT was_there OR {name} > coalesce(last.{name}, -1)))"
-
-
-def _missing(words: Words, event: str, people: str, others: str, when: str) -> str:
-    """An event for each member in `people` that isn't among the others."""
-    ids = words.mapped(others, lambda other: f"{other}.member_id")
-    missing = words.kept(people, lambda one: f"{when} AND NOT {words.has(ids, f'{one}.member_id')}")
-    return words.mapped(missing, lambda one: _event(words, event, {name: f"{one}.{name}" for name in _PERSON}))
-
-
-def group_events_of(column: str) -> Query:
+def group_events(group_records: Rows, last_records: Rows, facts: Rows, column: str) -> pa.Table:
     """The events in `group_records`. If compaction has removed earlier records, a group's first remaining record does
     not show that the group was created or that its members joined then. `last_records` are the carried records before
     them, which give no events; `facts` say since when groups have existed. The column is always false: events are
     final.
     """
-    given = {"group_records": GROUP_RECORDS, "last_records": LAST_RECORDS, "facts": GROUP_FACTS}
-    return Query(GROUP_EVENTS, lambda words: _group_events(words, column), given, (pa.field(column, pa.bool_()),))
+    new, carried, since = _shown(group_records), _shown(last_records), loaded(facts, (*GROUPS.key, "began"))
+    of_new, of_carried, of_facts = keys(GROUPS.key, new, carried, since)
+    carried, since = (
+        rows.filter(pa.array(matches(of, of_new) >= 0)) for rows, of in ((carried, of_carried), (since, of_facts))
+    )
+    whole = together(new, carried)
+    order, groups = runs(GROUPS.key, whole)
+    records = _records(taken(whole, order), order < len(new))
+    began = dict(zip(_groups(since), values(since["began"].cast(pa.int64())), strict=True))
+    found = []
+    for group, start, size in zip(
+        _groups(taken(whole, order[groups.starts])), groups.starts, groups.sizes, strict=True
+    ):
+        own = records[start : start + size]
+        found += [_row(group, *told) for told in _events(own, _moves(own), began.get(group))]
+    schema = GROUP_EVENTS.arrow
+    columns = zip(*found, strict=True) if found else [()] * len(schema)
+    arrays = [
+        pa.array(each, pa.int64() if kind == TIME else kind).cast(kind)
+        for each, kind in zip(columns, schema.types, strict=True)
+    ]
+    return pa.table([*arrays, pa.repeat(False, len(found))], schema.append(pa.field(column, pa.bool_())))
 
 
-def group_events(group_records: DataFrame) -> DataFrame:
-    """The events from the whole history, computed by Spark."""
-    query, given = group_events_of("is_open"), {"group_records": group_records}
-    return of_frames(query, group_records.sparkSession, given).select(*GROUP_EVENTS.names)
+def _row(group: tuple[str, str], step: _Step, event: str, person: _Person) -> tuple[Any, ...]:
+    """Of tables.GROUP_EVENTS, with µs."""
+    one = step.record
+    place = (one.log_partition, one.log_offset)
+    return (*group, one.time, event, *person, one.generation, one.group_epoch, step.members, *place)
+
+
+def _groups(rows: pa.Table) -> Iterator[tuple[str, str]]:
+    return zip(*(values(rows[name]) for name in GROUPS.key), strict=True)
+
+
+def _shown(records: Rows) -> pa.Table:
+    rows = loaded(records, _COLUMNS)
+    is_shown = rows_of(rows["record_name"], *SHOWS) & ~is_known(rows["problem"]) & is_known(rows["group_id"])
+    return rows.filter(pa.array(is_shown))
+
+
+def _records(rows: pa.Table, is_new: Array) -> list[_Record]:
+    persons = zip(*(values(rows[name]) for name in _PERSON), strict=True)
+    members = rows["members"].combine_chunks()
+    each = list(zip(*(values(pc.struct_field(pc.list_flatten(members), name)) for name in _PERSON), strict=True))
+    ends = np.cumsum(numbers(pc.list_value_length(members))).tolist()
+    people = (each[start:end] for start, end in itertools.pairwise([0, *ends]))
+    plain = (values(rows[name]) for name in _COLUMNS[2:10])
+    time = values(rows["log_time"].cast(pa.int64()))
+    return [_Record(*row) for row in zip(*plain, persons, people, time, is_new.tolist(), strict=True)]
+
+
+def _moves(records: Sequence[_Record]) -> _Moves:
+    """Of the records of a group."""
+    found = _Moves(set(), set(), defaultdict(set))
+    last: dict[str, _Record] = {}
+    gone: tuple[_Record, Sequence[str | None]] | None = None
+    for one in records:
+        if KIND_OF[one.name] is not Kind.GROUP:
+            continue
+        then = last.get(one.name)
+        last[one.name] = one
+        if one.is_gone:
+            gone = one, then.ids if then is not None else ()
+            continue
+        if gone is not None and gone[0].time == one.time is not None and gone[0].group_type != one.group_type:
+            found.into.add(one.log_offset)
+            found.out.add(gone[0].log_offset)
+            found.members[one.time].update(one.ids if one.group_type == "classic" else gone[1])
+        gone = None
+    return found
+
+
+def _events(
+    records: Sequence[_Record], moves: _Moves, began: int | None
+) -> Iterator[tuple[_Step, str, _Person]]:  # fmt: skip
+    """The events that the new ones of a group's records show."""
+    last: dict[tuple[str, str | None], _Record] = {}
+    members = 0
+    of_kind = {Kind.GROUP: _of_group, Kind.MEMBER: _of_member, Kind.TARGET: _of_target}
+    for one in records:
+        kind, key = KIND_OF[one.name], (one.name, one.person[0])
+        then = last.get(key)
+        last[key] = one
+        # A number that falls is that of a group made again: compaction has taken the tombstone between.
+        number, number_then = one.number, None if then is None else then.number
+        has_fallen = number is not None and number_then is not None and number < number_then
+        was_there = then is not None and not then.is_gone and not has_fallen
+        members += (not one.is_gone) - was_there if kind is Kind.MEMBER else 0
+        began = min((time for time in (began, one.time) if time is not None), default=None)
+        if one.is_new:
+            has_list = one.group_type == "classic" and not one.is_gone
+            step = _Step(one, then, was_there, len(one.people) if has_list else max(members, 0), began)
+            for event, person in of_kind[kind](step, moves):
+                yield step, event, person
+
+
+def _of_group(step: _Step, moves: _Moves) -> Iterator[_Event]:
+    one = step.record
+    if one.is_gone:
+        if one.log_offset not in moves.out:  # a group with only offsets has no other record
+            yield "deleted", _NOBODY
+        return
+    if one.log_offset in moves.into:
+        yield "migrated", _NOBODY
+    elif not step.was_there and (one.is_young or step.last is not None or _is_second_of_new(step)):
+        yield "created", _NOBODY
+    if step.was_there and step.grows("group_epoch"):
+        yield "epoch_bumped", _NOBODY
+    if one.group_type == "classic":
+        yield from _of_classic(step, is_moved=one.log_offset in moves.into)
+
+
+def _is_second_of_new(step: _Step) -> bool:
+    """Whether a group of the newer protocols is created: since Kafka 4.3 the first epoch in the log is 2, written
+    together with the first member. If compaction has left an epoch 2, there were other records before it.
+    """
+    one = step.record
+    return one.group_epoch == 2 and step.members == 1 and one.time is not None and step.began == one.time
+
+
+def _of_classic(step: _Step, *, is_moved: bool) -> Iterator[_Event]:
+    """Of a classic group that is there: its record has all members."""
+    one, last = step.record, step.last
+    if step.grows("generation") and step.members:
+        yield "rebalanced", _NOBODY
+    if not step.members and not one.is_young and (last is None or last.people):
+        yield "emptied", _NOBODY
+    if is_moved or (last is None and not one.is_young):
+        return
+    before = last.people if step.was_there and last is not None else ()
+    for event, people, others in (("joined", one.people, before), ("left", before, one.people)):
+        ids = {person[0] for person in others}
+        yield from ((event, person) for person in people if person[0] not in ids)
+
+
+def _of_member(step: _Step, moves: _Moves) -> Iterator[_Event]:
+    one = step.record
+    if one.person[0] in moves.members.get(one.time, ()):
+        return
+    then = (None,) * len(_PERSON) if step.last is None else step.last.person
+    person = tuple(own if own is not None else known for own, known in zip(one.person, then, strict=True))
+    if one.is_gone:
+        yield "left", person
+        if step.was_there and not step.members:
+            yield "emptied", _NOBODY
+    elif not step.was_there:
+        yield "joined", person
+
+
+def _of_target(step: _Step, _: _Moves) -> Iterator[_Event]:
+    if not step.record.is_gone and step.grows("assignment_epoch") and step.members:
+        yield "rebalanced", _NOBODY

@@ -2,63 +2,78 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUP_RECORDS
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupkeeper.pipeline.relations import Rows, keys, loaded, together, values
+from groupkeeper.pipeline.tables import GROUPS
+from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.pipeline.tables.state import GROUP_FACTS
-from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
-from groupkeeper.pipeline.transforms.record_kinds import IS_GROUP, IS_MEMBER, IS_TARGET
+from groupkeeper.pipeline.transforms.group_events import SHOWS
+from groupkeeper.pipeline.transforms.record_kinds import rows_of
 from groupkeeper.rules.status import REBALANCES_MS
 
-__all__ = ["GROUP_FACTS_OF", "group_facts", "memberships"]
+__all__ = ["group_facts", "memberships"]
 
-_GROUP = "cluster, group_id"
-_SHOWS = f"problem IS NULL AND ({IS_GROUP} OR {IS_MEMBER} OR {IS_TARGET})"
-
-
-def memberships(words: Words) -> str:
-    """A query for the offsets from which on a group had members, or had none (`is_empty`)."""
-    return f"""
-    SELECT {_GROUP}, log_offset, min(members) = 0 AS is_empty
-    FROM {words.of("group_events")} WHERE members IS NOT NULL GROUP BY {_GROUP}, log_offset
-"""
+_IN_US = {TIME: pa.int64(), pa.list_(TIME): pa.list_(pa.int64())}
+_FACTS = pa.schema([(field.name, _IN_US.get(field.type, field.type)) for field in GROUP_FACTS.arrow])
+"""GROUP_FACTS with µs since 1970 in place of times."""
 
 
-def _group_facts(words: Words) -> str:
-    is_recent = f"rebalanced >= last_one - INTERVAL '{REBALANCES_MS // 60_000}' MINUTE"
-    recent = f"CASE WHEN {is_recent} THEN rebalanced END"
-    return f"""
-WITH memberships AS ({memberships(words)}),
-known_rebalances AS (
-    SELECT {_GROUP}, {words.each_of("rebalanced")} AS rebalanced FROM {words.of("known")}
-),
-facts AS (
-    SELECT {_GROUP}, CASE WHEN {_SHOWS} THEN log_time END AS began, log_time AS changed,
-        CAST(NULL AS BOOLEAN) AS is_empty, CAST(NULL AS BIGINT) AS since, CAST(NULL AS TIMESTAMP) AS rebalanced
-    FROM {words.of("group_records")} WHERE group_id IS NOT NULL
-    UNION ALL SELECT {_GROUP}, began, changed, was_empty, CASE WHEN was_empty IS NOT NULL THEN -1 END, NULL
-    FROM {words.of("known")}
-    UNION ALL SELECT {_GROUP}, NULL, NULL, is_empty, log_offset, NULL FROM memberships
-    UNION ALL SELECT {_GROUP}, NULL, NULL, NULL, NULL, rebalanced FROM known_rebalances
-    UNION ALL SELECT {_GROUP}, NULL, NULL, NULL, NULL, event_time
-    FROM {words.of("group_events")} WHERE event = 'rebalanced'
-),
-dated AS (SELECT *, max(rebalanced) OVER (PARTITION BY {_GROUP}) AS last_one FROM facts)
-SELECT {_GROUP}, min(began) AS began, max(changed) AS changed, max_by(is_empty, since) AS was_empty,
-    {words.in_order(recent, "rebalanced")} AS rebalanced
-FROM dated GROUP BY {_GROUP}
-"""
+def memberships(group_events: Rows) -> pa.Table:
+    """The offsets from which on a group had members, or had none (`is_empty`)."""
+    rows = loaded(group_events, (*GROUPS.key, "log_offset", "members"))
+    rows = rows.filter(rows["members"].is_valid())
+    found = rows.group_by([*GROUPS.key, "log_offset"], use_threads=False).aggregate([("members", "min")])
+    return found.select((*GROUPS.key, "log_offset")).append_column("is_empty", pc.equal(found["members_min"], 0))
 
 
-GROUP_FACTS_OF = Query(
-    GROUP_FACTS,
-    _group_facts,
-    {"group_records": GROUP_RECORDS, "group_events": GROUP_EVENTS, "known": GROUP_FACTS},
-)
-"""Of `group_records` and `group_events`, which come after those that are `known`."""
+def group_facts(group_records: Rows, group_events: Rows, known: Rows) -> pa.Table:
+    """GROUP_FACTS of records and events, which come after those that are `known`."""
+    records = loaded(group_records, (*GROUPS.key, "record_name", "log_time", "problem"))
+    records = records.filter(records["group_id"].is_valid())
+    events = loaded(group_events, (*GROUPS.key, "event", "event_time"))
+    then = loaded(known, GROUP_FACTS.names)
+    of_then, *of_new = keys(GROUPS.key, then, records, events)
+    is_touched = np.isin(of_then, np.concatenate(of_new))
+    facts = {tuple(row.values())[:2]: row for row in then.filter(pa.array(is_touched)).cast(_FACTS).to_pylist()}
+    shows = rows_of(records["record_name"], *SHOWS) & np.asarray(records["problem"].is_null())
+    for row, time, does_show in _each(facts, records, records["log_time"], pa.array(shows)):
+        row["changed"] = _best(max, row["changed"], time)
+        row["began"] = _best(min, row["began"], time if does_show else None)
+    changes = memberships(group_events).sort_by("log_offset")
+    for row, is_empty in _each(facts, changes, changes["is_empty"]):
+        row["was_empty"] = is_empty
+    rebalances = events.filter(pc.equal(events["event"], "rebalanced"))
+    for row, time in _each(facts, rebalances, rebalances["event_time"]):
+        row["rebalanced"].append(time)
+    for row in facts.values():
+        row["rebalanced"] = _recent(row["rebalanced"])
+    found = pa.Table.from_pylist([*facts.values()], _FACTS).cast(GROUP_FACTS.arrow)
+    return together(then.filter(pa.array(~is_touched)), found)
 
 
-def group_facts(group_records: DataFrame, group_events: DataFrame) -> DataFrame:
-    """The facts from the whole history, computed by Spark."""
-    given = {"group_records": group_records, "group_events": group_events}
-    return of_frames(GROUP_FACTS_OF, group_records.sparkSession, given)
+def _each(
+    facts: dict[tuple[Any, ...], dict[str, Any]], rows: pa.Table, *columns: pa.ChunkedArray | pa.Array
+) -> Iterator[tuple[Any, ...]]:
+    """For each row the facts of its group, which may be new, and the values of these columns; times are µs."""
+    told = [values(column.cast(_IN_US.get(column.type, column.type))) for column in columns]
+    for group, *own in zip(zip(*(values(rows[name]) for name in GROUPS.key), strict=True), *told, strict=True):
+        if group not in facts:
+            facts[group] = dict(zip(GROUP_FACTS.names, (*group, None, None, None, []), strict=True))
+        yield (facts[group], *own)
+
+
+def _best(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+    """The earlier or the later time, if both are known."""
+    return other if one is None else one if other is None else choose(one, other)
+
+
+def _recent(rebalances: list[int | None]) -> list[int]:
+    """Those of REBALANCES_MS before the last one, in order."""
+    known = sorted(time for time in rebalances if time is not None)
+    return [time for time in known if time >= known[-1] - REBALANCES_MS * 1000]

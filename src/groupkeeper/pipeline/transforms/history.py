@@ -1,69 +1,59 @@
-"""tables.COMMITS and tables.GROUP_RECORDS: the history, from decoded records."""
+"""The history, from decoded records: what Spark's DataFrames need of decode.history; and which rows a refresh takes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.decode.commits import COMMIT_TYPES
-from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
-from groupkeeper.pipeline.tables.log import GROUP_RECORD, REJECTED
-from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
+from groupkeeper.pipeline.decode.history import commits, group_records
+from groupkeeper.pipeline.relations import Array, keys, matches, numbers
+from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 
-__all__ = ["COMMITS_OF", "GROUP_RECORDS_OF", "IS_COMMIT", "commits", "group_records", "is_before", "is_from"]
+__all__ = [
+    "IS_COMMIT", "between", "commits", "commits_in", "group_records", "group_records_in", "is_from", "next_offsets"
+]  # fmt: skip
 
 _Offsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic."""
 
 IS_COMMIT = f"coalesce(record_type IN {COMMIT_TYPES}, false) AND problem IS NULL"
-"""Of decoded records: whether a row is an offset commit or its deletion; never null."""
+"""`decode.history.is_commit` in Spark's SQL."""
 
-_COMMITTED_MS = ("commit_timestamp_ms", "log_timestamp_ms")
-"""A commit without a valid time (some brokers write -1) was made when its record was written."""
-
-
-def _commits(words: Words) -> str:
-    made = {
-        "log_time": words.time_of("log_timestamp_ms"),
-        "commit_time": f"CASE WHEN NOT is_tombstone THEN coalesce({', '.join(map(words.time_of, _COMMITTED_MS))}) END",
-        "expire_time": words.time_of("expire_timestamp_ms"),
-        "removed_by": "CASE WHEN is_tombstone THEN 'unknown' END",
-        "is_transactional": "producer_id IS NOT NULL",
-    }
-    columns = ", ".join(f"{made.get(name, name)} AS {name}" for name in COMMITS.names)
-    return f"SELECT {columns} FROM {words.of('decoded')} WHERE {IS_COMMIT}"
+_NEVER = 2**63 - 1
 
 
-COMMITS_OF = Query(COMMITS, _commits, {"decoded": DECODED})
-"""Every offset commit and tombstone. `removed_by` is unknown here: telling it needs the group's history."""
+def commits_in(decoded: DataFrame) -> DataFrame:
+    """tables.COMMITS of rows of tables.DECODED."""
+    return decoded.mapInArrow(lambda batches: map(commits, batches), COMMITS.ddl)
 
 
-def commits(decoded: DataFrame) -> DataFrame:
-    """The same by Spark."""
-    return of_frames(COMMITS_OF, decoded.sparkSession, {"decoded": decoded})
+def group_records_in(decoded: DataFrame) -> DataFrame:
+    """tables.GROUP_RECORDS of rows of tables.DECODED."""
+    return decoded.mapInArrow(lambda batches: map(group_records, batches), GROUP_RECORDS.ddl)
 
 
-def _group_records(words: Words) -> str:
-    packed = (*GROUP_RECORD, *REJECTED)
-    made = {each.name: f"packed.{each.name}" for each in packed} | {"log_time": words.time_of("log_timestamp_ms")}
-    columns = ", ".join(f"{made.get(name, name)} AS {name}" for name in GROUP_RECORDS.names)
-    parsed = words.parsed("group_record", packed)
-    return f"""
-SELECT {columns}
-FROM (SELECT *, {parsed} AS packed FROM {words.of("decoded")} WHERE NOT ({IS_COMMIT})) AS records
-"""
+def between(rows: pa.Table, made_to: _Offsets, read_to: _Offsets) -> pa.Table:
+    """The rows of history from `made_to` on (where it is not known: all), and before `read_to` (where it is not known:
+    all).
+    """
+    offsets = numbers(rows["log_offset"])
+    is_own = (offsets >= next_offsets(rows, made_to, 0)) & (offsets < next_offsets(rows, read_to, _NEVER))
+    return rows if is_own.all() else rows.filter(pa.array(is_own))
 
 
-GROUP_RECORDS_OF = Query(GROUP_RECORDS, _group_records, {"decoded": DECODED})
-"""Every other record; what could not be decoded has its bytes and its `problem`."""
-
-
-def group_records(decoded: DataFrame) -> DataFrame:
-    """The same by Spark."""
-    return of_frames(GROUP_RECORDS_OF, decoded.sparkSession, {"decoded": decoded})
+def next_offsets(rows: pa.Table, offsets: _Offsets, otherwise: int) -> Array:
+    """For each row of history the offset of its log partition."""
+    given = [(name, number, offset) for name, own in offsets.items() for number, offset in own.items()]
+    names, partitions, ends = zip(*given, strict=True) if given else ((), (), ())
+    known = pa.table({"cluster": pa.array(names, pa.string()), "log_partition": pa.array(partitions, pa.int32())})
+    at = matches(*keys(known.column_names, rows, known))
+    return np.asarray(np.array([*ends, otherwise], np.int64)[at])  # −1 is the last place
 
 
 def is_from(known: _Offsets) -> Column:
@@ -71,15 +61,6 @@ def is_from(known: _Offsets) -> Column:
     if not known:
         return F.lit(True)
     return F.col("log_offset") >= F.coalesce(_own(known)[F.col("log_partition").cast("string")], F.lit(0))
-
-
-def is_before(cut: _Offsets) -> Column:
-    """Whether a row is from before these offsets; true of clusters that are not named."""
-    if not cut:
-        return F.lit(True)
-    own = _own(cut)
-    end = F.coalesce(own[F.col("log_partition").cast("string")], F.lit(0))
-    return own.isNull() | (F.col("log_offset") < end)
 
 
 def _own(offsets: _Offsets) -> Column:

@@ -6,25 +6,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from groupkeeper.pipeline.relations import (
+    Rows,
+    loaded,
+    numbers,
+    runs,
+    taken,
+    together,
+)
 from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS, Table
-from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
-from groupkeeper.pipeline.transforms.history import commits as commits_of
-from groupkeeper.pipeline.transforms.query import Query, Words
-from groupkeeper.pipeline.transforms.record_kinds import IS_GROUP
+from groupkeeper.pipeline.transforms.history import commits_in
+from groupkeeper.pipeline.transforms.record_kinds import Kind, rows_of
 
-__all__ = [
-    "LAST_COMMITS_OF",
-    "LAST_RECORDS_OF",
-    "current_offsets",
-    "current_offsets_of_decoded",
-    "last_commits_of",
-    "last_records_of",
-    "latest",
-    "what_stays",
-]
+__all__ = ["current_offsets", "current_offsets_of_decoded", "last_commits", "last_records", "latest", "what_stays"]
+
+_SHARES = 256
+"""Over how many parts of the groups Spark spreads the whole history."""
 
 
 def latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -42,82 +44,51 @@ def current_offsets(history: DataFrame) -> DataFrame:
 
 def current_offsets_of_decoded(decoded: DataFrame) -> DataFrame:
     """The same from rows of tables.DECODED; rows read with `latestOnly=true` are enough."""
-    return current_offsets(commits_of(decoded))
+    return current_offsets(commits_in(decoded))
 
 
-def last_commits_of(words: Words, *relations: str) -> str:
-    """SELECT of tables.COMMITS: the last commit of each key, and its tombstone if that is later."""
-    names = ", ".join(COMMITS.names)
-    row = words.row({name: name for name in COMMITS.names})
-    is_live = "CASE WHEN NOT is_tombstone THEN"
-    is_later = "CASE WHEN last.is_tombstone THEN last END"
-    return f"""
-WITH whole AS (
-    {" UNION ALL ".join(f"SELECT {names} FROM {each}" for each in relations)}
-),
-found AS (
-    SELECT max_by({row}, log_offset) AS last,
-        max_by({is_live} {row} END, {is_live} log_offset END) AS live
-    FROM whole GROUP BY cluster, group_id, topic, partition
-)
-SELECT {", ".join(f"own.{name}" for name in COMMITS.names)}
-FROM (SELECT {words.each("live", is_later)} AS own FROM found)
-"""
-
-
-LAST_COMMITS_OF = Query(
-    LAST_COMMITS,
-    lambda words: last_commits_of(words, words.of("last_commits"), words.of("commits")),
-    {"commits": COMMITS, "last_commits": LAST_COMMITS},
-)
-"""Of `commits` and the carried ones before them those of `last_commits_of`."""
-
-
-def last_records_of(words: Words, *relations: str) -> str:
-    """SELECT of tables.GROUP_RECORDS: the last row of each key. Removed members are left out, unless their tombstone is
-    the last record of their group.
+def last_commits(commits: Rows, last_commits: Rows) -> pa.Table:
+    """tables.state.LAST_COMMITS: of `commits` and the carried ones before them the last commit of each key, and its
+    tombstone if that is later.
     """
-    names = ", ".join(GROUP_RECORDS.names)
-    return f"""
-WITH whole AS (
-    {" UNION ALL ".join(f"SELECT {names} FROM {each}" for each in relations)}
-),
-latest AS (
-    SELECT max_by({words.row({name: name for name in GROUP_RECORDS.names})}, log_offset) AS own
-    FROM whole WHERE group_id IS NOT NULL GROUP BY cluster, group_id, record_name, member_id
-),
-found AS (SELECT {", ".join(f"own.{name} AS {name}" for name in GROUP_RECORDS.names)} FROM latest),
-ended AS (SELECT *, max(log_offset) OVER (PARTITION BY cluster, group_id) AS last_offset FROM found)
-SELECT {names} FROM ended WHERE NOT is_tombstone OR coalesce({IS_GROUP}, false) OR log_offset = last_offset
-"""
+    whole = together(*(loaded(rows, COMMITS.names) for rows in (last_commits, commits)))
+    order, groups = runs(CURRENT_OFFSETS.key, whole)
+    is_gone = numbers(whole["is_tombstone"])[order]
+    live = groups.last(~is_gone)[groups.ends]
+    gone = groups.ends[is_gone[groups.ends]]
+    return taken(whole, order[np.concatenate([live[live >= 0], gone])])
 
 
-LAST_RECORDS_OF = Query(
-    LAST_RECORDS,
-    lambda words: last_records_of(words, words.of("last_records"), words.of("group_records")),
-    {"group_records": GROUP_RECORDS, "last_records": LAST_RECORDS},
-)
-"""Of `group_records` and the carried ones before them those of `last_records_of`."""
+def last_records(group_records: Rows, last_records: Rows) -> pa.Table:
+    """tables.state.LAST_RECORDS: of `group_records` and the carried ones before them the last row of each key. Removed
+    members are left out, unless their tombstone is the last record of their group.
+    """
+    whole = together(*(loaded(rows, GROUP_RECORDS.names) for rows in (last_records, group_records)))
+    whole = whole.filter(whole["group_id"].is_valid())
+    order, groups = runs(("cluster", "group_id", "record_name", "member_id"), whole)
+    found = taken(whole, order[groups.ends])
+    order, groups = runs(("cluster", "group_id"), found)
+    is_last = np.zeros(len(found), bool)
+    is_last[order[groups.ends]] = True
+    is_kept = ~numbers(found["is_tombstone"]) | rows_of(found["record_name"], Kind.GROUP) | is_last
+    return found.filter(pa.array(is_kept))
 
 
-def what_stays(table: Table, cut_ms: int) -> Query:
-    """The `rows` of the table at or after the cut (milliseconds since the epoch), or without a time. For the history
+def what_stays(table: Table, rows: DataFrame, cut_ms: int) -> DataFrame:
+    """The rows of the table at or after the cut (milliseconds since the epoch), or without a time. For the history
     also the state before them: the last row of each key before the cut; and the records that could not be decoded,
     which stay in `rejects` for good.
     """
+    is_old = F.coalesce(F.col(str(table.day_of)) < F.timestamp_millis(F.lit(cut_ms)), F.lit(False))
+    last = {COMMITS.name: last_commits, GROUP_RECORDS.name: last_records}.get(table.name)
+    if table is GROUP_RECORDS:
+        is_old &= F.col("problem").isNull()
+    stay = rows.where(~is_old).select(*table.names)
+    if last is None:
+        return stay
 
-    def text(words: Words) -> str:
-        names, cut = ", ".join(table.names), words.time_of(str(cut_ms))
-        rows = words.of("rows")
-        stay = f"SELECT {names} FROM {rows} WHERE coalesce({table.day_of} >= {cut}, true)"
-        if table not in (COMMITS, GROUP_RECORDS):
-            return stay
-        is_state = "true" if table is COMMITS else "problem IS NULL"
-        state = last_commits_of(words, "old") if table is COMMITS else last_records_of(words, "old")
-        return f"""
-WITH old AS (SELECT {names} FROM {rows} WHERE {table.day_of} < {cut} AND {is_state})
-{stay} OR NOT ({is_state})
-UNION ALL SELECT {names} FROM ({state})
-"""
+    def state(share: pa.Table) -> pa.Table:
+        return last(share.cast(table.arrow), table.arrow.empty_table())
 
-    return Query(table, text, {"rows": table})
+    shares = rows.where(is_old).select(*table.names).groupBy(F.pmod(F.hash("cluster", "group_id"), F.lit(_SHARES)))
+    return stay.unionByName(shares.applyInArrow(state, table.ddl))

@@ -2,81 +2,74 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+import pyarrow.compute as pc
 
-from groupkeeper.pipeline.relations import Array, numbers
-from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS
-from groupkeeper.pipeline.tables.state import GROUP_FACTS, LAST_COMMITS, MOVES, NEW_MOVES
+from groupkeeper.pipeline.relations import (
+    Array,
+    Groups,
+    Rows,
+    earlier,
+    keys,
+    loaded,
+    matches,
+    numbers,
+    runs,
+    taken,
+    together,
+)
+from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUPS
+from groupkeeper.pipeline.tables.state import MOVES
 from groupkeeper.pipeline.transforms.group_facts import memberships
-from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
 
-__all__ = ["IS_TOLD", "MOVES_OF", "is_told", "moves"]
+__all__ = ["is_told", "moves"]
 
-_KEY = "cluster, group_id, topic, partition"
-_COLUMNS = f"{_KEY}, topic_id, log_partition, log_offset, commit_time, committed_offset, is_tombstone"
-_NAMES = ", ".join(MOVES.names)
-
-IS_TOLD = "(to_offset < from_offset OR (coalesce(was_empty, false) AND NOT was_removed))"
-"""Of rows of tables.state.MOVES: back, or a jump ahead of a group without members (present.moved.rewinds)."""
+_KEY = CURRENT_OFFSETS.key
+_COLUMNS = (*_KEY, "topic_id", "log_partition", "log_offset", "commit_time", "committed_offset", "is_tombstone")
 
 
 def is_told(moves: pa.Table) -> Array:
-    """The same of rows in this process."""
+    """Of rows of tables.state.MOVES, whether each is back, or a jump ahead of a group without members
+    (present.moved.rewinds).
+    """
     is_back = numbers(moves["to_offset"]) < numbers(moves["from_offset"])
     return is_back | (numbers(moves["was_empty"]) & ~numbers(moves["was_removed"]))
 
 
-def _moves(words: Words) -> str:
-    by_key = f"PARTITION BY {_KEY} ORDER BY log_offset"
-    earlier = f"{by_key} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-    row = words.row({name: name for name in ("committed_offset", "topic_id")})
-    known = f"CASE WHEN NOT is_tombstone THEN {row} END"
-    return f"""
-WITH whole AS (
-    SELECT {_COLUMNS}, true AS is_new FROM {words.of("commits")}
-    UNION ALL SELECT {_COLUMNS}, false AS is_new FROM {words.of("last_commits")}
-),
-steps AS (
-    SELECT *, {words.last_known(known, earlier)} AS known,
-        coalesce(lag(is_tombstone) OVER ({by_key}), false) AS was_removed
-    FROM whole
-),
-memberships AS ({memberships(words)}),
-timeline AS (
-    SELECT {_KEY}, commit_time AS rewind_time, known.committed_offset AS from_offset, committed_offset AS to_offset,
-        topic_id, was_removed, log_partition, log_offset, CAST(NULL AS BOOLEAN) AS is_empty
-    FROM steps
-    WHERE is_new AND NOT is_tombstone AND committed_offset != known.committed_offset
-        AND coalesce(topic_id = known.topic_id, true)
-    UNION ALL
-    SELECT cluster, group_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, log_offset, is_empty FROM memberships
-),
-found AS (
-    SELECT *, {words.last_known("is_empty", "PARTITION BY cluster, group_id ORDER BY log_offset")} AS is_empty_by_now
-    FROM timeline
-),
-judged AS (
-    SELECT found.*, coalesce(is_empty_by_now, was_empty) AS was_empty,
-        max(log_offset) OVER (PARTITION BY {_KEY}) AS last_offset
-    FROM found LEFT JOIN (SELECT cluster, group_id, was_empty FROM {words.of("facts")}) AS facts
-        USING (cluster, group_id)
-    WHERE to_offset IS NOT NULL
-)
-SELECT {_NAMES} FROM judged WHERE {IS_TOLD} OR log_offset = last_offset
-"""
+def moves(commits: Rows, last_commits: Rows, group_events: Rows, facts: Rows) -> pa.Table:
+    """tables.state.NEW_MOVES: of `commits`, and the carried ones before them, the moves that are reported: rewinds, and
+    the last of each key. Whether the group had members tell `group_events`, and the `facts` of before.
+    """
+    new = loaded(commits, _COLUMNS)
+    whole = together(new, loaded(last_commits, _COLUMNS))
+    order, groups = runs(_KEY, whole)
+    is_gone, offset = (numbers(whole[name])[order] for name in ("is_tombstone", "committed_offset"))
+    topic_id = numbers(whole["topic_id"].combine_chunks().dictionary_encode().indices, -1)[order]
+    before = groups.before()
+    known = groups.last(~is_gone, is_before=True)
+    is_same_topic = (topic_id == topic_id[known]) | (topic_id == -1) | (topic_id[known] == -1)
+    is_move = (order < len(new)) & ~is_gone & (known >= 0) & (offset != offset[known]) & is_same_topic
+    at = np.flatnonzero(is_move)
+    rows = taken(whole, order[at])
+    was_removed = is_gone[before[at]] & (before[at] >= 0)
+    made = {
+        "rewind_time": rows["commit_time"],
+        "from_offset": pa.array(offset[known[at]], pa.int64()),
+        "to_offset": rows["committed_offset"],
+        "was_removed": pa.array(was_removed, pa.bool_()),
+        "was_empty": _was_empty(rows, memberships(group_events), loaded(facts, (*GROUPS.key, "was_empty"))),
+    }
+    found = pa.table([made[name] if name in made else rows[name] for name in MOVES.names], MOVES.arrow)
+    is_last = np.zeros(len(at), bool)
+    is_last[Groups.sorted(groups.of[at]).ends] = True
+    return found.filter(pa.array(is_told(found) | is_last, pa.bool_()))
 
 
-MOVES_OF = Query(
-    NEW_MOVES,
-    _moves,
-    {"commits": COMMITS, "last_commits": LAST_COMMITS, "group_events": GROUP_EVENTS, "facts": GROUP_FACTS},
-)
-"""Of `commits`, and the carried ones before them, the moves that are reported: rewinds, and the last of each key.
-Whether the group had members tell `group_events`, and the `facts` of before.
-"""
-
-
-def moves(commits: DataFrame, group_events: DataFrame) -> DataFrame:
-    """The moves from all rows of tables.COMMITS, computed by Spark."""
-    return of_frames(MOVES_OF, commits.sparkSession, {"commits": commits, "group_events": group_events})
+def _was_empty(rows: pa.Table, changes: pa.Table, facts: pa.Table) -> pa.Array:
+    """Of commits, whether the group had no members then: by its last change before, otherwise by what was known; null:
+    neither tells it.
+    """
+    by_now = taken(changes["is_empty"].combine_chunks(), earlier(GROUPS.key, rows, changes))
+    then = taken(facts["was_empty"].combine_chunks(), matches(*keys(GROUPS.key, rows, facts)))
+    return pc.coalesce(by_now, then)

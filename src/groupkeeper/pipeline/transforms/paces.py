@@ -2,81 +2,108 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from typing import NamedTuple
 
-from groupkeeper.pipeline.tables import COMMITS
-from groupkeeper.pipeline.tables.state import LAST_COMMITS, PACES
-from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-__all__ = ["GAPS", "PACES_OF", "paces", "usual"]
+from groupkeeper.pipeline.relations import (
+    Array,
+    Groups,
+    Rows,
+    appended,
+    is_known,
+    keys,
+    lists,
+    loaded,
+    matches,
+    numbers,
+    runs,
+    tails,
+    taken,
+    times,
+    together,
+)
+from groupkeeper.pipeline.tables.state import PACES
+
+__all__ = ["GAPS", "paces"]
 
 GAPS = 15
 """The last gaps that count."""
 
-_KEY = "cluster, group_id, topic, partition"
-_COLUMNS = f"{_KEY}, log_offset, committed_offset, commit_time, is_tombstone"
+_COLUMNS = (*PACES.key, "log_offset", "committed_offset", "commit_time", "is_tombstone")
+_NEVER = np.iinfo(np.int64).max
 
 
-def _paces(words: Words) -> str:
-    in_order = f"PARTITION BY {_KEY} ORDER BY log_offset"
-    earlier = f"{in_order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-    gaps = []
-    for name in ("commit_gap", "move_gap"):
-        then = words.there(f"any_value(then_{name})", "ARRAY<BIGINT>")
-        gaps.append(f"{words.tail(words.joined(then, words.in_order(name, 'log_offset')), GAPS)} AS {name}s")
-    return f"""
-WITH whole AS (
-    SELECT {_COLUMNS}, true AS is_new FROM {words.of("commits")}
-    UNION ALL SELECT {_COLUMNS}, false AS is_new FROM {words.of("last_commits")}
-),
-lives AS (
-    SELECT *, max(CASE WHEN is_tombstone THEN log_offset END) OVER (PARTITION BY {_KEY}) AS ended,
-        bool_or(is_tombstone AND is_new) OVER (PARTITION BY {_KEY}) AS is_over
-    FROM whole
-),
-steps AS (
-    SELECT *, lag(commit_time) OVER ({in_order}) AS time_before,
-        lag(committed_offset) OVER ({in_order}) AS offset_before
-    FROM lives WHERE NOT is_tombstone AND (ended IS NULL OR log_offset > ended)
-),
-moving AS (
-    SELECT *, CASE WHEN is_new AND offset_before IS NOT NULL AND committed_offset != offset_before THEN commit_time END
-            AS move_time,
-        CASE WHEN is_new THEN {words.ms_between("time_before", "commit_time")} END AS commit_gap
-    FROM steps
-),
-timed AS (
-    SELECT moving.*, {words.last_known("move_time", earlier)} AS moved_before,
-        CASE WHEN NOT is_over THEN known.first_time END AS then_first_time,
-        CASE WHEN NOT is_over THEN known.moved_time END AS then_moved_time,
-        CASE WHEN NOT is_over THEN known.commit_gaps END AS then_commit_gap,
-        CASE WHEN NOT is_over THEN known.move_gaps END AS then_move_gap
-    FROM moving LEFT JOIN {words.of("known")} AS known USING ({_KEY})
-),
-found AS (
-    SELECT *, {words.ms_between("coalesce(moved_before, then_moved_time)", "move_time")} AS move_gap FROM timed
-)
-SELECT {_KEY}, least(any_value(then_first_time), min(commit_time)) AS first_time,
-    coalesce(max_by(move_time, CASE WHEN move_time IS NOT NULL THEN log_offset END), any_value(then_moved_time))
-        AS moved_time,
-    {", ".join(gaps)}
-FROM found GROUP BY {_KEY}
-"""
+def paces(commits: Rows, last_commits: Rows, known: Rows) -> pa.Table:
+    """PACES of `commits` that come after those that are `known`; `last_commits` are the carried ones before them. A
+    tombstone ends what was before it.
+    """
+    new, carried, then = loaded(commits, _COLUMNS), loaded(last_commits, _COLUMNS), loaded(known, PACES.names)
+    of_new, of_carried, of_then = keys(PACES.key, new, carried, then)
+    is_touched = matches(of_then, of_new) >= 0
+    carried = carried.filter(pa.array(matches(of_carried, of_new) >= 0))
+    steps, then_moving = _steps(new, carried), then.filter(pa.array(is_touched))
+    return together(then.filter(pa.array(~is_touched)), _paces(steps, then_moving))
 
 
-PACES_OF = Query(PACES, _paces, {"commits": COMMITS, "last_commits": LAST_COMMITS, "known": PACES})
-"""Of `commits` that come after those that are `known`; `last_commits` are the carried ones before them. A tombstone
-ends what was before it.
-"""
+class _Steps(NamedTuple):
+    """The commits since the last tombstone of their key, in order; times are µs."""
+
+    rows: pa.Table
+    groups: Groups
+    is_new: Array
+    offset: Array
+    time: Array
+    is_timed: Array
+    is_over: Array
+    """Of each key, whether a new tombstone ended what was known."""
 
 
-def paces(commits: DataFrame) -> DataFrame:
-    """The paces from all rows of tables.COMMITS, computed by Spark."""
-    return of_frames(PACES_OF, commits.sparkSession, {"commits": commits})
+def _steps(new: pa.Table, carried: pa.Table) -> _Steps:
+    whole = together(new, carried)
+    order, groups = runs(PACES.key, whole)
+    is_gone = numbers(whole["is_tombstone"])[order]
+    ended = groups.last(is_gone)[groups.ends]
+    is_over = groups.greatest(is_gone & (order < len(new)))
+    is_step = np.arange(len(order)) > ended[groups.of]
+    order, of = order[is_step], groups.of[is_step]
+    steps = Groups.sorted(of)
+    rows = taken(whole, order)
+    time = rows["commit_time"]
+    return _Steps(
+        rows, steps, order < len(new), numbers(rows["committed_offset"]), numbers(time), is_known(time),
+        is_over[of[steps.starts]],
+    )  # fmt: skip
 
 
-def usual(gaps: str) -> Column:
-    """The median of a column of gaps, the lower of two; null: none."""
-    in_order = F.array_sort(F.col(gaps))
-    return F.get(in_order, F.floor((F.array_size(in_order) - 1) / 2).cast("int"))
+def _paces(steps: _Steps, then: pa.Table) -> pa.Table:
+    groups, time = steps.groups, steps.time
+    before = groups.before()
+    follows = steps.is_new & steps.is_timed & (before >= 0)
+    is_move = follows & (steps.offset != steps.offset[before])
+    rows = taken(steps.rows.select(PACES.key), groups.starts)
+    at = matches(*keys(PACES.key, rows, then))
+    own = taken(then, np.where(steps.is_over, -1, at))
+    first = np.minimum(groups.least(np.where(steps.is_timed, time, _NEVER)), numbers(own["first_time"], _NEVER))
+    then_moved = numbers(own["moved_time"], _NEVER)
+    moved_before, moved = groups.last(is_move, is_before=True), groups.last(is_move)[groups.ends]
+    moved_before_us = np.where(moved_before >= 0, time[moved_before], then_moved[groups.of])
+    moved_us = np.where(moved >= 0, time[moved], then_moved)
+    is_gap = follows & steps.is_timed[before]
+    return pa.table([
+        *rows.columns, times(first, first < _NEVER), times(moved_us, moved_us < _NEVER),
+        _gaps(own["commit_gaps"], groups, time[before], time, is_gap),
+        _gaps(own["move_gaps"], groups, moved_before_us, time, is_move & (moved_before_us < _NEVER)),
+    ], PACES.arrow)  # fmt: skip
+
+
+def _gaps(then: pa.ChunkedArray, groups: Groups, earlier: Array, later: Array, is_gap: Array) -> pa.ListArray:
+    """The last gaps of each key, in ms: those known, and those of new commits."""
+    sizes = numbers(pc.list_value_length(then))
+    more = groups.sum(is_gap.astype(np.int64))
+    gaps = (later // 1000 - earlier // 1000)[is_gap]
+    whole = appended(sizes, numbers(pc.list_flatten(then)), more, gaps)
+    sizes = sizes + more
+    return lists(np.minimum(sizes, GAPS), pa.array(whole[tails(sizes, GAPS)], pa.int64()))

@@ -2,74 +2,102 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+import pyarrow.compute as pc
 
-from groupkeeper.pipeline.tables import COMMITS, GROUP_EVENTS, RATES
-from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
+from groupkeeper.pipeline.relations import (
+    Array,
+    Groups,
+    Rows,
+    in_order,
+    is_known,
+    keys,
+    loaded,
+    matches,
+    numbers,
+    times,
+    together,
+)
+from groupkeeper.pipeline.tables import RATES
 
-__all__ = ["rates", "rates_of"]
+__all__ = ["rates", "rates_of_groups"]
 
+_MINUTE_US = 60_000_000
 _OPEN_MINUTES = 10
-_KEY = "cluster, group_id, minute"
-_NUMBERS = [name for name in RATES.names if name not in RATES.key]
-_SUMS = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT) AS {name}" for name in _NUMBERS)
-_COLUMNS = ", ".join(RATES.names)
+_COUNTS = [name for name in RATES.names if name not in RATES.key]
+_AT = ("cluster", "group_id", "log_time")
 
 
-def _rates(words: Words, column: str) -> str:
-    return f"""
-WITH deleted AS (  -- a group that is deleted takes its offsets with it: tombstones of the same time before its own
-    SELECT cluster, group_id, event_time AS log_time, max(log_offset) AS deleted_at
-    FROM {words.of("group_events")} WHERE event = 'deleted' GROUP BY cluster, group_id, event_time
-),
-causes AS (
-    SELECT cluster, group_id, log_time, removed_by, coalesce(log_offset < deleted_at, false) AS is_with_group
-    FROM {words.of("commits")} AS commits LEFT JOIN deleted USING (cluster, group_id, log_time)
-    WHERE is_tombstone
-),
-counts AS (
-    SELECT cluster, group_id, date_trunc('minute', coalesce(log_time, commit_time)) AS minute,
-        count(*) AS offset_commits, 0 AS offset_expirations, 0 AS offset_deletions, 0 AS completed_rebalances,
-        0 AS unexplained_removals, 0 AS removed_with_group
-    FROM {words.of("commits")} WHERE NOT is_tombstone GROUP BY 1, 2, 3
-    UNION ALL
-    SELECT cluster, group_id, date_trunc('minute', log_time), 0, count_if(removed_by = 'expired'),
-        count_if(removed_by = 'deleted' AND NOT is_with_group), 0, count_if(removed_by = 'unknown'),
-        count_if(removed_by = 'deleted' AND is_with_group)
-    FROM causes GROUP BY 1, 2, 3
-    UNION ALL
-    SELECT cluster, group_id, date_trunc('minute', event_time), 0, 0, 0, count(*), 0, 0
-    FROM {words.of("group_events")} WHERE event = 'rebalanced' GROUP BY 1, 2, 3
-),
-by_group AS (SELECT {_KEY}, {_SUMS} FROM counts GROUP BY {_KEY}),
-of_all AS (
-    SELECT {_COLUMNS} FROM by_group
-    UNION ALL
-    SELECT cluster, CAST(NULL AS STRING), minute, {_SUMS} FROM by_group GROUP BY cluster, minute
-    UNION ALL
-    SELECT {_COLUMNS} FROM {words.of("known")}
-),
-found AS (SELECT {_KEY}, {_SUMS} FROM of_all GROUP BY {_KEY})
-SELECT {_COLUMNS}, coalesce(
-    minute >= max(minute) OVER (PARTITION BY cluster) - INTERVAL '{_OPEN_MINUTES}' MINUTE, true
-) AS {column}
-FROM found
-"""
-
-
-def rates_of(column: str) -> Query:
-    """The rates per group and per cluster (`group_id` null), added to the `known` rows. The column says whether the
-    counts of a minute may still grow, which is so for a cluster's last ten minutes.
+def rates_of_groups(commits: Rows, group_events: Rows) -> pa.Table:
+    """The rates of groups in new rows.
 
     Minutes are those of the records in the log. Tombstones of unknown cause are counted separately, and so are
     tombstones of offsets deleted with their group: none of the four meters counts the deletion of a group.
     """
-    given = {"commits": COMMITS, "group_events": GROUP_EVENTS, "known": RATES}
-    return Query(RATES, lambda words: _rates(words, column), given, (pa.field(column, pa.bool_()),))
+    rows = loaded(commits, (*_AT, "log_offset", "commit_time", "is_tombstone", "removed_by"))
+    events = loaded(group_events, ("cluster", "group_id", "event_time", "log_offset", "event"))
+    events = events.rename_columns([*_AT, "log_offset", "event"])
+    is_gone = rows["is_tombstone"]
+    live, gone = rows.filter(pc.invert(is_gone)), rows.filter(is_gone)
+    deleted = events.filter(pc.equal(events["event"], "deleted"))
+    is_with_group = _are_with_group(gone, deleted)
+    is_deleted, is_expired, is_unknown = (
+        np.asarray(pc.equal(gone["removed_by"], why)) for why in ("deleted", "expired", "unknown")
+    )
+    rebalanced = events.filter(pc.equal(events["event"], "rebalanced"))
+    commit_time = pc.coalesce(live["log_time"], live["commit_time"])
+    return _summed(
+        _counted(live, commit_time, {"offset_commits": np.ones(len(live), bool)}),
+        _counted(gone, gone["log_time"], {
+            "offset_expirations": is_expired, "offset_deletions": is_deleted & ~is_with_group,
+            "unexplained_removals": is_unknown, "removed_with_group": is_deleted & is_with_group,
+        }),
+        _counted(rebalanced, rebalanced["log_time"], {"completed_rebalances": np.ones(len(rebalanced), bool)}),
+    )  # fmt: skip
 
 
-def rates(commits: DataFrame, group_events: DataFrame) -> DataFrame:
-    """The rates from the whole history, computed by Spark."""
-    given = {"commits": commits, "group_events": group_events}
-    return of_frames(rates_of("is_open"), commits.sparkSession, given).select(*RATES.names)
+def _are_with_group(gone: pa.Table, deleted: pa.Table) -> Array:
+    """Whether tombstones went with their group: those are of the same time, before the group's own. The last one counts
+    where a group was deleted several times then.
+    """
+    order = in_order(numbers(deleted["log_offset"]))
+    of, of_deleted = keys(_AT, gone, deleted)
+    at = matches(of, of_deleted[order])
+    is_timed = is_known(gone["log_time"])
+    ends = numbers(deleted["log_offset"])[order]
+    return is_timed & (at >= 0) & (numbers(gone["log_offset"]) < np.append(ends, 0)[at])
+
+
+def _counted(rows: pa.Table, time: pa.ChunkedArray, counts: Mapping[str, Array]) -> pa.Table:
+    """A row of RATES for each row."""
+    us = numbers(time)
+    none = np.zeros(len(rows), np.int64)
+    columns = [counts.get(name, none).astype(np.int64) for name in _COUNTS]
+    minute = times(us - us % _MINUTE_US, is_known(time))
+    return pa.table([rows["cluster"], rows["group_id"], minute, *map(pa.array, columns)], RATES.arrow)
+
+
+def _summed(*parts: pa.Table) -> pa.Table:
+    sums = [(name, "sum") for name in _COUNTS]
+    found = together(*parts).group_by(list(RATES.key), use_threads=False).aggregate(sums)
+    return pa.table([found[name] for name in (*RATES.key, *("_".join(each) for each in sums))], RATES.arrow)
+
+
+def rates(parts: Rows, known: Rows, column: str) -> pa.Table:
+    """The rates per group, of shares of the groups, and per cluster (`group_id` null), added to the `known` rows. The
+    column says whether the counts of a minute may still grow, which is so for a cluster's last ten minutes.
+    """
+    of_groups = loaded(parts, RATES.names)
+    of_clusters = of_groups.set_column(1, "group_id", pa.nulls(len(of_groups), pa.string()))
+    found = _summed(of_groups, of_clusters, loaded(known, RATES.names))
+    (cluster,) = keys(("cluster",), found)
+    order = in_order(cluster)
+    groups = Groups.sorted(cluster[order])
+    minute = numbers(found["minute"])
+    last = np.empty(len(found), np.int64)
+    last[order] = groups.greatest(minute[order])[groups.of]
+    is_open = ~is_known(found["minute"]) | (minute >= last - _OPEN_MINUTES * _MINUTE_US)
+    return found.append_column(pa.field(column, pa.bool_()), pa.array(is_open))

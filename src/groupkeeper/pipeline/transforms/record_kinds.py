@@ -13,10 +13,7 @@ import pyarrow.compute as pc
 
 from groupkeeper.pipeline.relations import Array
 
-__all__ = [
-    "CLASSIC", "IS_CLASSIC_GROUP", "IS_CURRENT_ASSIGNMENT", "IS_GROUP", "IS_MEMBER", "IS_TARGET",
-    "IS_TARGET_OF_MEMBER", "KIND_OF", "Kind", "rows_of",
-]  # fmt: skip
+__all__ = ["CLASSIC", "KIND_OF", "Kind", "rows_of"]
 
 CLASSIC = "GroupMetadata"
 """A classic group, with its members."""
@@ -48,23 +45,3 @@ def rows_of(names: pa.Array | pa.ChunkedArray, *kinds: Kind) -> Array:
     """Of record names, whether each is of one of these kinds; false for null."""
     wanted = pa.array([name for name, kind in KIND_OF.items() if kind in kinds], pa.string())
     return np.asarray(pc.is_in(names, wanted))
-
-
-# The same as conditions of SQL, which both Spark and DuckDB understand.
-
-IS_GROUP = "(record_name IN ('GroupMetadata', 'ConsumerGroupMetadata', 'ShareGroupMetadata', 'StreamsGroupMetadata'))"
-"""The group itself, of any type."""
-
-IS_CLASSIC_GROUP = "(record_name = 'GroupMetadata')"
-
-IS_MEMBER = "(record_name LIKE '%GroupMemberMetadata')"
-"""A member with its own metadata."""
-
-IS_CURRENT_ASSIGNMENT = "(record_name LIKE '%GroupCurrentMemberAssignment')"
-"""What a member has."""
-
-IS_TARGET = "(record_name LIKE '%GroupTargetAssignmentMetadata')"
-"""The epoch of the group's target assignment."""
-
-IS_TARGET_OF_MEMBER = "(record_name LIKE '%GroupTargetAssignmentMember')"
-"""A member's target assignment."""

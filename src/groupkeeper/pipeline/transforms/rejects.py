@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
+
+from groupkeeper.pipeline.relations import Rows, loaded, numbers, runs, taken, time_of, times, together
 from groupkeeper.pipeline.tables import GROUP_RECORDS, REJECTS
-from groupkeeper.pipeline.transforms.query import Query, Words
 
-__all__ = ["rejects_of"]
+__all__ = ["rejects", "rejects_in"]
 
-_KEY = ", ".join(REJECTS.key)
-_OTHERS = [name for name in REJECTS.names if name not in (*REJECTS.key, "first_time")]
+_COLUMNS = [name for name in GROUP_RECORDS.names if name in REJECTS.names]
 
 
-def rejects_of(now_ms: int) -> Query:
-    """The rejects in `group_records`, merged with the earlier table (`known`): a record in both was seen before."""
+def rejects_in(group_records: Rows, now_ms: int) -> pa.Table:
+    """The rejects in new records, which are first seen now."""
+    rows = loaded(group_records, [*_COLUMNS, "problem"])
+    rows = rows.filter(rows["problem"].is_valid())
+    now = time_of(pa.array(np.full(len(rows), now_ms)))
+    made = {"reason": rows["problem"], "first_time": now}
+    return pa.table([made[name] if name in made else rows[name] for name in REJECTS.names], REJECTS.arrow)
 
-    def text(words: Words) -> str:
-        renamed = ", ".join(f"{'problem AS reason' if name == 'reason' else name}" for name in _OTHERS)
-        names = ", ".join(_OTHERS)
-        return f"""
-WITH found AS (
-    SELECT {_KEY}, {names}, first_time FROM {words.of("known")}
-    UNION ALL
-    SELECT {_KEY}, {renamed}, {words.time_of(str(now_ms))} FROM {words.of("group_records")} WHERE problem IS NOT NULL
-)
-SELECT {_KEY}, {", ".join(f"max({name}) AS {name}" for name in _OTHERS)}, min(first_time) AS first_time
-FROM found GROUP BY {_KEY}
-"""
 
-    return Query(REJECTS, text, {"group_records": GROUP_RECORDS, "known": REJECTS})
+def rejects(found: Rows, known: Rows) -> pa.Table:
+    """Those that are found, and the earlier ones: a record in both was seen before."""
+    whole = together(loaded(known, REJECTS.names), loaded(found, REJECTS.names))
+    order, groups = runs(REJECTS.key, whole)
+    rows = taken(whole, order[groups.ends])
+    first = groups.least(numbers(whole["first_time"])[order])
+    return rows.set_column(REJECTS.names.index("first_time"), REJECTS.arrow.field("first_time"), times(first))

@@ -3,53 +3,52 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+import pyarrow.compute as pc
 
-from groupkeeper.pipeline.tables import COMMITS, EDGES, GROUP_RECORDS
-from groupkeeper.pipeline.transforms.query import Query, Words, of_frames
-from groupkeeper.pipeline.transforms.record_kinds import IS_CLASSIC_GROUP, IS_MEMBER
+from groupkeeper.pipeline.relations import Rows, loaded, together, unnested
+from groupkeeper.pipeline.tables import EDGES
+from groupkeeper.pipeline.transforms.record_kinds import CLASSIC, Kind, rows_of
 
-__all__ = ["SPANS_OF", "spans"]
+__all__ = ["SPANS", "spans"]
 
-_KEY = ", ".join(EDGES.key)
+SPANS = pa.schema([EDGES.arrow.field(name) for name in (*EDGES.key, "first_time", "last_time")])
+"""As small as tables.EDGES."""
 
-
-def _spans(words: Words) -> str:
-    return f"""
-WITH classic AS (
-    SELECT cluster, group_id, log_time AS time, {words.each_of("members")} AS member
-    FROM {words.of("group_records")} WHERE {IS_CLASSIC_GROUP}
-),
-assigned AS (
-    SELECT cluster, group_id, time, member.client_id AS client_id, {words.each_of("member.assigned")} AS own
-    FROM classic
-),
-seen AS (
-    SELECT cluster, group_id, topic, CAST(NULL AS STRING) AS client_id, coalesce(commit_time, log_time) AS time
-    FROM {words.of("commits")} WHERE NOT is_tombstone
-    UNION ALL
-    SELECT cluster, group_id, own.topic, client_id, time FROM assigned
-    UNION ALL
-    SELECT cluster, group_id, {words.each_of("member.subscribed_topics")}, member.client_id, time FROM classic
-    UNION ALL
-    SELECT cluster, group_id, {words.each_of("subscribed_topics")}, client_id, log_time
-    FROM {words.of("group_records")} WHERE {IS_MEMBER}
-)
-SELECT {_KEY}, min(time) AS first_time, max(time) AS last_time FROM seen GROUP BY {_KEY}
-"""
+_GROUP = ("cluster", "group_id", "log_time")
+_SEEN = ("cluster", "group_id", "topic", "client_id", "time")
 
 
-SPANS_OF = Query(
-    pa.schema([EDGES.arrow.field(name) for name in (*EDGES.key, "first_time", "last_time")]),
-    _spans,
-    {"commits": COMMITS, "group_records": GROUP_RECORDS},
-)
-"""As small as tables.EDGES: topics of which offsets were committed, and those that members subscribed to when they
-joined, or were assigned.
-"""
+def spans(commits: Rows, group_records: Rows) -> pa.Table:
+    """Rows of SPANS: of topics of which offsets were committed, and those that members subscribed to when they joined,
+    or were assigned.
+    """
+    records = loaded(group_records, (*_GROUP, "record_name", "client_id", "subscribed_topics", "members"))
+    seen = together(_committed(commits), _of_classic(records), _of_members(records))
+    found = seen.group_by(list(EDGES.key), use_threads=False).aggregate([("time", "min"), ("time", "max")])
+    return pa.table([*(found[name] for name in EDGES.key), found["time_min"], found["time_max"]], SPANS)
 
 
-def spans(commits: DataFrame, group_records: DataFrame | None = None) -> DataFrame:
-    """The spans from the whole history, computed by Spark."""
-    given = {"commits": commits} | ({} if group_records is None else {"group_records": group_records})
-    return of_frames(SPANS_OF, commits.sparkSession, given)
+def _committed(commits: Rows) -> pa.Table:
+    rows = loaded(commits, ("cluster", "group_id", "topic", "commit_time", "log_time", "is_tombstone"))
+    rows = rows.filter(pc.invert(rows["is_tombstone"]))
+    time = pc.coalesce(rows["commit_time"], rows["log_time"])
+    return pa.table([*rows.columns[:3], pa.nulls(len(rows), pa.string()), time], names=_SEEN)
+
+
+def _of_classic(records: pa.Table) -> pa.Table:
+    rows = records.filter(pc.fill_null(pc.equal(records["record_name"], CLASSIC), False))
+    members = unnested(rows.select((*_GROUP, "members")), "members")
+    client, subscribed, assigned = (
+        pc.struct_field(members["members"], name) for name in ("client_id", "subscribed_topics", "assigned")
+    )
+    of = members.select(_GROUP).append_column("client_id", client)
+    own = unnested(of.append_column("topic", assigned), "topic")
+    own = own.set_column(4, "topic", pc.struct_field(own["topic"], "topic"))
+    found = together(unnested(of.append_column("topic", subscribed), "topic"), own)
+    return found.rename_columns([*found.column_names[:2], "time", "client_id", "topic"]).select(_SEEN)
+
+
+def _of_members(records: pa.Table) -> pa.Table:
+    rows = records.filter(pa.array(rows_of(records["record_name"], Kind.MEMBER)))
+    found = unnested(rows.select((*_GROUP, "client_id", "subscribed_topics")), "subscribed_topics")
+    return found.rename_columns([*found.column_names[:2], "time", "client_id", "topic"]).select(_SEEN)

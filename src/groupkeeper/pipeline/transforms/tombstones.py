@@ -2,122 +2,122 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import NamedTuple
+
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from groupkeeper.pipeline.kafka.retention import DEFAULT, Retentions
-from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
-from groupkeeper.pipeline.tables.schema import Column, Table
-from groupkeeper.pipeline.tables.state import LAST_COMMITS, LAST_RECORDS
-from groupkeeper.pipeline.transforms.query import Query, Words
+from groupkeeper.pipeline.kafka.retention import DEFAULT, Retention, Retentions
+from groupkeeper.pipeline.relations import Array, Rows, earlier, keys, loaded, numbers, taken, time_of, together, values
+from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUPS
+from groupkeeper.pipeline.transforms.record_kinds import CLASSIC
+from groupkeeper.rules.expiry import do_offsets_age, emptied_ms, expires_ms
 
-__all__ = ["CAUSES_OF", "kept_for"]
+__all__ = ["causes"]
 
-# The expiry of offsets follows the rule of groupkeeper.coordinator.offsets.expiry, in SQL.
 _SLACK_MS = 60_000
 """What a check itself may take, and what the clocks of two coordinators may differ by."""
-_GROUP = "cluster, group_id"
-_NAMES = ", ".join(COMMITS.names)
-_PLACE = "cluster, group_id, log_offset"
-_OTHERS = [name for name in COMMITS.names if name not in ("cluster", "group_id", "log_offset")]
-_JUDGED = ", ".join(name for name in COMMITS.names if name != "removed_by")
 
-_KEPT = Table(
-    "kept_for",
-    "cluster whose brokers said so",
-    ("cluster",),
-    (
-        Column("cluster", pa.string(), "name of the cluster"),
-        Column("retention_ms", pa.int64(), "how long offsets are kept"),
-        Column("check_ms", pa.int64(), "how often is looked for those that expired"),
-    ),
-)
+_COMMITTED = (*CURRENT_OFFSETS.key, "log_offset", "is_tombstone", "commit_time", "expire_time")
+_CHANGED = (*GROUPS.key, "log_offset", "log_time", "record_name", "protocol_type", "state_timestamp_ms", "members")
 
 
-def kept_for(retentions: Retentions) -> pa.Table:
-    """The settings as rows that CAUSES_OF takes; clusters that are not named have DEFAULT."""
-    rows = [(name, own.retention_ms, own.check_interval_ms) for name, own in sorted(retentions.items())]
-    return pa.Table.from_pylist([dict(zip(_KEPT.names, each, strict=True)) for each in rows], _KEPT.arrow)
+class _Gone(NamedTuple):
+    """A tombstone and the commit before it, which has no other; times are ms, None: not known."""
+
+    topic: str
+    time_ms: int | None
+    commit_ms: int | None
+    expire_ms: int | None
 
 
-def _timeline(words: Words) -> str:
-    """New tombstones with the commit before each (`last`), merged with the changes of their groups."""
-    last = words.row({"is_tombstone": "is_tombstone", "commit_time": "commit_time", "expire_time": "expire_time"})
-    roster = words.row({
-        "is_empty": f"{words.size('members')} = 0",
-        "has_protocol": "protocol_type != ''",
-        "since": words.time_of("state_timestamp_ms"),
-        "topics": words.mapped("members", lambda one: f"{one}.subscribed_topics"),
-    })  # fmt: skip
-    absent = ", ".join(f"NULL AS {name}" for name in _OTHERS)
-    change = f"{_PLACE}, log_time, record_name, protocol_type, state_timestamp_ms, members"
-    return f"""
-touched AS (SELECT DISTINCT {_GROUP} FROM {words.of("commits")} WHERE is_tombstone),
-whole AS (
-    SELECT {_NAMES}, true AS is_new FROM {words.of("commits")}
-    UNION ALL SELECT {_NAMES}, false AS is_new FROM {words.of("last_commits")}
-),
-steps AS (
-    SELECT whole.*, lag({last}) OVER (PARTITION BY {_GROUP}, topic, partition ORDER BY log_offset) AS last
-    FROM whole JOIN touched USING ({_GROUP})
-),
-records AS (
-    SELECT {change} FROM {words.of("group_records")} WHERE group_id IS NOT NULL
-    UNION ALL SELECT {change} FROM {words.of("last_records")} WHERE group_id IS NOT NULL
-),
-timeline AS (
-    SELECT {_PLACE}, {", ".join(_OTHERS)}, last, NULL AS changed, NULL AS roster
-    FROM steps WHERE is_new AND is_tombstone
-    UNION ALL
-    SELECT {_PLACE}, {absent}, NULL AS last, log_time AS changed,
-        CASE WHEN record_name = 'GroupMetadata' THEN {roster} END AS roster
-    FROM records JOIN touched USING ({_GROUP})
-)"""
+class _Roster(NamedTuple):
+    """A classic group with a protocol, as its last record before has it."""
+
+    topics: list[list[str] | None]
+    """What each member reads; None: it does not say it."""
+    since_ms: int | None
 
 
-def _causes(words: Words) -> str:
-    before = f"PARTITION BY {_GROUP} ORDER BY log_offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-    readers = words.kept("roster.topics", lambda own: f"coalesce({words.has(own, 'topic')}, true)")
-    return f"""
-WITH {_timeline(words)},
-known AS (
-    SELECT {_NAMES}, last, {words.last_known("roster", before)} AS roster,
-        {words.last_known("changed", before)} AS changed
-    FROM timeline
-),
-aged AS (
-    SELECT known.*, coalesce(check_ms, {DEFAULT.check_interval_ms}) * 2 + {_SLACK_MS} AS patience_ms,
-        -- Nothing expires that is read, or of which the members don't say that they do not read it.
-        {words.size(readers)} > 0 AND roster.has_protocol AS is_kept,
-        coalesce(retention_ms, {DEFAULT.retention_ms}) AS retention_ms,
-        CASE WHEN roster.is_empty AND roster.has_protocol THEN coalesce(roster.since, last.commit_time)
-            ELSE last.commit_time END AS base_time
-    FROM known LEFT JOIN {words.of("kept_for")} AS kept_for USING (cluster)
-    WHERE is_tombstone
-),
-due AS (SELECT *, coalesce(last.expire_time, {words.later("base_time", "retention_ms")}) AS due_time FROM aged),
-ready AS (SELECT *, greatest(due_time, changed) AS ready_time FROM due)
-SELECT {_JUDGED},
-    CASE
-    WHEN last IS NULL OR last.is_tombstone THEN 'unknown'
-    WHEN log_time < due_time OR is_kept THEN 'deleted'
-    WHEN log_time <= {words.later("ready_time", "patience_ms")} THEN 'expired'
-    ELSE 'unknown' END AS removed_by
-FROM ready
-"""
+def causes(
+    commits: Rows, last_commits: Rows, group_records: Rows, last_records: Rows, retentions: Retentions
+) -> pa.Table:
+    """The tombstones of `commits`, with `removed_by`, by what came before: the earlier ones of these, and of
+    `group_records`, and the carried ones.
+
+    An offset can't have expired before its time, nor while members of a classic group may read it: it was deleted. When
+    it went within two checks after it could expire (its age, or that of the group's emptiness, is reached, and the
+    group has changed for the last time), it expired. Later, and where the log no longer has the commit, it is unknown.
+    """
+    new = loaded(commits, COMMITS.names)
+    gone = new.filter(new["is_tombstone"])
+    before = _before(gone, new.select(_COMMITTED), loaded(last_commits, _COMMITTED))
+    records = _of_groups(gone, *(loaded(rows, _CHANGED) for rows in (group_records, last_records)))
+    levels = records.filter(pc.fill_null(pc.equal(records["record_name"], CLASSIC), False))
+    changes = records.filter(records["log_time"].is_valid())
+    changed = taken(changes["log_time"].combine_chunks(), earlier(GROUPS.key, gone, changes))
+    times = (_ms(column) for column in (gone["log_time"], before["commit_time"], before["expire_time"]))
+    told = zip(
+        values(gone["cluster"]), map(_Gone, values(gone["topic"]), *times), values(before["is_tombstone"]),
+        _rosters(levels, earlier(GROUPS.key, gone, levels)), _ms(changed), strict=True,
+    )  # fmt: skip
+    found = [
+        "unknown" if was_gone is not False else _cause(one, roster, changed_ms, retentions.get(cluster, DEFAULT))
+        for cluster, one, was_gone, roster, changed_ms in told
+    ]
+    at = COMMITS.names.index("removed_by")
+    return gone.set_column(at, COMMITS.arrow.field(at), pa.array(found, pa.string()))
 
 
-CAUSES_OF = Query(
-    COMMITS,
-    _causes,
-    {
-        "commits": COMMITS, "last_commits": LAST_COMMITS, "group_records": GROUP_RECORDS, "last_records": LAST_RECORDS,
-        "kept_for": _KEPT,
-    },
-)  # fmt: skip
-"""The tombstones of `commits`, with `removed_by`, by what came before: the earlier ones of these, and of
-`group_records`, and the carried ones.
+def _of_groups(gone: pa.Table, *parts: pa.Table) -> pa.Table:
+    """The rows of groups with tombstones."""
+    rows = together(*parts)
+    of, of_gone = keys(GROUPS.key, rows, gone)
+    return rows.filter(pa.array(np.isin(of, of_gone)))
 
-An offset can't have expired before its time, nor while members of a classic group may read it: it was deleted. When it
-went within two checks after it could expire (its age, or that of the group's emptiness, is reached, and the group has
-changed for the last time), it expired. Later, and where the log no longer has the commit, it is unknown.
-"""
+
+def _before(gone: pa.Table, *commits: pa.Table) -> pa.Table:
+    """For each tombstone the row before it of its key; nulls: none."""
+    rows = _of_groups(gone, *commits)
+    return taken(rows, earlier(CURRENT_OFFSETS.key, gone, rows))
+
+
+def _ms(times: pa.Array | pa.ChunkedArray) -> list[int | None]:
+    return [None if us is None else us // 1000 for us in values(times.cast(pa.int64()))]
+
+
+def _rosters(levels: pa.Table, at: Array) -> list[_Roster | None]:
+    """At these places. None: there is no record, or its group has no protocol, as after it was deleted."""
+    used, which = np.unique(at, return_inverse=True)
+    rows = taken(levels, used)
+    members = rows["members"].combine_chunks()
+    topics = pc.struct_field(pc.list_flatten(members), "subscribed_topics").to_pylist()
+    ends = np.cumsum(numbers(pc.list_value_length(members))).tolist()
+    protocols, since = values(rows["protocol_type"]), _ms(time_of(rows["state_timestamp_ms"]))
+    found = [
+        _Roster(topics[start:end], since_ms) if protocol else None
+        for (start, end), protocol, since_ms in zip(itertools.pairwise([0, *ends]), protocols, since, strict=True)
+    ]
+    return [found[number] for number in which.tolist()]
+
+
+def _cause(gone: _Gone, roster: _Roster | None, changed_ms: int | None, retention: Retention) -> str:
+    since_ms = None
+    if roster is not None:
+        has_members, are_known = bool(roster.topics), None not in roster.topics
+        can_expire = do_offsets_age(has_members=has_members, is_settled=True, are_topics_known=are_known)
+        if not can_expire or any(gone.topic in read for read in roster.topics if read is not None):
+            return "deleted"
+        since_ms = emptied_ms(has_protocol=True, has_members=has_members, state_since_ms=roster.since_ms)
+    due_ms = None
+    if gone.commit_ms is not None or gone.expire_ms is not None or since_ms is not None:
+        due_ms = expires_ms(gone.expire_ms, gone.commit_ms or 0, retention.retention_ms, since_ms)
+    known = [time_ms for time_ms in (due_ms, changed_ms) if time_ms is not None]
+    if gone.time_ms is None or not known:
+        return "unknown"
+    if due_ms is not None and gone.time_ms < due_ms:
+        return "deleted"
+    patience_ms = retention.check_interval_ms * 2 + _SLACK_MS
+    return "expired" if gone.time_ms <= max(known) + patience_ms else "unknown"

@@ -7,12 +7,15 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from groupkeeper.pipeline.present.sql import empty
 from groupkeeper.pipeline.present.status import status
-from groupkeeper.pipeline.tables import GROUPS, LAG, LOG_OFFSETS, MEMBERS, REWINDS
+from groupkeeper.pipeline.tables import GROUPS, LAG, LOG_OFFSETS, MEMBERS, REWINDS, Table
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, PACES
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _none(table: Table) -> pa.Table:
+    return table.arrow.empty_table()
 
 
 def test_without_a_commit_time_nothing_is_said_of_when_it_committed() -> None:
@@ -24,7 +27,7 @@ def test_without_a_commit_time_nothing_is_said_of_when_it_committed() -> None:
         {**names, **ends, "group_id": "undated"},
     ]
     lags = pa.Table.from_pylist(rows, schema=LAG.arrow)
-    judged = status(empty(PACES), lags, empty(REWINDS), empty(GROUPS), empty(GROUP_FACTS)).read_all().to_pylist()
+    judged = status(_none(PACES), lags, _none(REWINDS), _none(GROUPS), _none(GROUP_FACTS)).to_pylist()
     told = {row["group_id"]: (row["status"], row["rule"]) for row in judged if row["topic"]}
     assert told["dated"][0] == "stopped"
     assert told["undated"] == (
@@ -51,10 +54,10 @@ def test_a_partition_without_a_commit_makes_a_group_unknown(is_named: bool) -> N
         for group_id, partitions in assigned.items()
     ]  # fmt: skip
     found = status(
-        empty(PACES), pa.Table.from_pylist(lags, schema=LAG.arrow), empty(REWINDS), empty(GROUPS), empty(GROUP_FACTS),
+        _none(PACES), pa.Table.from_pylist(lags, schema=LAG.arrow), _none(REWINDS), _none(GROUPS), _none(GROUP_FACTS),
         members=pa.Table.from_pylist(held, schema=MEMBERS.arrow),
         log_offsets=pa.Table.from_pylist(logs, schema=LOG_OFFSETS.arrow),
-    ).read_all().to_pylist()  # fmt: skip
+    ).to_pylist()  # fmt: skip
     told = {row["group_id"]: (row["status"], row["rule"]) for row in found if row["topic"] is None}
     why = "t-1: nothing is committed: auto.offset.reset decides where the group begins"
     assert told.pop("late")[0] == "lagging"

@@ -37,16 +37,12 @@ def test_measures_of_lag_begin_again(before: str | None, now: str | None, known:
     """Although the log ends behind the earlier one's end, and the group is further than it was there."""
     measures = [{"time": BEGIN, "committed_offset": 50, "log_end_offset": 100}]
     ends = {"log_start_offset": 0, "last_stable_offset": 130, "log_end_offset": 130}
-    (row,) = (
-        lag(
-            rows(CURRENT_OFFSETS, committed_offset=90, commit_time=BEGIN),
-            rows(LOG_OFFSETS, topic_id=now, measured_time=BEGIN + MINUTE, records=[], **ends),
-            then=rows(LAG, measures=measures),
-            topics_then=rows(TOPICS, topic_id=before),
-        )
-        .read_all()
-        .to_pylist()
-    )
+    (row,) = lag(
+        rows(CURRENT_OFFSETS, committed_offset=90, commit_time=BEGIN),
+        rows(LOG_OFFSETS, topic_id=now, measured_time=BEGIN + MINUTE, records=[], **ends),
+        then=rows(LAG, measures=measures),
+        topics_then=rows(TOPICS, topic_id=before),
+    ).to_pylist()
     assert [each["log_end_offset"] for each in row["measures"]] == known
     assert row["lag"] == 40
     assert row["produced_per_s"] == (0.5 if len(known) == 2 else None)

@@ -19,14 +19,12 @@ from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds
 from groupkeeper.pipeline.kafka.options import parse_options
 from groupkeeper.pipeline.kafka.planning import plan
 from groupkeeper.pipeline.present.members import assigned
-from groupkeeper.pipeline.present.sql import empty, made
+from groupkeeper.pipeline.relations import empty
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, FRESHNESS, MEMBERS, TOPICS, Table
 
 
 def rows_of(table: Table, rows: list[dict[str, Any]]) -> pa.Table:
-    """As SQL takes them."""
-    given = {table.name: pa.Table.from_pylist(rows, table.arrow)}
-    return made(table, f"SELECT * FROM {table.name}", given).read_all()
+    return pa.Table.from_pylist(rows, table.arrow)
 
 
 OPTIONS = parse_options({"kafka.bootstrap.servers": "127.0.0.1:1", "cluster": "c", "rows": "decoded"})
@@ -61,7 +59,7 @@ def test_assigned_partitions_are_asked_for_too() -> None:
 
 def test_freshness_has_the_reason() -> None:
     clusters = Clusters(OPTIONS, {}, {"c": "cluster c: out of reach", "never read": "cluster never read: out of reach"})
-    rows = freshness({"c": {0: 7, 1: 9}, "not given": {0: 1}}, clusters).read_all().to_pylist()
+    rows = freshness({"c": {0: 7, 1: 9}, "not given": {0: 1}}, clusters).to_pylist()
     told = [(row["cluster"], row["log_partition"], row["read_to"], row["problem"]) for row in rows]
     assert told == [("c", 0, 7, "cluster c: out of reach"), ("c", 1, 9, "cluster c: out of reach")]
     assert {row["measured_time"] for row in rows} == {None}
@@ -76,7 +74,7 @@ def test_the_age_of_each_cluster_counts() -> None:
         FRESHNESS: [{"cluster": name, "log_partition": 0, "measured_time": at} for name, at in fresh.items()],
         TOPICS: [{"cluster": name, "topic": "t", "measured_time": at} for name, at in known.items()],
     }
-    stored = SimpleNamespace(rows=lambda table: rows_of(table, tables[table]))
+    stored = SimpleNamespace(dataset=lambda table: rows_of(table, tables[table]))
     checks = {check.cluster: (check.result, check.detail) for check in _ages(stored, 300_000)}  # type: ignore[arg-type]
     assert checks == {
         "never": ("failed", "no measurement is known"),
@@ -84,7 +82,7 @@ def test_the_age_of_each_cluster_counts() -> None:
         "new": ("ok", checks["new"][1]),
     }
     assert checks["old"][1].startswith("measured 60")
-    nothing = SimpleNamespace(rows=lambda table: empty(table))
+    nothing = SimpleNamespace(dataset=lambda table: empty(table.arrow))
     (check,) = _ages(nothing, 1000)  # type: ignore[arg-type]
     assert (check.cluster, check.detail) == (None, "no cluster has been measured")
 

@@ -11,12 +11,13 @@ import pytest
 from groupkeeper.pipeline.kafka.retention import Retention
 from groupkeeper.pipeline.present.groups import groups
 from groupkeeper.pipeline.present.members import assigned, members
-from groupkeeper.pipeline.present.moved import last_moves, next_offsets, rewinds
+from groupkeeper.pipeline.present.moved import last_moves, rewinds
 from groupkeeper.pipeline.present.stale import StaleLimits, stale
 from groupkeeper.pipeline.relations import empty
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUP_RECORDS, GROUPS, LOG_OFFSETS, MEMBERS, TOPICS, Table
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.pipeline.tables.state import GROUP_FACTS, MOVES
+from groupkeeper.pipeline.transforms.history import next_offsets
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)
@@ -114,7 +115,7 @@ def test_a_jump_beyond_the_log_is_told_while_it_stands() -> None:
 def test_places_in_the_log_that_are_not_given_have_the_missing_offset() -> None:
     given = rows(MOVES, {"log_partition": 1}, {"log_partition": 2}, {"log_partition": 1, "cluster": "d"})
     assert next_offsets(given, {"c": {1: 7}}, 3).tolist() == [7, 3, 3]
-    assert next_offsets(given, {}).tolist() == [0, 0, 0]
+    assert next_offsets(given, {}, 0).tolist() == [0, 0, 0]
 
 
 def test_offsets_expire_as_the_coordinator_has_it() -> None:

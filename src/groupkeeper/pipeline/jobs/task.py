@@ -1,0 +1,102 @@
+"""What a task of a refresh does: the steps of its job, one after the other, for its share of the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from groupkeeper.pipeline.errors import SourceError
+from groupkeeper.pipeline.jobs.queries import Queries
+from groupkeeper.pipeline.jobs.shares import Built, share_of
+from groupkeeper.pipeline.jobs.steps import STEPS, Given, rows_of
+from groupkeeper.pipeline.relations import Rows, loaded
+from groupkeeper.pipeline.tables import Table
+from groupkeeper.pipeline.transforms.history import between
+
+__all__ = ["Work", "built", "name_of"]
+
+_FAILURES = (ArithmeticError, LookupError, TypeError, ValueError, pa.ArrowException, SourceError)
+
+
+class Work(NamedTuple):
+    """What the tasks of a job build, and of what besides the rows of their inputs. Names are those of tables."""
+
+    steps: Sequence[str]
+    given: Given
+    shares: int
+    asked: Mapping[str, pa.Table]
+    """What the clusters answered. Tasks write those that are among the steps."""
+    failed: Mapping[str, Exception]
+
+
+def name_of(kind: str, table: Table) -> str:
+    """The name of an input of a job: `kind` is the method of steps.Sources that gives it."""
+    return f"{kind} {table.name}"
+
+
+def built(work: Work, share: int, rows: Mapping[str, Rows]) -> Built:
+    """The tables of a share (shares.Build)."""
+    tables = _Tables(work, share, rows)
+    given = work.given._replace(queries=tables.queries()) if work.given.queries else work.given
+    own = {step.table.name: step for step in STEPS if step.table.name in work.steps}
+    for name in work.steps:
+        if name in work.asked:
+            yield name, work.asked[name]
+            continue
+        try:
+            whole = rows_of(own[name].make(tables, given))
+        except _FAILURES as error:  # the driver raises it again
+            tables.failed[name] = error
+            yield name, error
+        else:
+            tables.kept[name] = whole.select(own[name].table.names)
+            yield name, whole
+
+
+class _Tables:
+    """The inputs of steps (steps.Sources) in a task."""
+
+    def __init__(self, work: Work, share: int, rows: Mapping[str, Rows]) -> None:
+        self._work = work
+        self._share = share
+        self._rows = rows
+        self.kept: dict[str, Rows] = {}
+        self.failed = dict(work.failed)
+
+    def new(self, table: Table) -> Rows:
+        name = name_of("new", table)
+        if name not in self.kept:
+            given = self._work.given
+            self.kept[name] = between(loaded(self._rows[name]), given.made_to, given.read_to)
+        return self.kept[name]
+
+    def then(self, table: Table) -> Rows:
+        return self._rows[name_of("then", table)]
+
+    def before(self, table: Table) -> Rows:
+        return self._rows[name_of("before", table)]
+
+    def now(self, table: Table) -> Rows:
+        name = table.name
+        if name in self.failed:
+            raise self.failed[name]
+        if name not in self.kept:
+            asked = self._work.asked.get(name)
+            self.kept[name] = self._rows[name_of("now", table)] if asked is None else self._own(asked)
+        return self.kept[name]
+
+    def made(self, tables: Iterable[Table]) -> dict[Table, Rows]:
+        return {table: self.now(table) for table in tables if table.name not in self.failed}
+
+    def queries(self) -> Queries:
+        """Those of this share."""
+        queries = self._work.given.queries
+        return queries.only(self._own(queries.names())["group_id"].to_pylist())
+
+    def _own(self, rows: pa.Table) -> pa.Table:
+        if self._work.shares == 1 or "group_id" not in rows.column_names:
+            return rows
+        own = share_of(rows["group_id"].combine_chunks(), self._work.shares) == self._share
+        return rows.filter(pa.array(own))

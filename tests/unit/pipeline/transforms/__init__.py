@@ -1,0 +1,1 @@
+"""Bytes of logs become rows. Which bytes are fetched belongs to `kafka`."""
