@@ -91,10 +91,10 @@ def _add_arguments(command: ArgumentParser) -> None:
     )
     limits.add_argument(
         "--bad-status",
-        type=values.group_statuses,
+        type=values.statuses,
         default=[],
         metavar="STATUS[,STATUS]",
-        help=f"the statuses that break the limit: {', '.join(values.SEEN_AT_ONCE)}; one look does not tell whether a "
+        help=f"the statuses that break the limit: {values.statuses}; one look does not tell whether a "
         "group has stopped",
     )
     command.add_argument("--quiet", action="store_true", help="say nothing while all groups are within their limits")

@@ -28,6 +28,7 @@ from groupkeeper.cli.framework.render import (
 )
 from groupkeeper.cli.framework.reports import Page, Problem, Shape, Value, problem_of
 from groupkeeper.cli.framework.terminal import Progress, columns_of, has_colour, is_terminal
+from groupkeeper.client.addresses import Address, parse_bootstrap_servers
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.errors import ClientError
 from groupkeeper.protocol.errors import KafkaError
@@ -400,9 +401,19 @@ async def beside(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 async def refusals_of(bootstrap_server: str) -> str | None:
     """What the addresses answer, where none lets the client in; None: one does."""
-    from groupkeeper.operations.reach import Reach, try_addresses
+    addresses = parse_bootstrap_servers(bootstrap_server)
+    refusals = await asyncio.gather(*map(_refusal, addresses))
+    return None if None in refusals else ", ".join(map(str, refusals))
 
-    answers = await try_addresses(bootstrap_server, timeout_s=PATIENCE_S)
-    if any(reach is Reach.OPEN for _, reach in answers):
-        return None
-    return ", ".join(f"{reach.value} {address}" for address, reach in answers)
+
+async def _refusal(address: Address) -> str | None:
+    """Why nobody can connect to the address now, None: it is open."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            _, writer = await asyncio.open_connection(address.host, address.port)
+    except ConnectionRefusedError:
+        return f"connection refused by {address}"
+    except OSError:  # TimeoutError is one
+        return f"no connection yet to {address}"
+    writer.close()
+    return None

@@ -134,8 +134,8 @@ def _values(typed: Typed, action: argparse.Action, begun: str) -> Iterable[tuple
         kind == "NAME" and typed.command.prog.startswith("groupkeeper context")
     ):
         return [(name, "") for name in context_files.names()] if not typed.command.prog.endswith(" add") else []
-    if (names := values.listed_by(action.type)) is not None:
-        return _listed(names, begun)
+    if isinstance(action.type, values.ListOf):
+        return _listed(action.type.names, begun)
     if kind == "ID":
         return _changes()
     if kind in ("GROUP", "TOPIC") or kind.startswith("TOPIC["):

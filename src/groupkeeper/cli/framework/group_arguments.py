@@ -50,20 +50,20 @@ def _check_groups(options: Namespace) -> str | None:
 
 def add_filters(command: ArgumentParser, *, of_all_types: bool = False) -> None:
     """Which of those groups. ``of_all_types``: share and streams groups, too, which are shown and not changed."""
-    states, types = (values.LISTED_STATES, values.LISTED_TYPES) if of_all_types else (values.STATES, values.TYPES)
+    states, types = (values.listed_states, values.listed_types) if of_all_types else (values.states, values.types)
     command.add_argument(
         "--state",
-        type=values.listed_states if of_all_types else values.states,
+        type=states,
         default=[],
         metavar="STATE[,STATE]",
-        help=f"only groups in these states: {', '.join(states)}",
+        help=f"only groups in these states: {states}",
     )
     command.add_argument(
         "--type",
-        type=values.listed_types if of_all_types else values.types,
+        type=types,
         default=[],
         metavar="TYPE[,TYPE]",
-        help=f"only groups of these types: {', '.join(types)}",
+        help=f"only groups of these types: {types}",
     )
 
 

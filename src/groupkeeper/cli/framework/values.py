@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
 from groupkeeper.client.admin.types import GroupState, GroupType
@@ -17,14 +18,7 @@ from groupkeeper.java_properties import BadEscape, name_in, read_properties
 from groupkeeper.operations.times import BadDatetime, BadDuration, Duration, parse_iso_datetime, parse_length
 from groupkeeper.rules.status import Status
 
-if TYPE_CHECKING:
-    from groupkeeper.operations.lag import LagStatus
-
-STATES = tuple(state for state in GroupState if state not in (GroupState.UNKNOWN, GroupState.NOT_READY))
-TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
-# Share and streams groups are listed and described; filters of groups to change do not select them.
-LISTED_STATES = (*STATES, GroupState.NOT_READY)
-LISTED_TYPES = (*TYPES, GroupType.SHARE, GroupType.STREAMS)
+T = TypeVar("T", bound=str)
 
 _TOPIC = re.compile(r"[^:]+(:[0-9]+(,[0-9]+)*)?")
 _MAX_PARTITION = 2**31 - 1
@@ -129,75 +123,38 @@ def _why_not(length_ms: float | None) -> str:
     return "a duration must be at least 1ms" if length_ms < 1 else "a duration can be 36500d (100 years) at most"
 
 
-def states(text: str) -> list[GroupState]:
-    """States separated by commas, in any case."""
-    return _states(text, STATES)
+class ListOf(Generic[T]):
+    """Names separated by commas, each in any case."""
+
+    def __init__(self, names: Iterable[T], example: str, hints: Mapping[str, str] = {}) -> None:
+        """``hints``: what is said of names that are not among them."""
+        self.names = tuple(names)
+        self._by_text = {name.lower(): name for name in self.names}
+        self._example = example
+        self._hints = hints
+
+    def __call__(self, text: str) -> list[T]:
+        parts = [part.strip().lower().replace("-", "_") for part in text.split(",")]
+        if not set(parts) <= self._by_text.keys():
+            hint = "".join(hint for name, hint in self._hints.items() if name in parts)
+            raise ArgumentTypeError(f"{text!r}: expected some of {self}, for example {self._example}{hint}")
+        return [self._by_text[part] for part in parts]
+
+    def __str__(self) -> str:
+        return ", ".join(self.names)
 
 
-def listed_states(text: str) -> list[GroupState]:
-    """The same, of streams groups too."""
-    return _states(text, LISTED_STATES)
+_OF_SHARE_GROUPS = {GroupType.SHARE.lower(): "; 'kafka-share-groups' changes share groups"}
+_LISTED_STATES = [state for state in GroupState if state is not GroupState.UNKNOWN]
+_TYPES = (GroupType.CLASSIC, GroupType.CONSUMER)
 
-
-def _states(text: str, known: Sequence[GroupState]) -> list[GroupState]:
-    parsed = [GroupState.parse(part.strip()) for part in text.split(",")]
-    if not set(parsed) <= set(known):
-        raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(known)}, for example Stable,Empty")
-    return parsed
-
-
-def types(text: str) -> list[GroupType]:
-    """Types separated by commas, in any case."""
-    return _types(text, TYPES)
-
-
-def listed_types(text: str) -> list[GroupType]:
-    """The same, with streams groups."""
-    return _types(text, LISTED_TYPES)
-
-
-def _types(text: str, known: Sequence[GroupType]) -> list[GroupType]:
-    parsed = [GroupType.parse(part.strip()) for part in text.split(",")]
-    if not set(parsed) <= set(known):
-        hint = "; 'kafka-share-groups' changes share groups" if GroupType.SHARE in parsed else ""
-        raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(known)}, for example Consumer{hint}")
-    return parsed
-
-
-def statuses(text: str) -> list[LagStatus]:
-    """Statuses of partitions separated by commas, in any case."""
-    from groupkeeper.operations.lag import LagStatus
-
-    parsed = [part.strip().lower().replace("-", "_") for part in text.split(",")]
-    if not set(parsed) <= set(LagStatus):
-        known = ", ".join(LagStatus)
-        raise ArgumentTypeError(f"{text!r}: expected some of {known}, for example uncommitted,below_log_start")
-    return [LagStatus(part) for part in parsed]
-
-
-SEEN_AT_ONCE = (Status.LAGGING, Status.LOSING, Status.UNKNOWN)
+states = ListOf([state for state in _LISTED_STATES if state is not GroupState.NOT_READY], "Stable,Empty")
+types = ListOf(_TYPES, "Consumer", _OF_SHARE_GROUPS)
+# Share and streams groups are listed and described; filters of groups to change do not select them.
+listed_states = ListOf(_LISTED_STATES, "Stable,Empty")
+listed_types = ListOf((*_TYPES, GroupType.SHARE, GroupType.STREAMS), "Consumer", _OF_SHARE_GROUPS)
+statuses = ListOf((Status.LAGGING, Status.LOSING, Status.UNKNOWN), "lagging,losing")
 """The statuses of groups that one look tells."""
-
-
-def group_statuses(text: str) -> list[str]:
-    """Statuses of groups separated by commas, in any case."""
-    parsed = [part.strip().lower() for part in text.split(",")]
-    if not set(parsed) <= set(SEEN_AT_ONCE):
-        raise ArgumentTypeError(f"{text!r}: expected some of {', '.join(SEEN_AT_ONCE)}, for example lagging,losing")
-    return parsed
-
-
-def listed_by(kind: object) -> list[str] | None:
-    """The names that an option of this type takes with commas between them, None: it takes none."""
-    if kind is statuses:
-        from groupkeeper.operations.lag import LagStatus
-
-        return list(map(str, LagStatus))
-    names: dict[object, Sequence[str]] = {
-        states: STATES, listed_states: LISTED_STATES, types: TYPES, listed_types: LISTED_TYPES,
-        group_statuses: SEEN_AT_ONCE,
-    }  # fmt: skip
-    return list(map(str, names[kind])) if kind in names else None
 
 
 def topic(text: str) -> str:
@@ -240,14 +197,20 @@ def duration(text: str) -> Duration:
     return parsed
 
 
-def plan_file(path: str) -> PlanFile:
-    """The text of a reset plan. Whose lines they are depends on the groups asked for: it isn't read further here."""
+def text_of(path: str, *, is_standard_input: bool = False) -> str:
+    """The text of a file."""
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        content = sys.stdin.buffer.read() if is_standard_input else Path(path).read_bytes()
+        return content.decode("utf-8-sig")
     except OSError as problem:
         raise ArgumentTypeError(f"cannot read {path!r}: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
         raise ArgumentTypeError(f"{path!r} is not UTF-8 text: byte {problem.start + 1}") from None
+
+
+def plan_file(path: str) -> PlanFile:
+    """The text of a reset plan. Whose lines they are depends on the groups asked for: it isn't read further here."""
+    text = text_of(path)
     if "\0" in text:
         raise ArgumentTypeError(f"{path!r} is not text: it contains zero bytes")
     if not text.strip():

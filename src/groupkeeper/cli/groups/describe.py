@@ -45,6 +45,8 @@ from groupkeeper.rules.words import counted
 _FEW = 3
 """More groups of a kind than this are counted, not named one by one."""
 
+_STATUSES = values.ListOf(LagStatus, "uncommitted,below_log_start")
+
 _NO_PROBLEM = (
     LagStatus.OK,
     LagStatus.UNCOMMITTED,
@@ -122,10 +124,10 @@ def _add_lag(command: ArgumentParser) -> None:
     )
     command.add_argument(
         "--status",
-        type=values.statuses,
+        type=_STATUSES,
         default=[],
         metavar="STATUS[,STATUS]",
-        help=f"only partitions with these: {', '.join(LagStatus)}",
+        help=f"only partitions with these: {_STATUSES}",
     )
 
 

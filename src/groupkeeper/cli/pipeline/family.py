@@ -107,11 +107,7 @@ def _owners(path: str) -> Any:
     from groupkeeper.pipeline.owners import parse_owners
 
     try:
-        return parse_owners(Path(path).read_text(), path)
-    except OSError as error:
-        raise ArgumentTypeError(f"cannot read {path!r}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ArgumentTypeError(f"{path!r} is not UTF-8 text: byte {error.start + 1}") from None
+        return parse_owners(values.text_of(path), path)
     except SourceError as error:
         raise ArgumentTypeError(str(error)) from None
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import AsyncIterator
 from functools import partial
-from pathlib import Path
 
+from groupkeeper.cli.framework import values
 from groupkeeper.cli.framework.clusters import ClusterSession, Report, UsageMistake, add_cluster, run_report
 from groupkeeper.cli.framework.commands import ArgumentParser, Command
 from groupkeeper.cli.framework.executing import add_creating, can_ask, check_confirmed, show_first
@@ -33,12 +32,7 @@ from groupkeeper.operations.share_changes import SHARE_KINDS, ShareAdmin
 def plan_of(path: str) -> Plan:
     """The plan in a file, of standard input when it is ``-``."""
     try:
-        text = sys.stdin.buffer.read() if path == STANDARD_OUTPUT else Path(path).read_bytes()
-        return document.read(text.decode("utf-8-sig"))
-    except OSError as problem:
-        raise ArgumentTypeError(f"cannot read {path!r}: {problem.strerror}") from None
-    except UnicodeDecodeError as problem:
-        raise ArgumentTypeError(f"{path!r} is not UTF-8 text: byte {problem.start + 1}") from None
+        return document.read(values.text_of(path, is_standard_input=path == STANDARD_OUTPUT))
     except BadPlanFile as problem:
         raise ArgumentTypeError(f"{path!r}: {problem}") from None
 
