@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from groupkeeper.client.admin.types import TopicPartition
-from groupkeeper.live.ends import EndsSeen
+from groupkeeper.live.waits import EndsSeen
 
 PLACE = TopicPartition("orders", 0)
 

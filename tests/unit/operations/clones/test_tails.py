@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from groupkeeper.operations.plans.clones.again import Tail, tail_of
 from groupkeeper.operations.plans.clones.matching import Trace
-from groupkeeper.operations.plans.clones.tails import Tail, tail_of
 from groupkeeper.operations.plans.walking import Kept
 
 

@@ -10,8 +10,7 @@ from groupkeeper.client.admin.types import Failure, OffsetAndMetadata, Position,
 from groupkeeper.operations.errors import NoSuchTime, OutOfRange, PartitionsDiffer, SeveralCopies, TimeUnknown
 from groupkeeper.operations.plans.clones.mirror_maker import Names, mirror_of, names_of
 from groupkeeper.operations.plans.clones.settling import Hints, Settled, settle
-from groupkeeper.operations.plans.clones.shares import Shares, delivered_again, look_at_shares
-from groupkeeper.operations.plans.clones.states import States, look_at_states
+from groupkeeper.operations.plans.clones.states import Shares, States, delivered_again, look_at_shares, look_at_states
 from groupkeeper.operations.plans.clones.syncing import Pair
 from groupkeeper.operations.plans.clones.timing import Sides
 from groupkeeper.operations.plans.clones.translating import Certainty, Ends, Found
