@@ -1,31 +1,24 @@
-"""What privacy, checks of quality, forgetting, tables of context and checkpoints cost, in CPU of all processes.
+"""What privacy, checks of quality, forgetting and checkpoints cost, in CPU of all processes.
 
 Privacy: batches of decoded records, in this process. Quality and forgetting: a directory whose history has 4,000,000
-commits of 64,000 offsets, 2,000 groups. Context and governance: refreshes after 32,000 new commits in one session, by
-turns with all steps, and with those of the tables in question replaced by copies of what they were. Checkpoints: 200
-with the 100 batches that Spark keeps.
-
-PIPELINE_ROUNDS sets the number of rounds of refreshes (3), after two that warm up.
+commits of 64,000 offsets, 2,000 groups. Checkpoints: 200 with the 100 batches that Spark keeps.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 
 import pyarrow as pa
 
-from bench._family import cpu_of
-from bench.pipeline_refresh import GROUPS, NEW_GROUPS, PARTITIONS, WARM_UP, commit, lengthen, serving
-from groupkeeper.pipeline.tables import DECODED, Table
+from bench.pipeline_refresh import GROUPS, PARTITIONS, commit, lengthen, serving
+from groupkeeper.pipeline.tables import DECODED
 
 HERE = Path(__file__).resolve()
 COMMITS, GROUP_RECORDS, MEMBERS = 1_000_000, 20_000, 8
@@ -100,51 +93,18 @@ def checkpoints() -> None:
         print(f"checkpoints: {1000 * cpu_s / CHECKPOINTS:.2f} ms CPU for each of {CHECKPOINTS}", flush=True)
 
 
-CONTEXT = ("topics", "edges", "owners", "share_offsets", "transactions")
-GOVERNANCE = ("rejects", "quality")
-
-
 def tables(servers: str) -> None:
     from groupkeeper.pipeline.governance.forget import Wanted, forget
     from groupkeeper.pipeline.governance.quality import check_directory
-    from groupkeeper.pipeline.jobs import refresh as module
     from groupkeeper.pipeline.jobs.snapshot import snapshot
-    from groupkeeper.pipeline.jobs.steps import STEPS, Given, Sources, Step
     from groupkeeper.pipeline.session import start_session
 
-    def copies(table: Table) -> Callable[[Sources, Given], pa.Table]:
-        return lambda tables, given: table.arrow.empty_table()
-
-    def without(names: Sequence[str]) -> tuple[Step, ...]:
-        return tuple(step._replace(make=copies(step.table)) if step.table.name in names else step for step in STEPS)
-
-    rounds = int(os.environ.get("PIPELINE_ROUNDS", "3"))
-    options = {"kafka.bootstrap.servers": servers, "cluster": "bench"}
-    kinds = {"all": STEPS, "without context": without(CONTEXT), "without governance": without(GOVERNANCE)}
     spark = start_session("bench")
     asyncio.run(commit(servers, GROUPS, 0))
     with tempfile.TemporaryDirectory() as directory:
-
-        def make(name: str) -> None:
-            assert not (summary := snapshot(spark, options, f"{directory}/{name}")).problems, summary.problems
-
-        cpu: dict[str, list[float]] = {name: [] for name in kinds}
-        for name in kinds:
-            make(name)
-        for number in range(1, WARM_UP + rounds + 1):
-            asyncio.run(commit(servers, NEW_GROUPS, number))
-            for name, steps in kinds.items():
-                vars(module)["STEPS"] = steps
-                cpu_s = cpu_of(lambda name=name: make(name))  # type: ignore[misc]
-                if number > WARM_UP:
-                    cpu[name].append(cpu_s)
-        vars(module)["STEPS"] = STEPS
-        whole = cpu["all"]
-        print(f"a refresh of all tables: {median(whole):.1f} s CPU", flush=True)
-        for name in list(kinds)[1:]:
-            less = median(one - other for one, other in zip(whole, cpu[name], strict=True))
-            print(f"{name}: {less:.1f} s CPU less, in the median of the rounds", flush=True)
         kept = f"{directory}/all"
+        summary = snapshot(spark, {"kafka.bootstrap.servers": servers, "cluster": "bench"}, kept)
+        assert not summary.problems, summary.problems
         lengthen(spark, kept, HISTORY)
         spark.stop()
         began = time.process_time()
