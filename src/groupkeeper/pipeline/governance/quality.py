@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -165,9 +165,20 @@ def _rejected(stored: Stored) -> tuple[int, int]:
 
 def _processed(stored: Stored, table: Table) -> Iterator[pa.Table]:
     """The rows of history that the other tables were made of."""
-    for batch in stored.dataset(table).to_batches(batch_size=_ROWS):
-        rows = pa.Table.from_batches([batch])
+    for rows in _in_parts(stored.dataset(table).to_batches(batch_size=_ROWS)):
         yield rows.filter(pa.array(numbers(rows["log_offset"]) < next_offsets(rows, stored.made_to, 0)))
+
+
+def _in_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The same rows in few tables: a batch is not longer than its file."""
+    some: list[pa.RecordBatch] = []
+    for batch in batches:
+        some.append(batch)
+        if sum(map(len, some)) >= _ROWS:
+            yield pa.Table.from_batches(some)
+            some = []
+    if some:
+        yield pa.Table.from_batches(some)
 
 
 def _unknown(check: Check) -> Check:

@@ -273,7 +273,7 @@ def _groups(
             group.read = topics_read(readers.get((row["cluster"], row["group_id"]), ()))
     now_us = _now_us(lags, logs)
     for row in facts.select([*key, "rebalanced"]).to_pylist():
-        since_us = now_us.get(row["cluster"], _NEVER) - REBALANCES_MS * 1000
+        since_us = (now_us.get(row["cluster"], _NEVER) // 1000 - REBALANCES_MS) * 1000
         times = map(_us, row["rebalanced"] or ())
         found[row["cluster"], row["group_id"]].lately_us = [each for each in times if each and each >= since_us]
     sums = lags.group_by(list(key)).aggregate([("lag", "sum"), ("lag_ms", "max")])
@@ -293,7 +293,7 @@ def _readers(members: pa.Table, owned: pa.Table) -> dict[Key, list[Subscription]
             topics[row["cluster"], row["group_id"], row["member_id"]].add(row["topic"])
     found: defaultdict[Key, list[Subscription]] = defaultdict(list)
     for row in members.select([*MEMBERS.key, "group_type", "subscribed_topics", "subscribed_regex"]).to_pylist():
-        if row["group_type"] not in ("share", "streams"):
+        if row["group_type"] not in (None, "share", "streams"):
             place = row["cluster"], row["group_id"]
             own = topics.get((*place, row["member_id"]), ())
             found[place].append(Subscription(row["subscribed_topics"], bool(row["subscribed_regex"]), list(own)))

@@ -6,6 +6,7 @@ import contextlib
 import re
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -479,12 +480,18 @@ def _ms(time: datetime) -> int:
 
 
 def _add_missing(counts: dict[str, dict[int, int]], before: Rows, after: Rows) -> None:
-    """Add the numbers of removed rows, by cluster and partition of the offsets topic."""
+    """Add the numbers of removed rows, by cluster and partition of the offsets topic. Where none was removed nothing is
+    added: what is missing there was not taken out.
+    """
+    found: Counter[tuple[str, int]] = Counter()
     for rows, sign in ((before, 1), (after, -1)):
         places = loaded(rows, ["cluster", "log_partition"]).group_by(["cluster", "log_partition"])
         for row in places.aggregate([([], "count_all")]).to_pylist():
-            own = counts.setdefault(row["cluster"], {})
-            own[row["log_partition"]] = own.get(row["log_partition"], 0) + sign * row["count_all"]
+            found[row["cluster"], row["log_partition"]] += sign * row["count_all"]
+    for (cluster, partition), count in found.items():
+        if count:
+            own = counts.setdefault(cluster, {})
+            own[partition] = own.get(partition, 0) + count
 
 
 def _literal(url: str) -> str:
