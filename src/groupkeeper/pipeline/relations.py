@@ -24,6 +24,7 @@ __all__ = [
     "earlier",
     "empty",
     "filled",
+    "firsts",
     "in_order",
     "is_known",
     "keys",
@@ -265,6 +266,15 @@ def appended(sizes: Array, elements: Array, more: Array, others: Array) -> Array
     found = np.empty(len(elements) + len(others), elements.dtype)
     found[np.arange(len(elements)) + np.repeat(np.cumsum(more) - more, sizes)] = elements
     found[np.arange(len(others)) + np.repeat(ends - np.cumsum(more), more)] = others
+    return found
+
+
+def firsts(owners: Array, at: Array, size: int) -> Array:
+    """For each of so many owners the place of its first element, among elements in the order of their owners, whose
+    owners and places these are; −1: none.
+    """
+    found = np.full(size, -1)
+    found[owners[::-1]] = at[::-1]
     return found
 
 

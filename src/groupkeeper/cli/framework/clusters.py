@@ -407,7 +407,7 @@ async def refusals_of(bootstrap_server: str) -> str | None:
 
 
 async def _refusal(address: Address) -> str | None:
-    """Why nobody can connect to the address now, None: it is open."""
+    """Why no client can connect to the address now; None: one can."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             _, writer = await asyncio.open_connection(address.host, address.port)

@@ -27,14 +27,14 @@ from groupkeeper.pipeline.storage.output import Input, Output, Staged, rows_in
 from groupkeeper.pipeline.storage.part_files import PartFiles, write, write_parts
 from groupkeeper.pipeline.tables import Table
 
-__all__ = ["ROWS_PER_SHARE", "Build", "Built", "Wanted", "build", "share_of"]
+__all__ = ["ROWS_PER_SHARE", "Build", "Built", "Wanted", "build", "rows_of_share"]
 
 ROWS_PER_SHARE = 1_000_000
 """The most rows of history that tasks read as files: of more, each would read all, and use its share."""
 
 _BATCH = 100_000
 _PACKED = "share int, input string, rows binary"
-_MADE = "name string, is_open boolean, rows binary, error binary"
+_MADE = "name string, rows binary, error binary"
 
 
 class Wanted(NamedTuple):
@@ -117,16 +117,19 @@ class _Share(NamedTuple):
     shares: int
 
     def load(self, names: Sequence[str] | None) -> pa.Table:
-        if names is None:
-            return loaded(self.rows).filter(self._is_own(loaded(self.rows, ["group_id"])))
-        whole = loaded(self.rows, list(dict.fromkeys([*names, "group_id"])))
-        return whole.filter(self._is_own(whole)).select(list(names))
-
-    def _is_own(self, rows: pa.Table) -> pa.Array:
-        return pa.array(share_of(rows["group_id"].combine_chunks(), self.shares) == self.share)
+        needed = None if names is None else list(dict.fromkeys([*names, "group_id"]))
+        own = rows_of_share(loaded(self.rows, needed), self.share, self.shares)
+        return own if names is None else own.select(list(names))
 
 
-def share_of(group_ids: pa.Array, shares: int) -> Array:
+def rows_of_share(rows: pa.Table, share: int, shares: int) -> pa.Table:
+    """The rows of the groups of a share; all rows of a table without groups."""
+    if shares == 1 or "group_id" not in rows.column_names:
+        return rows
+    return rows.filter(pa.array(_share_of(rows["group_id"].combine_chunks(), shares) == share))
+
+
+def _share_of(group_ids: pa.Array, shares: int) -> Array:
     """An id has one share in all clusters: a change of which a journal doesn't know the cluster is looked for in all of
     them. Rows without a group belong with those of the group ''.
     """
@@ -182,7 +185,7 @@ def _packed(name: str, shares: int, has_groups: bool, batches: Iterable[pa.Recor
     for batch in batches:
         parts = (batch,) * shares
         if has_groups and shares > 1:
-            own = share_of(batch["group_id"], shares)
+            own = _share_of(batch["group_id"], shares)
             parts = tuple(batch.filter(pa.array(own == share)) for share in range(shares))
         for share, part in enumerate(parts):
             if len(part):
@@ -206,9 +209,7 @@ def _unpacking(
     return made
 
 
-_MADE_SCHEMA = pa.schema([
-    ("name", pa.string()), ("is_open", pa.bool_()), ("rows", pa.binary()), ("error", pa.binary()),
-])  # fmt: skip
+_MADE_SCHEMA = pa.schema([("name", pa.string()), ("rows", pa.binary()), ("error", pa.binary())])
 
 
 def _rows_of(name: str, found: pa.Table | Exception | _Files) -> Iterator[dict[str, Any]]:

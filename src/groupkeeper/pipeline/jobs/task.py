@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.queries import Queries
-from groupkeeper.pipeline.jobs.shares import Built, share_of
+from groupkeeper.pipeline.jobs.shares import Built, rows_of_share
 from groupkeeper.pipeline.jobs.steps import STEPS, Given, rows_of
 from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.tables import Table
@@ -96,7 +96,4 @@ class _Tables:
         return queries.only(self._own(queries.names())["group_id"].to_pylist())
 
     def _own(self, rows: pa.Table) -> pa.Table:
-        if self._work.shares == 1 or "group_id" not in rows.column_names:
-            return rows
-        own = share_of(rows["group_id"].combine_chunks(), self._work.shares) == self._share
-        return rows.filter(pa.array(own))
+        return rows_of_share(rows, self._share, self._work.shares)

@@ -15,6 +15,7 @@ from groupkeeper.pipeline.relations import (
     Array,
     Rows,
     appended,
+    firsts,
     is_known,
     keys,
     lists,
@@ -64,9 +65,7 @@ class _Measures(NamedTuple):
 
     def first(self, is_wanted: Array) -> Array:
         """The place of the first wanted one (of the elements) of each row; −1: none."""
-        found, (rows, at) = np.full(len(self.sizes), -1), self._wanted(is_wanted)
-        found[rows[::-1]] = at[::-1]
-        return found
+        return firsts(*self._wanted(is_wanted), len(self.sizes))
 
     def latest(self, is_wanted: Array) -> Array:
         """The place of the last wanted one of each row; −1: none."""

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.pipeline.relations import Array, is_known, ms_between, numbers, taken
+from groupkeeper.pipeline.relations import Array, firsts, is_known, ms_between, numbers, taken
 
 __all__ = ["told_ms", "waits_ms"]
 
@@ -32,8 +32,7 @@ def waits_ms(lag: pa.Table) -> tuple[Array, Array]:
     of = numbers(pc.list_parent_indices(measures))
     committed = lag["committed_offset"].take(pa.array(of))
     is_after = numbers(pc.fill_null(pc.greater(elements["log_end_offset"], committed), False))
-    first = np.full(len(lag), -1)
-    first[of[is_after][::-1]] = np.flatnonzero(is_after)[::-1]
+    first = firsts(of[is_after], np.flatnonzero(is_after), len(lag))
     since = numbers(ms_between(taken(elements, first)["time"], lag["measured_time"]))
     found = np.where(is_none, 0, np.where(is_ahead, since, numbers(told)))
     return found, is_none | is_known(told)
