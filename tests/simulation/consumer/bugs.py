@@ -193,7 +193,7 @@ CONSUMER_BUGS = (
     Bug(
         "an upgraded group starts over",
         "consumer.conversion",
-        "consumer_records.epoch_record(group_id, roster.generation, ",
+        "consumer_records.epoch_record(group_id, epoch, ",
         "consumer_records.epoch_record(group_id, 1, ",
         ("Epochs",),
         (("classic", 0.6), ("swap", 0.05)),

@@ -58,8 +58,9 @@ _DOWNGRADE_POLICIES = frozenset(("bidirectional", "downgrade"))
 def upgrade(group: ClassicGroup, settings: Settings, topics: TopicsImage, now_ms: int) -> Step:
     """A step that starts with a classic group's members in a consumer group. Raises `GroupIdNotFound`."""
     _check_upgrade(group, settings)
-    roster = group.roster
-    members = [_upgraded_member(group, member, topics) for member in roster.members.values()]
+    # Members at epoch 0 would count as joining for ever, so a group in its first rebalance starts at epoch 1.
+    epoch = max(group.roster.generation, 1)
+    members = [_upgraded_member(group, member, topics, epoch) for member in group.roster.members.values()]
     names = {name for member in members for name in member.subscribed_topic_names}
     group_id = group.group_id
     # An unfinished rebalance would have changed assignments, and so would a leader that has not noticed new partitions
@@ -69,9 +70,9 @@ def upgrade(group: ClassicGroup, settings: Settings, topics: TopicsImage, now_ms
     targets = {member.member_id: _as_target(member.assigned) for member in members}
     records: list[Record] = [
         *(consumer_records.member_record(group_id, member) for member in members),
-        consumer_records.epoch_record(group_id, roster.generation, metadata_hash),
+        consumer_records.epoch_record(group_id, epoch, metadata_hash),
         *(consumer_records.target_record(group_id, one, target) for one, target in targets.items()),
-        LOG.target_epoch_record(group_id, roster.generation, 0),
+        LOG.target_epoch_record(group_id, epoch, 0),
         *(consumer_records.assignment_record(group_id, member) for member in members),
     ]
     converted = ConsumerGroup(group_id)
@@ -100,8 +101,7 @@ def _refusal(group_id: str, trouble: str) -> GroupIdNotFound:
     return GroupIdNotFound(f"Cannot upgrade classic group {group_id} to consumer group because {trouble}.")
 
 
-def _upgraded_member(group: ClassicGroup, member: Member, topics: TopicsImage) -> ConsumerMember:
-    generation = group.roster.generation
+def _upgraded_member(group: ClassicGroup, member: Member, topics: TopicsImage, epoch: int) -> ConsumerMember:
     try:
         subscription = decode_subscription(member.protocols[0][1])
         blob = member.assignment or _stored_assignment(group, member.member_id)
@@ -123,10 +123,10 @@ def _upgraded_member(group: ClassicGroup, member: Member, topics: TopicsImage) -
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         subscribed_topic_names=tuple(sorted(set(subscription.topics))),
         classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
-        member_epoch=generation,
-        previous_member_epoch=generation,
+        member_epoch=epoch,
+        previous_member_epoch=epoch,
         assigned={
-            topics.topics[topic.topic].topic_id: dict.fromkeys(topic.partitions, generation)
+            topics.topics[topic.topic].topic_id: dict.fromkeys(topic.partitions, epoch)
             for topic in assignment.assigned_partitions
             if topic.topic in topics.topics and topic.partitions
         },
