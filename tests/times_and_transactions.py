@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 from confluent_kafka.admin import OffsetSpec as End
+from tests.broker.conftest import Wire
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import OffsetAndMetadata, OffsetSpec, TopicPartition
@@ -17,11 +19,17 @@ from groupkeeper.operations.plans.clones.making import Source, Wanted, make_clon
 from groupkeeper.operations.plans.making import ALL_COMMITTED, Made, Policies, Request, Topics, make_reset
 from groupkeeper.operations.plans.model import Change
 from groupkeeper.operations.reset import ToTime
+from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.messages.produce_response import ProduceResponse
+from groupkeeper.protocol.record import Record
+from groupkeeper.protocol.record_batch import write_batch
 
 PATIENCE_S = 30
 FIRST_MS = 1_700_000_000_000
 STEP_MS = 1000
 LARGE = 700_000
+STRAY = 987_654
+"""A producer id that no coordinator has given out."""
 MADE_MS = time.time_ns() // 10**6
 
 Sent = list[tuple[int, int]]
@@ -54,6 +62,21 @@ def wait_until_it_ends_at(servers: str, topic: str, end: int) -> None:
     while admin.list_offsets({place: End.latest()})[place].result(PATIENCE_S).offset < end:
         assert time.monotonic() < deadline, f"{topic} has no marker at {end - 1}"
         time.sleep(0.02)
+
+
+def write_stray(servers: str, topic: str, time_ms: int) -> None:
+    """Two records of a transaction that no coordinator knows."""
+
+    async def send() -> int:
+        wire = await Wire.open(servers)
+        records = [Record(None, value, (), time_ms) for value in (b"1", b"2")]
+        batch = write_batch(records, producer_id=STRAY, producer_epoch=0, base_sequence=0, is_transactional=True)
+        data = [TopicProduceData(topic, partition_data=[PartitionProduceData(0, batch)])]
+        answer = await wire.call(ProduceRequest("stray", -1, 10_000, data), 9, ProduceResponse)
+        wire.writer.close()
+        return answer.responses[0].partition_responses[0].error_code
+
+    assert asyncio.run(send()) == 0
 
 
 def producer_of(servers: str, **properties: str) -> Producer:

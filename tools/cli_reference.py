@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
-from groupkeeper.cli import check, context
+from groupkeeper.cli import check, context, transactions
 from groupkeeper.cli.dropin.consumer_groups_options import TABLE as CONSUMER_GROUPS
 from groupkeeper.cli.dropin.kafka_consumer_group_reset import TABLE as GROUP_RESET
 from groupkeeper.cli.dropin.kafka_get_offsets import TABLE as GET_OFFSETS
@@ -112,12 +112,13 @@ The first of these that is given:
 3. The environment variable `GROUPKEEPER_CONTEXT`.
 4. The context chosen by `groupkeeper context use NAME`.
 
-`groups list`, `describe`, `offsets`, `members` and `watch`, `history`, `check` and `serve` ask several clusters:
-repeat `--context`, or give it a glob: `--context '*'` stands for all contexts, in the order of their names. The table
-then begins with the column CLUSTER. Each cluster is asked by itself: what fails of one is a problem with its name,
-and the others' rows are there all the same; clusters that take longer than a second come after the others. `--sort`
-and `--top` are about the rows of all of them. A group that is named needs not be in each of the clusters (but for
-`check`). `groups watch` says at once which clusters cannot be asked, and begins with each as soon as it can be.
+`groups list`, `describe`, `offsets`, `members` and `watch`, `transactions list` and `describe`, `history`, `check` and
+`serve` ask several clusters: repeat `--context`, or give it a glob: `--context '*'` stands for all contexts, in the
+order of their names. The table then begins with the column CLUSTER. Each cluster is asked by itself: what fails of one
+is a problem with its name, and the others' rows are there all the same; clusters that take longer than a second come
+after the others. `--sort` and `--top` are about the rows of all of them. A group that is named needs not be in each of
+the clusters (but for `check`). `groups watch` says at once which clusters cannot be asked, and begins with each as
+soon as it can be.
 
 A context is a file of properties, `contexts/NAME.properties` in the folder `groupkeeper` of `$XDG_CONFIG_HOME`
 (default `~/.config`; `%APPDATA%` on Windows): `bootstrap.servers`, perhaps `command.config` (a file with more
@@ -126,10 +127,10 @@ over both. Only its owner may read the file. Other users see a password on a com
 shell's history: `--secret` asks for it instead, and `context show` masks it. The drop-in commands do not use contexts.
 
 A context can be protected (`context add --protected`, `context protect NAME`). What would change something there
-(`groups reset`, `delete`, `delete-offsets`, `apply`, `undo`, each with `--execute`) then asks for the context's name
-at a terminal, below what would be done, and elsewhere needs `--confirm-context NAME`. That holds for its brokers by
-`--bootstrap-server`, too, whatever name they are reached by: the addresses of the context are compared with the given
-ones and with those that the brokers have. It keeps mistakes out, not people: who may change
+(`groups reset`, `delete`, `delete-offsets`, `transactions abort`, `apply`, `undo`, each with `--execute`) then asks
+for the context's name at a terminal, below what would be done, and elsewhere needs `--confirm-context NAME`. That
+holds for its brokers by `--bootstrap-server`, too, whatever name they are reached by: the addresses of the context are
+compared with the given ones and with those that the brokers have. It keeps mistakes out, not people: who may change
 what is the brokers' to decide, by ACLs.
 
 The options of the cluster and of the output may stand before the command, too (`groupkeeper --context prod groups
@@ -183,6 +184,14 @@ STATUSES = "\n".join(
     ]
 )
 
+STANDINGS = "\n".join(
+    [
+        "| `standing` | meaning |",
+        "|---|---|",
+        *(f"| `{standing}` | {meaning} |" for standing, meaning in transactions.STANDINGS.items()),
+    ]
+)
+
 EXECUTED = "JSON has `executed` too: `true` when the rows are done, `false` when they only show what would be."
 
 SHAPES = (
@@ -209,6 +218,9 @@ SHAPES = (
     ("groups reset", groups_shapes.NEW_OFFSETS, EXECUTED),
     ("groups delete-offsets", groups_shapes.DELETED_OFFSETS, EXECUTED),
     ("groups delete", groups_shapes.DELETED_GROUPS, EXECUTED),
+    ("transactions list", transactions.TRANSACTIONS, STANDINGS),
+    ("transactions describe", transactions.PLACES, ""),
+    ("transactions abort", transactions.ABORTED, EXECUTED),
     ("plan reset", plan_shapes.CHANGES, ""),
     ("apply, undo", plan_shapes.OUTCOMES, EXECUTED),
     ("history", plan_shapes.HISTORY, ""),

@@ -15,6 +15,7 @@ from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
     KafkaError,
     TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
 )
 
 
@@ -29,11 +30,11 @@ class Acl(NamedTuple):
         if self.resource_type == "CLUSTER":
             return f"{self.operation} on the cluster"
         name = "(one of the group's topics)" if self.name is None else self.name or "''"
-        return f"{self.operation} on {self.resource_type.lower()} {name}"
+        return f"{self.operation} on {self.resource_type.lower().replace('_', ' ')} {name}"
 
 
 class Deed(Enum):
-    """What was tried: the operation that it needs on groups, and on topics."""
+    """What was tried: the operation that it needs on groups, on topics, and on the cluster and transactional ids."""
 
     DESCRIBE = ("DESCRIBE", "DESCRIBE")
     READ_RECORDS = ("DESCRIBE", "READ")
@@ -41,17 +42,20 @@ class Deed(Enum):
     COMMIT = ("READ", "READ")
     DELETE_OFFSETS = ("DELETE", "READ")
     DELETE = ("DELETE", "DESCRIBE")
+    ABORT = ("DESCRIBE", "READ", "CLUSTER_ACTION", "WRITE")
 
 
 def missing_acl(failure: Failure, deed: Deed, *, group_id: str | None = None, topic: str | None = None) -> Acl | None:
     """The missing ACL that explains the failure, None for other failures."""
-    on_group, on_topic = deed.value
+    on_group, on_topic, on_cluster, on_id = (*deed.value, "DESCRIBE", "DESCRIBE")[:4]
     if isinstance(failure, GroupAuthorizationFailed):
         return Acl(on_group, "GROUP", group_id)
     if isinstance(failure, TopicAuthorizationFailed):
         return Acl(on_topic, "TOPIC", topic)
     if isinstance(failure, ClusterAuthorizationFailed):
-        return Acl("DESCRIBE", "CLUSTER", "kafka-cluster")
+        return Acl(on_cluster, "CLUSTER", "kafka-cluster")
+    if isinstance(failure, TransactionalIdAuthorizationFailed):
+        return Acl(on_id, "TRANSACTIONAL_ID", None)
     return None
 
 

@@ -14,6 +14,7 @@ from groupkeeper.client.admin.types import GroupType
 from groupkeeper.live.model import ClusterSnapshot, GroupView
 from groupkeeper.operations.plans import document
 from groupkeeper.operations.plans.journal import JournalUnreadable
+from groupkeeper.operations.plans.model import Kind
 from groupkeeper.shell import way_to
 from groupkeeper.web.access.people import Access, Person
 from groupkeeper.web.access.roles import Role
@@ -216,7 +217,8 @@ class Changes:
         if recorded is None or not record.is_seen(person, recorded.head, tuple(recorded.groups)):
             raise Refused(404, "The journal has no such change.")
         cluster = record.cluster(recorded.head)
-        may = cluster is not None and self._is_allowed(person, cluster, tuple(recorded.groups))
+        is_final = recorded.head.kind == Kind.ABORT_TRANSACTION
+        may = cluster is not None and not is_final and self._is_allowed(person, cluster, tuple(recorded.groups))
         unseen = self._unseen(tuple(recorded.groups)) if may else ""
         command: Sequence[str] = ()
         if self._desk is not None and cluster is not None:

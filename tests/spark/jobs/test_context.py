@@ -22,13 +22,13 @@ from tools.apache_kafka import ApacheKafka
 
 from groupkeeper.client.admin.resources.types import ProducerState, TransactionDescription, TransactionState
 from groupkeeper.client.admin.types import Node, TopicPartition
+from groupkeeper.operations.transactions import OpenTransaction
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.jobs.snapshot import snapshot
 from groupkeeper.pipeline.jobs.topics import _rows
 from groupkeeper.pipeline.jobs.transactions import _rows as transaction_rows
 from groupkeeper.pipeline.kafka.instants import Identity, Instant, LogEnds, Refused
 from groupkeeper.pipeline.kafka.topics import TopicFacts
-from groupkeeper.pipeline.kafka.transactions import OpenTransaction
 from groupkeeper.pipeline.owners import owner_of, parse_owners
 from groupkeeper.testing.background import BackgroundBroker
 
@@ -186,18 +186,18 @@ def test_open_transactions_and_who_waits(tables: Path) -> None:
 
 def test_a_transaction_that_no_coordinator_knows_hangs() -> None:
     place = TopicPartition("orders", 0)
-    at = instant(500_000, {0: 100})
+    at = instant(1_500_000, {0: 100})
     state = ProducerState(7, 1, 3, 400_000, 0, 60)
-    known = TransactionDescription(Node(1, "h", 1), TransactionState.ONGOING, 7, 1, 60_000, 470_000, (place,))
+    known = TransactionDescription(Node(1, "h", 1), TransactionState.ONGOING, 7, 1, 60_000, 1_470_000, (place,))
 
     def told(producer: ProducerState, *rest: Any) -> list[tuple[object, ...]]:
         rows = transaction_rows("c", at, [OpenTransaction(place, producer, *rest)])
         return [tuple(row[name] for name in ("is_hanging", "open_ms", "held_offsets", "state")) for row in rows]
 
-    assert told(state, None, None, True) == [(True, 100_000, 40, None)]
-    assert told(state, None, None, False) == [(None, 100_000, 40, None)]
+    assert told(state, None, None, True) == [(True, 1_100_000, 40, None)]
+    assert told(state, None, None, False) == [(None, 1_100_000, 40, None)]
     assert told(state, "id", known, True) == [(False, 30_000, 40, "Ongoing")]
-    assert told(state._replace(last_timestamp=499_000), None, None, True) == [(False, 1000, 40, None)]
+    assert told(state._replace(last_timestamp=1_499_000), None, None, True) == [(False, 1000, 40, None)]
     assert told(state._replace(last_timestamp=-1), None, None, True) == [(None, None, 40, None)]
     assert told(state._replace(transaction_start=100), None, None, True) == []  # it began after the instant
 

@@ -4,7 +4,6 @@ knows.
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 import time
@@ -15,22 +14,15 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.broker.conftest import Wire
 from tests.spark.jobs.test_context import rows_of, running
 from tests.spark.kafka.test_source import ask, commit, new_topic
+from tests.times_and_transactions import STRAY, write_stray
 
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.jobs.snapshot import snapshot
-from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupkeeper.protocol.messages.produce_response import ProduceResponse
-from groupkeeper.protocol.record import Record
-from groupkeeper.protocol.record_batch import write_batch
 
 PATIENCE_S = 60
 TIMEOUT_MS = 840_000
-STRAY = 987_654
-"""A producer id that no coordinator has given out."""
-
 PRODUCER = """
 import sys, time
 from confluent_kafka import Producer
@@ -64,21 +56,6 @@ def killed_with_an_open_transaction(servers: str, topic: str) -> None:
         process.wait()
 
 
-def write_stray(servers: str, topic: str, time_ms: int) -> None:
-    """Two records of a transaction that no coordinator knows."""
-
-    async def send() -> int:
-        wire = await Wire.open(servers)
-        records = [Record(None, value, (), time_ms) for value in (b"1", b"2")]
-        batch = write_batch(records, producer_id=STRAY, producer_epoch=0, base_sequence=0, is_transactional=True)
-        data = [TopicProduceData(topic, partition_data=[PartitionProduceData(0, batch)])]
-        answer = await wire.call(ProduceRequest("stray", -1, 10_000, data), 9, ProduceResponse)
-        wire.writer.close()
-        return answer.responses[0].partition_responses[0].error_code
-
-    assert asyncio.run(send()) == 0
-
-
 def by_topic(tables: Path) -> dict[str, dict[str, Any]]:
     return {row["topic"]: row for row in rows_of(tables, "transactions")}
 
@@ -88,7 +65,7 @@ def test_what_killed_producers_hold_up(spark: SparkSession, servers: str, tmp_pa
     killed, stray = new_topic(servers, 1), new_topic(servers, 1)
     began_ms = int(time.time() * 1000)
     killed_with_an_open_transaction(servers, killed)
-    write_stray(servers, stray, began_ms - 300_000)
+    write_stray(servers, stray, began_ms - 1_000_000)
     producer = Producer({"bootstrap.servers": servers})
     for topic in (killed, stray):
         producer.produce(topic, b"behind it")
@@ -108,7 +85,7 @@ def test_what_killed_producers_hold_up(spark: SparkSession, servers: str, tmp_pa
     assert (hanging["producer_id"], hanging["producer_epoch"], hanging["is_hanging"]) == (STRAY, 0, True)
     assert hanging["transactional_id"] is hanging["state"] is hanging["timeout_ms"] is None
     assert (hanging["first_offset"], hanging["held_offsets"], hanging["groups"]) == (0, 3, 2)
-    assert hanging["open_ms"] >= 300_000
+    assert hanging["open_ms"] >= 1_000_000
     lag = {(row["group_id"], row["topic"]): row for row in rows_of(tables, "lag")}
     assert {(row["lag"], row["committed_lag"]) for (_, topic), row in lag.items() if topic == stray} == {(3, 0)}
 

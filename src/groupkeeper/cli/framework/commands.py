@@ -52,6 +52,7 @@ class Family(NamedTuple):
 
 COMMANDS = {
     "groups": Entry("list, describe, reset and delete consumer groups", "groupkeeper.cli.groups.family:FAMILY"),
+    "transactions": Entry("list and describe open transactions, and abort one", "groupkeeper.cli.transactions:FAMILY"),
     "plan": Entry(
         "plan changes of committed offsets, to review before they are made", "groupkeeper.cli.plans.family:FAMILY"
     ),

@@ -138,7 +138,7 @@ def _values(typed: Typed, action: argparse.Action, begun: str) -> Iterable[tuple
         return _listed(action.type.names, begun)
     if kind == "ID":
         return _changes()
-    if kind in ("GROUP", "TOPIC") or kind.startswith("TOPIC["):
+    if kind in ("GROUP", "TOPIC", "TRANSACTION") or kind.startswith(("TOPIC[", "TOPIC:")):
         servers, path = _last(typed, "bootstrap_server"), _last(typed, "command_config")
         context = _last(typed, "context") or _last(typed, "contexts")
         return [(name, "") for name in names_in_cluster(kind, servers, context, path)]
@@ -173,8 +173,8 @@ def _changes() -> list[tuple[str, str]]:
 def names_in_cluster(
     kind: str, servers: str | None, context: str | None, config_path: str | None, types: Container[str] | None = None
 ) -> list[str]:
-    """The groups (``GROUP``) or topics of a cluster, none when it doesn't answer soon. ``types``: names of those of the
-    groups, None: of any.
+    """The groups (``GROUP``), transactional ids (``TRANSACTION``) or topics of a cluster, none when it doesn't answer
+    soon. ``types``: names of those of the groups, None: of any.
     """
     import asyncio
     from argparse import ArgumentTypeError, Namespace
@@ -193,6 +193,8 @@ def names_in_cluster(
                 if kind == "GROUP":
                     found, _ = await list_selected(admin, Names(()), with_share=True, with_streams=True)
                     return [one.group_id for one in found if types is None or (one.group_type or "Unknown") in types]
+                if kind == "TRANSACTION":
+                    return list((await admin.list_transactions()).transactions)
                 return [topic.name for topic in await admin.list_topics()]
 
     try:

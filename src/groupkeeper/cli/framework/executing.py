@@ -39,17 +39,20 @@ _CONFIRM_ONE = (
 )
 
 
-def add_executing(command: ArgumentParser, deed: str, *, is_for_one: bool = False) -> None:
-    """Whether it is done. ``deed``: what is. ``is_for_one``: the command changes one group only."""
+def add_executing(command: ArgumentParser, deed: str, *, is_for_one: bool = False, counts_groups: bool = True) -> None:
+    """Whether it is done. ``deed``: what is. ``is_for_one``: the command changes one group only. ``counts_groups``
+    False: it changes none.
+    """
     does = command.add_mutually_exclusive_group()
     does.add_argument("--execute", action="store_true", help=f"{deed}; without it, only show what would be done")
     does.add_argument("--dry-run", action="store_true", help="only show what would be done; the default")
-    command.add_argument(
-        "--confirm",
-        type=values.count,
-        metavar="GROUPS",
-        help=_CONFIRM_ONE if is_for_one else _CONFIRM_SEVERAL,
-    )
+    if counts_groups:
+        command.add_argument(
+            "--confirm",
+            type=values.count,
+            metavar="GROUPS",
+            help=_CONFIRM_ONE if is_for_one else _CONFIRM_SEVERAL,
+        )
     command.add_argument(
         "--confirm-context",
         metavar="NAME",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from groupkeeper.client.addresses import parse_bootstrap_servers
-from groupkeeper.client.admin.types import GroupState, GroupType
+from groupkeeper.client.admin.types import GroupState, GroupType, TopicPartition
 from groupkeeper.client.errors import InvalidAddress
 from groupkeeper.config_providers import Unresolved, resolved
 from groupkeeper.java_properties import BadEscape, name_in, read_properties
@@ -166,6 +166,14 @@ def topic(text: str) -> str:
     if numbers and any(int(number) > _MAX_PARTITION for number in numbers.split(",")):
         raise ArgumentTypeError(f"{text!r}: the highest partition number is {_MAX_PARTITION}")
     return text
+
+
+def partition(text: str) -> TopicPartition:
+    """``orders:0``"""
+    name, _, number = topic(text).partition(":")
+    if not number or "," in number:
+        raise ArgumentTypeError(f"{text!r}: expected TOPIC:PARTITION, for example orders:0")
+    return TopicPartition(name, int(number))
 
 
 def datetime_ms(text: str) -> int:

@@ -143,6 +143,7 @@ class Kind(StrEnum):
     SHARE_CLONE = "share-clone"
     SHARE_DELETE = "share-delete-offsets"
     SHARE_DELETE_GROUPS = "share-delete-groups"
+    ABORT_TRANSACTION = "abort-transaction"
 
 
 class Plan(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from groupkeeper.client.admin import Admin
 from groupkeeper.client.admin.types import TopicPartition
+from groupkeeper.operations.errors import OperationRefused
 from groupkeeper.operations.plans.guard import Verdict, judge, refuse_other_cluster
 from groupkeeper.operations.plans.journal import Recorded
 from groupkeeper.operations.plans.making import Otherwise
@@ -24,8 +25,11 @@ async def make_undo(
 
     Its ``before`` is what the change committed, so that it is stale where the group has committed since. Partitions
     that the brokers refused to change are left out. ``if_out_of_range``: the policy for offsets that are outside of the
-    log now: FAIL leaves them to the guard, EXACT commits them. Raises WrongCluster.
+    log now: FAIL leaves them to the guard, EXACT commits them. Raises WrongCluster, and OperationRefused for a change
+    that nothing takes back.
     """
+    if recorded.head.kind == Kind.ABORT_TRANSACTION:
+        raise OperationRefused(f"{recorded.head.id} aborted a transaction, and an abort cannot be taken back")
     refused = {(one.group_id, one.topic, one.partition) for one in recorded.lost}
     group_ids = list(recorded.groups)
     groups = await look_at_groups(admin, group_ids, timeout_ms=timeout_ms)

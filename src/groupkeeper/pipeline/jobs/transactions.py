@@ -8,19 +8,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from groupkeeper.operations.transactions import OpenTransaction
 from groupkeeper.pipeline.jobs.log_offsets import Clusters
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
 from groupkeeper.pipeline.kafka.measuring import cluster_of
-from groupkeeper.pipeline.kafka.transactions import OpenTransaction, ask_transactions
+from groupkeeper.pipeline.kafka.transactions import ask_transactions
 from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.tables import TRANSACTIONS
+from groupkeeper.rules.transactions import Standing
 
 __all__ = ["transactions"]
 
-_MOMENT_MS = 60_000
-"""A transaction open for longer than this without a coordinator is hanging; a younger one may be missing because the
-replies of the coordinator and of the partition are not of the same moment.
-"""
 _PLACE = ["cluster", "topic", "partition"]
 
 
@@ -57,14 +55,9 @@ def _rows(name: str, instant: Instant, found: list[OpenTransaction]) -> Iterator
         start = each.producer.transaction_start
         if not isinstance(log, LogEnds) or start is None or start >= log.log_end_offset:
             continue  # it began after the instant
-        known = each.coordinator
-        began_ms = known.started_ms if known is not None else each.producer.last_timestamp
-        open_ms = None if began_ms is None or began_ms < 0 else max(0, instant.measured_ms - began_ms)
-        is_hanging = None
-        if known is not None:
-            is_hanging = False
-        elif each.is_asked and open_ms is not None:
-            is_hanging = open_ms >= _MOMENT_MS
+        known, open_ms = each.description, each.open_ms(instant.measured_ms)
+        standing = each.standing(instant.measured_ms)
+        is_known = standing is not Standing.UNKNOWN and (known is not None or open_ms is not None)
         yield {
             "cluster": name,
             "topic": each.place.topic,
@@ -75,9 +68,9 @@ def _rows(name: str, instant: Instant, found: list[OpenTransaction]) -> Iterator
             "state": None if known is None else str(known.state),
             "first_offset": start,
             "held_offsets": log.log_end_offset - start,
-            "started_time": None if began_ms is None or began_ms < 0 else began_ms * 1000,
+            "started_time": None if each.began_ms is None else each.began_ms * 1000,
             "open_ms": open_ms,
             "timeout_ms": None if known is None else known.timeout_ms,
-            "is_hanging": is_hanging,
+            "is_hanging": standing is Standing.HANGING if is_known else None,
             "measured_time": instant.measured_ms * 1000,
         }

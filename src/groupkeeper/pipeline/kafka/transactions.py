@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from groupkeeper.client.admin import Admin
-from groupkeeper.client.admin.resources.types import ProducerState, TransactionDescription, TransactionState
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.transactions import OpenTransaction, open_in
 from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
 from groupkeeper.pipeline.kafka.options import ClusterOptions
 from groupkeeper.protocol.errors import KafkaError
 
-__all__ = ["OpenTransaction", "ask_transactions", "held_partitions"]
-
-_OPEN = (TransactionState.ONGOING, TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
-
-
-class OpenTransaction(NamedTuple):
-    """A transaction that is open in a partition. `coordinator`: its description by its coordinator; None: no
-    coordinator has a transaction of this producer here, or not all of them could be queried (`is_asked` False).
-    """
-
-    place: TopicPartition
-    producer: ProducerState
-    transactional_id: str | None
-    coordinator: TransactionDescription | None
-    is_asked: bool
+__all__ = ["ask_transactions", "held_partitions"]
 
 
 def held_partitions(instant: Instant) -> list[TopicPartition]:
@@ -55,34 +40,6 @@ async def _ask(cluster: ClusterOptions, instant: Instant) -> list[OpenTransactio
         return []
     try:
         async with Admin(cluster.bootstrap_servers, properties=cluster.properties) as admin:
-            producers = (await admin.describe_producers(held)).done
-            is_asked, described = await _described(admin)
+            return (await open_in(admin, held)).transactions
     except (ClientError, KafkaError):
         return []
-    found = []
-    for place, states in producers.items():
-        for state in states:
-            if state.transaction_start is not None:
-                own = _of(state, place, described)
-                found.append(OpenTransaction(place, state, own[0] if own else None, own[1] if own else None, is_asked))
-    return found
-
-
-async def _described(admin: Admin) -> tuple[bool, Mapping[str, TransactionDescription]]:
-    """The open transactions of the coordinators, and whether all coordinators replied."""
-    try:
-        listed = await admin.list_transactions(states=_OPEN)
-        described = await admin.describe_transactions(listed.transactions) if listed.transactions else None
-    except (ClientError, KafkaError):
-        return False, {}
-    done = {} if described is None else described.done
-    return not listed.failed and (described is None or not described.failed), done
-
-
-def _of(
-    state: ProducerState, place: TopicPartition, described: Mapping[str, TransactionDescription]
-) -> tuple[str, TransactionDescription] | None:
-    for transactional_id, each in described.items():
-        if each.producer_id == state.producer_id and place in each.partitions:
-            return transactional_id, each
-    return None

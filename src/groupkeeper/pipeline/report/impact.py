@@ -271,20 +271,19 @@ def held(transactions: Sequence[Row], ways: Ways = NO_WAYS) -> list[Finding]:
         name = row["transactional_id"] or f"producer {row['producer_id']}"
         note = f"{name}, open for {words.duration(row['open_ms'])}; {words.counted(row['groups'] or 0, 'group')} "
         note += "waits" if row["groups"] == 1 else "wait"
-        where = [*option("--topic", row["topic"]), "--partition", str(row["partition"])]
+        known, verb = row["transactional_id"], ["transactions", "describe", *option("--topic", row["topic"])]
         if row["is_hanging"]:
             note += "; no coordinator has it: nothing will end it"
-            verb = ["abort", *where, "--start-offset", str(row["first_offset"])]
+            verb = ["transactions", "abort", *option("--partition", f"{row['topic']}:{row['partition']}")]
+        elif known is None:
+            note += "; no coordinator shows it"
         else:
             ends = "" if row["timeout_ms"] is None else f" after {words.duration(row['timeout_ms'])}"
             note += f"; its coordinator aborts it{ends}"
-            known = row["transactional_id"]
-            verb = (
-                ["describe-producers", *where] if known is None else ["describe", *option("--transactional-id", known)]
-            )
+        names = [] if known is None else [known]
         found.append(
             Finding("held", row["cluster"], "", place, row["held_offsets"], "offsets held", row["started_time"], note,
-                    tool(way_to(row["cluster"], ways), "kafka-transactions.sh", verb))
+                    command(way_to(row["cluster"], ways), verb, names))
         )  # fmt: skip
     return sorted(found, key=lambda each: -(each.value or 0))
 

@@ -149,7 +149,8 @@ def test_transactions_are_told_when_they_hold_up_groups_or_hang() -> None:
              "is_hanging": False, "groups": 0}  # fmt: skip
     rows = [usual, {**usual, "groups": 2}, {**usual, "is_hanging": True, "transactional_id": None, "held_offsets": 70}]
     hanging, holding = impact.held(rows)
-    assert hanging.command[-6:] == ("--topic", "orders", "--partition", "1", "--start-offset", "40")
+    assert shlex.join(hanging.command) == f"groupkeeper transactions abort --partition orders:1 {WHERE}"
+    assert shlex.join(holding.command) == f"groupkeeper transactions describe --topic orders {WHERE} tx"
     assert (front.figure(hanging), hanging.place) == ("70 offsets held", "orders-1")
     assert "2 groups wait; its coordinator aborts it after 15 min" in holding.note
 

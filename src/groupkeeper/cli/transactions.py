@@ -1,0 +1,425 @@
+"""``groupkeeper transactions …``: open transactions, what they hold back, and the abort of one that does not end."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from groupkeeper.cli.framework import values
+from groupkeeper.cli.framework.clusters import ClusterSession, Report, add_cluster, run_report
+from groupkeeper.cli.framework.commands import ArgumentParser, Command, Entry, Family
+from groupkeeper.cli.framework.executing import add_executing, check_context, not_yet, show_first
+from groupkeeper.cli.framework.journalling import own_recorder
+from groupkeeper.cli.framework.reports import CLUSTER, Column, Page, Problem, Row, Shape
+from groupkeeper.cli.framework.several_clusters import run_reports
+from groupkeeper.cli.framework.typed import follow_up
+from groupkeeper.client.admin.resources.types import TransactionDescription, TransactionState
+from groupkeeper.client.admin.types import Failure, TopicPartition
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.problems import Deed, problem_of
+from groupkeeper.operations.times import utc_text
+from groupkeeper.operations.transactions import (
+    Abort,
+    Open,
+    OpenTransaction,
+    abort,
+    described_open,
+    held_partitions,
+    longest_timeout_ms,
+    open_in,
+    plan_of_hanging,
+    plan_of_known,
+)
+from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.rules.transactions import Standing, standing_of_known
+from groupkeeper.rules.words import counted
+
+_WHO = (
+    Column("transactional_id", "null: no coordinator shows the transaction"),
+    Column("producer_id", "of the producer that has the transaction", goes=1),
+    Column("producer_epoch", "", goes=7),
+)
+_HOW = (
+    Column("standing", "`open`, `late`, `ending`, `unclaimed`, `hanging`, `unknown` or `ended`, see below"),
+    Column("state", "as the coordinator calls it; null: no coordinator shows the transaction", goes=2),
+    Column("started_time", "when it began; where no coordinator shows it, when its last record was written; null: not "
+           "known", goes=4),
+    Column("open_ms", "since then; null: not known"),
+    Column("timeout_ms", "after which its coordinator aborts it; null: no coordinator shows it", goes=5),
+)  # fmt: skip
+
+TRANSACTIONS = Shape(
+    "transactions",
+    "transactions",
+    [
+        *_WHO,
+        *_HOW,
+        Column("partitions", "how many it has written to"),
+        Column("held_offsets", "offsets that readers of committed records do not get, in all of these partitions "
+               "together; null: not known", goes=1),
+        Column("coordinator", "`host:port`; null: none shows it", goes=6),
+        CLUSTER,
+    ],
+)  # fmt: skip
+
+PLACES = Shape(
+    "transaction",
+    "partitions",
+    [
+        *_WHO,
+        Column("topic", "null: it has not written to any partition, or you may not see where"),
+        Column("partition", ""),
+        Column("first_offset", "of the transaction in this partition; null: not known, or no record is written yet"),
+        Column("held_offsets", "offsets from the last stable one to the end of the log; null: not known", goes=3),
+        *_HOW,
+        Column("coordinator_epoch", "of the last marker of this producer here; -1: there was none", in_table=False),
+        CLUSTER,
+    ],
+)
+
+ABORTED = Shape(
+    "aborted_transactions",
+    "aborted",
+    [
+        *_WHO,
+        Column("topic", "null: it has not written to any partition, or you may not see where"),
+        Column("partition", ""),
+        Column("first_offset", "of the transaction in this partition; null: not known"),
+        Column("way", "`coordinator`: it fences the producer and ends the transaction; `marker`: no coordinator has "
+               "it, and a marker is written to the partition", goes=1),
+        Column("result", "`aborted`, or `would be aborted`"),
+    ],
+)  # fmt: skip
+
+STANDINGS = {
+    "open": "its coordinator aborts it after its timeout, if its producer does not end it before",
+    "late": "its coordinator should have aborted it, and has not",
+    "ending": "its coordinator writes its markers; if that takes long, a partition of it has no leader",
+    "unclaimed": "no coordinator shows it: it hangs, or is too young to tell, or its transactional id is one that you "
+    "may not describe",
+    "hanging": "no coordinator shows it, and its last record is older than `transaction.max.timeout.ms`: nothing will "
+    "end it",
+    "unknown": "no coordinator shows it, but not all of them replied",
+    "ended": "none is open (`list --all`)",
+}
+
+
+_IN_TOPIC = "transactions that have written to this topic; repeat for several"
+
+
+class _Found(NamedTuple):
+    """Open transactions of a cluster: those that coordinators show, those in partitions, and what partitions hold."""
+
+    described: Mapping[str, TransactionDescription]
+    open: Open
+    held: Mapping[TopicPartition, int]
+    problems: list[Problem]
+    longest_ms: int
+
+
+def _add_list(command: ArgumentParser) -> None:
+    add = command.add_argument
+    add("--topic", action="append", default=[], metavar="TOPIC", help=f"only {_IN_TOPIC}")
+    add("--hanging", action="store_true", help="only those that nothing will end")
+    add("--older-than", type=values.span_ms, metavar="DURATION", help="only those open for longer")
+    add("--all", action="store_true", help="also transactional ids without an open transaction")
+    add_cluster(command, may_be_several=True)
+    command.checks.append(_mistake_in_list)
+
+
+def _mistake_in_list(options: Namespace) -> str | None:
+    if options.all and (options.hanging or options.older_than or options.topic):
+        return "argument --all: not allowed with --hanging, --older-than or --topic"
+    return None
+
+
+async def _list_pages(session: ClusterSession) -> AsyncIterator[Page]:
+    """Transactions, the oldest first; hanging ones before all others."""
+    options = session.options
+    session.progress.say("looking for partitions whose last stable offset is not their end")
+    states = () if options.all else None
+    found = await _look(session, options.topic or None, states)
+    now_ms = _now_ms()
+    rows = [row for row in _rows(found, now_ms) if _is_wanted(row, options)]
+    rows.sort(key=lambda row: (row["standing"] != Standing.HANGING, -int(str(row["open_ms"] or 0))))
+    hanging = [row for row in rows if row["standing"] == Standing.HANGING]
+    remarks = [] if rows or found.problems else [f"no transaction {'hangs' if options.hanging else 'is open'}"]
+    if hanging:
+        remarks.append(
+            f"{counted(len(hanging), 'transaction')} will not end by itself: "
+            f"'{follow_up(options, 'transactions', 'describe')}' shows the partitions, and 'groupkeeper transactions "
+            "abort --partition TOPIC:PARTITION' aborts one"
+        )
+    yield Page(rows, found.problems, remarks)
+
+
+async def _look(
+    session: ClusterSession, topics: Sequence[str] | None, states: Iterable[TransactionState] | None = None
+) -> _Found:
+    admin = session.admin
+    held, failed = await held_partitions(admin, topics)
+    found = await open_in(admin, list(held))
+    described, silent = await (described_open(admin) if states is None else described_open(admin, states=states))
+    if topics is not None:
+        described = {
+            key: one for key, one in described.items() if any(place.topic in topics for place in one.partitions)
+        }
+    problems = [_problem_at(failure, place) for place, failure in {**failed, **found.failed}.items()]
+    problems += [problem_of(failure) for failure in silent]
+    return _Found(described, found, held, problems, await longest_timeout_ms(admin))
+
+
+def _problem_at(failure: Failure, place: TopicPartition) -> Problem:
+    partition = None if place.partition < 0 else place.partition
+    return problem_of(failure, Deed.READ_RECORDS, topic=place.topic, partition=partition)
+
+
+def _is_wanted(row: Row, options: Namespace) -> bool:
+    if options.hanging and row["standing"] != Standing.HANGING:
+        return False
+    return options.older_than is None or int(str(row["open_ms"] or 0)) > options.older_than
+
+
+def _rows(found: _Found, now_ms: int) -> Iterator[Row]:
+    """One row for each transaction: those of coordinators, and those that only partitions have."""
+    for transactional_id, one in found.described.items():
+        held = [found.held.get(place, 0) for place in one.partitions]
+        yield {
+            **_who(transactional_id, one.producer_id, one.producer_epoch),
+            **_known(one, now_ms),
+            "partitions": len(one.partitions),
+            "held_offsets": sum(held),
+            "coordinator": f"{one.coordinator.host}:{one.coordinator.port}",
+        }
+    by_producer: dict[tuple[int, int], list[OpenTransaction]] = {}
+    for each in found.open.transactions:
+        if each.description is None:
+            by_producer.setdefault((each.producer.producer_id, each.producer.producer_epoch), []).append(each)
+    for producer, parts in by_producer.items():
+        yield {
+            **_who(None, *producer),
+            **_how(parts[0], now_ms, found.longest_ms),
+            "partitions": len(parts),
+            "held_offsets": sum(found.held.get(each.place, 0) for each in parts),
+            "coordinator": None,
+        }
+
+
+def _who(transactional_id: str | None, producer_id: int, producer_epoch: int) -> Row:
+    return {"transactional_id": transactional_id, "producer_id": producer_id, "producer_epoch": producer_epoch}
+
+
+def _known(one: TransactionDescription, now_ms: int) -> Row:
+    open_ms = None if one.started_ms is None else max(0, now_ms - one.started_ms)
+    standing = standing_of_known(one.state, open_ms, one.timeout_ms)
+    has_begun = standing is not Standing.ENDED and one.started_ms is not None
+    return {
+        "standing": str(standing),
+        "state": str(one.state),
+        "started_time": utc_text(one.started_ms) if has_begun and one.started_ms is not None else None,
+        "open_ms": open_ms if has_begun else None,
+        "timeout_ms": one.timeout_ms,
+    }
+
+
+def _how(each: OpenTransaction, now_ms: int, longest_ms: int) -> Row:
+    if each.description is not None:
+        return _known(each.description, now_ms)
+    return {
+        "standing": str(each.standing(now_ms, longest_ms)),
+        "state": None,
+        "started_time": None if each.began_ms is None else utc_text(each.began_ms),
+        "open_ms": each.open_ms(now_ms),
+        "timeout_ms": None,
+    }
+
+
+def _add_describe(command: ArgumentParser) -> None:
+    add = command.add_argument
+    add("transactions", nargs="*", metavar="TRANSACTION", help="transactional ids; default: all open transactions")
+    add("--topic", action="append", default=[], metavar="TOPIC", help=f"only {_IN_TOPIC}")
+    add_cluster(command, may_be_several=True)
+
+
+async def _describe_pages(session: ClusterSession) -> AsyncIterator[Page]:
+    """One row for each partition that a transaction is open in."""
+    options, now_ms = session.options, _now_ms()
+    found = await _look(session, options.topic or None)
+    wanted = set(options.transactions)
+    problems, described = list(found.problems), dict(found.described)
+    unknown = [each for each in options.transactions if each not in described]
+    if unknown:
+        more = await session.admin.describe_transactions(unknown)
+        described |= more.done
+        problems += [_problem_with(failure, key) for key, failure in more.failed.items()]
+    rows: list[Row] = []
+    seen: set[tuple[str | None, TopicPartition]] = set()
+    for each in found.open.transactions:
+        if not wanted or each.transactional_id in wanted:
+            seen.add((each.transactional_id, each.place))
+            rows.append(_place_row(each, found, now_ms))
+    for key, one in described.items():
+        if not wanted or key in wanted:
+            rest = [place for place in one.partitions if (key, place) not in seen]
+            places: Sequence[TopicPartition | None] = rest or ([] if one.partitions else [None])
+            who = _who(key, one.producer_id, one.producer_epoch)
+            how = {**_known(one, now_ms), "coordinator_epoch": None}
+            rows += ({**who, **_place(place, None, None), **how} for place in places)
+    remarks = [] if rows or problems else ["no transaction is open"]
+    yield Page(rows, problems, remarks)
+
+
+def _place_row(each: OpenTransaction, found: _Found, now_ms: int) -> Row:
+    state = each.producer
+    return {
+        **_who(each.transactional_id, state.producer_id, state.producer_epoch),
+        **_place(each.place, state.transaction_start, found.held.get(each.place)),
+        **_how(each, now_ms, found.longest_ms),
+        "coordinator_epoch": state.coordinator_epoch,
+    }
+
+
+def _place(place: TopicPartition | None, first_offset: int | None, held: int | None) -> Row:
+    topic, partition = place or (None, None)
+    return {"topic": topic, "partition": partition, "first_offset": first_offset, "held_offsets": held}
+
+
+def _problem_with(failure: Failure, transactional_id: str, deed: Deed = Deed.DESCRIBE) -> Problem:
+    found = problem_of(failure, deed)
+    acl = found.acl and found.acl._replace(name=found.acl.name or transactional_id)
+    return found._replace(message=f"{transactional_id}: {found.message}", acl=acl)
+
+
+def _add_abort(command: ArgumentParser) -> None:
+    add = command.add_argument
+    coordinated = "the transactional id, of a transaction that its coordinator has: its producer is fenced"
+    place = "where a transaction is open that no coordinator has"
+    add("transaction", nargs="?", metavar="TRANSACTION", help=coordinated)
+    add("--partition", type=values.partition, metavar="TOPIC:PARTITION", help=place)
+    which = "with --partition: which one, if several are open there"
+    add("--producer-id", type=values.number, metavar="NUMBER", help=which)
+    forced = "with --partition: also one that may still end by itself, as its last record is too young to be sure"
+    add("--force", action="store_true", help=forced)
+    add_executing(command, "abort the transaction", counts_groups=False)
+    add_cluster(command)
+    command.checks.append(_mistake_in_abort)
+
+
+def _mistake_in_abort(options: Namespace) -> str | None:
+    if (options.transaction is None) == (options.partition is None):
+        return "name one transaction: its transactional id, or --partition TOPIC:PARTITION"
+    if options.partition is None and (options.producer_id is not None or options.force):
+        return "arguments --producer-id and --force: only with --partition"
+    return None
+
+
+async def _abort_pages(session: ClusterSession) -> AsyncIterator[Page]:
+    """What is aborted, and with --execute the abort."""
+    options = session.options
+    transactional_id: str | None = options.transaction
+    try:
+        if transactional_id is None:
+            planned = await plan_of_hanging(
+                session.admin, options.partition, options.producer_id, _now_ms(), is_forced=options.force
+            )
+        else:
+            planned = await plan_of_known(session.admin, transactional_id)
+        remarks = _consequences(planned)
+        would_be = list(_abort_rows(planned, "would be aborted"))
+        await check_context(session, lambda: show_first(session, ABORTED, would_be, remarks))
+        if options.execute:
+            recorder = own_recorder(options, remarks)
+            await abort(session.admin, planned, recorder)
+    except (ClientError, KafkaError) as failure:
+        yield Page(problems=[_abort_problem(failure, options)], more={"executed": False})
+        return
+    if not options.execute:
+        remarks.append(not_yet(1))
+    rows = list(_abort_rows(planned, "aborted")) if options.execute else would_be
+    yield Page(rows, (), remarks, {"executed": options.execute})
+
+
+def _abort_problem(failure: Failure, options: Namespace) -> Problem:
+    if options.transaction is not None:
+        return _problem_with(failure, options.transaction, Deed.ABORT)
+    topic, partition = options.partition
+    return problem_of(failure, Deed.ABORT, topic=topic, partition=partition)
+
+
+def _abort_rows(planned: Abort, result: str) -> Iterator[Row]:
+    for place, state in planned.places.items() or [(None, None)]:
+        topic, partition = place or (None, None)
+        yield {
+            "transactional_id": planned.transactional_id,
+            "producer_id": state and state.producer_id,
+            "producer_epoch": state and state.producer_epoch,
+            "topic": topic,
+            "partition": partition,
+            "first_offset": state and state.transaction_start,
+            "way": "marker" if planned.transactional_id is None else "coordinator",
+            "result": result,
+        }
+
+
+def _consequences(planned: Abort) -> list[str]:
+    discarded = "readers of committed records skip what the transaction has written; an abort cannot be taken back"
+    if planned.transactional_id is None:
+        return [discarded]
+    fenced = f"the producer of {planned.transactional_id} is fenced: its application fails, and has to start it again"
+    return [discarded, fenced]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 10**6
+
+
+LIST = Command(
+    _add_list,
+    lambda options: run_reports(options, lambda _: Report(TRANSACTIONS, _list_pages)),
+    "List open transactions, those that nothing will end first. In all partitions whose last stable offset is before "
+    "their end, the producers with an open transaction are compared with what the coordinators of transactions have.",
+    """\
+examples:
+  groupkeeper transactions list
+  groupkeeper transactions list --hanging --context '*'
+  groupkeeper transactions list --topic orders --older-than 5m --output json""",
+)
+
+DESCRIBE = Command(
+    _add_describe,
+    lambda options: run_reports(options, lambda _: Report(PLACES, _describe_pages)),
+    "Show each partition that transactions are open in, from which offset on, and how many offsets readers of "
+    "committed records do not get.",
+    """\
+examples:
+  groupkeeper transactions describe
+  groupkeeper transactions describe billing-tx-1 --output json
+  groupkeeper transactions describe --topic orders""",
+)
+
+ABORT = Command(
+    _add_abort,
+    lambda options: run_report(options, lambda _: Report(ABORTED, _abort_pages, more={"executed": False})),
+    "Show the open transaction that would be aborted, and with --execute abort it. One that its coordinator has is "
+    "named by its transactional id, and its producer is fenced. One that no coordinator has is named by its partition; "
+    "it is refused while it may still end by itself.",
+    """\
+examples:
+  groupkeeper transactions abort billing-tx-1
+  groupkeeper transactions abort billing-tx-1 --execute
+  groupkeeper transactions abort --partition orders:0 --execute""",
+)
+
+_HERE = "groupkeeper.cli.transactions"
+
+FAMILY = Family(
+    {
+        "list": Entry("list open transactions, those that nothing will end first", f"{_HERE}:LIST"),
+        "describe": Entry("show where transactions are open, and what they hold back", f"{_HERE}:DESCRIBE"),
+        "abort": Entry("abort an open transaction; shows only, unless --execute", f"{_HERE}:ABORT"),
+    },
+    "List, describe and abort open transactions. They hold back readers of committed records: a group that reads so "
+    "stands still at the first record of the oldest one.",
+)

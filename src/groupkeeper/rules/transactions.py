@@ -1,0 +1,45 @@
+"""How a transaction stands: whether it will end by itself, or holds readers back until it is aborted."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+LONGEST_MS = 15 * 60 * 1000
+"""Kafka's default for ``transaction.max.timeout.ms``: no coordinator leaves a transaction open for longer."""
+SLACK_MS = 60 * 1000
+"""Coordinators look for transactions to abort every few seconds, and then write the markers."""
+
+
+class Standing(StrEnum):
+    """``open``: its coordinator aborts it after its timeout, if its producer does not end it before. ``late``: the
+    coordinator should have aborted it. ``ending``: the coordinator writes its markers. ``unclaimed``: no coordinator
+    shows it; it hangs, or is too young to tell, or its transactional id is hidden. ``hanging``: no coordinator shows
+    it, and none could have one that is open for so long: nothing will end it. ``unknown``: not all coordinators
+    replied. ``ended``: nothing is open.
+    """
+
+    OPEN = "open"
+    LATE = "late"
+    ENDING = "ending"
+    UNCLAIMED = "unclaimed"
+    HANGING = "hanging"
+    UNKNOWN = "unknown"
+    ENDED = "ended"
+
+
+def standing_of_known(state: str, open_ms: int | None, timeout_ms: int) -> Standing:
+    """How a transaction stands that its coordinator has. ``state``: as Kafka calls it."""
+    if state in ("PrepareCommit", "PrepareAbort", "PrepareEpochFence"):
+        return Standing.ENDING
+    if state != "Ongoing":
+        return Standing.ENDED
+    return Standing.LATE if open_ms is not None and open_ms > timeout_ms + SLACK_MS else Standing.OPEN
+
+
+def standing_of_unknown(silent_ms: int | None, longest_ms: int = LONGEST_MS, *, is_asked: bool) -> Standing:
+    """How a transaction stands that no coordinator shows. ``silent_ms``: since its last record; None: not known.
+    ``longest_ms``: the longest timeout that brokers allow. ``is_asked``: all coordinators replied.
+    """
+    if not is_asked:
+        return Standing.UNKNOWN
+    return Standing.HANGING if silent_ms is not None and silent_ms > longest_ms else Standing.UNCLAIMED

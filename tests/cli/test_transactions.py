@@ -1,0 +1,163 @@
+"""`groupkeeper transactions list|describe|abort` on the embedded broker: one that is open, and one that hangs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from tests.times_and_transactions import STRAY, make_topic, write_stray
+
+from groupkeeper.cli.main import main
+from groupkeeper.testing.background import BackgroundBroker
+
+TIMEOUT_MS = 600_000
+HOUR_MS = 3_600_000
+
+Run = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    # What a broker with this verification refuses, a late batch of an old client leaves.
+    with BackgroundBroker(properties={"transaction.partition.verification.enable": "false"}) as broker:
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def run(servers: str, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command with --output json: its status, and what it printed."""
+
+    def call(*words: str, family: tuple[str, ...] = ("transactions",)) -> tuple[int, Any]:
+        status = main([*family, *words, "--bootstrap-server", servers, "--output", "json"])
+        return status, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+@pytest.fixture
+def producer(servers: str, request: pytest.FixtureRequest) -> Producer:
+    """Has written two records of an open transaction to a topic with the test's name, which is also its id."""
+    name = request.node.name
+    make_topic(servers, name)
+    properties = {"transactional.id": name, "transaction.timeout.ms": TIMEOUT_MS}
+    producer = Producer({"bootstrap.servers": servers, **properties})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    for _ in range(2):
+        producer.produce(name, b"x")
+    assert producer.flush(20) == 0
+    return producer
+
+
+def stray(servers: str, topic: str, age_ms: int) -> None:
+    make_topic(servers, topic)
+    write_stray(servers, topic, int(time.time() * 1000) - age_ms)
+
+
+def test_an_open_transaction_is_listed_described_and_aborted(run: Run, producer: Producer) -> None:
+    name = "test_an_open_transaction_is_listed_described_and_aborted"
+    status, listed = run("list", "--topic", name)
+    assert (status, listed["schema"]) == (0, "transactions/1")
+    (row,) = listed["transactions"]
+    expected = {"transactional_id": name, "standing": "open", "state": "Ongoing", "timeout_ms": TIMEOUT_MS}
+    assert expected.items() <= row.items()
+    assert (row["partitions"], row["held_offsets"]) == (1, 2)
+    assert 0 <= row["open_ms"] < TIMEOUT_MS
+    assert run("list", "--older-than", "1h")[1]["transactions"] == []
+    assert run("list", "--topic", name, "--hanging")[1]["notes"] == ["no transaction hangs"]
+    (place,) = run("describe", name)[1]["partitions"]
+    assert (place["topic"], place["partition"], place["first_offset"], place["held_offsets"]) == (name, 0, 0, 2)
+
+    status, would_be = run("abort", name)
+    assert (status, would_be["executed"]) == (0, False)
+    (row,) = would_be["aborted"]
+    assert (row["way"], row["result"], row["first_offset"]) == ("coordinator", "would be aborted", 0)
+    assert "nothing is changed yet: add --execute" in would_be["notes"]
+    assert len(run("describe", name)[1]["partitions"]) == 1
+
+    status, done = run("abort", name, "--execute")
+    assert (status, done["executed"], done["aborted"][0]["result"]) == (0, True, "aborted")
+    assert run("list", "--topic", name)[1]["transactions"] == []
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(20)  # it was fenced
+    (ended,) = [row for row in run("list", "--all")[1]["transactions"] if row["transactional_id"] == name]
+    assert (ended["standing"], ended["open_ms"], ended["started_time"]) == ("ended", None, None)
+    status, again = run("abort", name, "--execute")
+    assert (status, [each["error"] for each in again["problems"]]) == (1, ["NOTHING_TO_ABORT"])
+
+
+def test_one_that_no_coordinator_has_hangs_when_it_is_old(run: Run, servers: str) -> None:
+    stray(servers, "hangs", HOUR_MS)
+    (row,) = run("list", "--topic", "hangs", "--hanging")[1]["transactions"]
+    assert (row["transactional_id"], row["producer_id"], row["standing"]) == (None, STRAY, "hanging")
+    assert (row["state"], row["partitions"], row["held_offsets"]) == (None, 1, 2)
+    assert row["open_ms"] >= HOUR_MS
+    (place,) = run("describe", "--topic", "hangs")[1]["partitions"]
+    assert (place["producer_id"], place["first_offset"], place["held_offsets"]) == (STRAY, 0, 2)
+
+    wrong = run("abort", "--partition", "hangs:0", "--producer-id", "1")[1]["problems"]
+    assert [each["error"] for each in wrong] == ["NOTHING_TO_ABORT"]
+    assert run("abort", "--partition", "hangs:0")[1]["aborted"][0]["way"] == "marker"
+    status, done = run("abort", "--partition", "hangs:0", "--execute")
+    assert (status, done["aborted"][0]["result"]) == (0, "aborted")
+    assert run("list", "--topic", "hangs")[1]["transactions"] == []
+
+    change = run(family=("history",))[1]["changes"][-1]
+    assert (change["kind"], change["result"], change["partitions"]) == ("abort-transaction", "applied", 1)
+    assert change["names"] == f"producer {STRAY} in hangs-0"
+    status, undone = run(change["id"], "--execute", family=("undo",))
+    assert (status, undone["problems"][0]["error"]) == (1, "OPERATION_REFUSED")
+    assert "cannot be taken back" in undone["problems"][0]["message"]
+
+
+def test_one_that_may_still_end_is_aborted_by_force_only(run: Run, servers: str, producer: Producer) -> None:
+    stray(servers, "young", 60_000)
+    (row,) = run("list", "--topic", "young")[1]["transactions"]
+    assert row["standing"] == "unclaimed"
+    status, refused = run("abort", "--partition", "young:0", "--execute")
+    (problem,) = refused["problems"]
+    assert (status, problem["error"], problem["topic"], problem["partition"]) == (1, "MAY_STILL_END", "young", 0)
+    assert problem["message"].endswith("--force aborts it")
+    assert run("abort", "--partition", "young:0", "--force", "--execute")[0] == 0
+    # A coordinator has this one: it is named by its id.
+    name = "test_one_that_may_still_end_is_aborted_by_force_only"
+    message = run("abort", "--partition", f"{name}:0", "--force", "--execute")[1]["problems"][0]["message"]
+    assert message.endswith(f"abort it by its transactional id, {name}")
+    producer.abort_transaction(20)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("abort", "name one transaction"),
+        ("abort a --partition t:0", "name one transaction"),
+        ("abort a --force", "only with --partition"),
+        ("abort --partition t", "expected TOPIC:PARTITION, for example orders:0"),
+        ("abort --partition t:0,1", "expected TOPIC:PARTITION, for example orders:0"),
+        ("list --all --hanging", "not allowed with"),
+    ],
+)
+def test_wrong_usage_has_a_way_out(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["transactions", *words.split(), "--bootstrap-server", "127.0.0.1:1"])
+    assert exit_.value.code == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_ids_and_topics_are_completed(servers: str, producer: Producer, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "test_ids_and_topics_are_completed"
+    for words in (["abort", "test_ids"], ["abort", "--partition", "test_ids"], ["list", "--topic", "test_ids"]):
+        main(["__complete", "transactions", words[0], "--bootstrap-server", servers, *words[1:]])
+        assert capsys.readouterr().out.splitlines() == [name]
+
+
+def test_what_is_not_there_is_told(run: Run) -> None:
+    status, answer = run("describe", "no-such-id")
+    assert (status, answer["problems"][0]["error"]) == (1, "TRANSACTIONAL_ID_NOT_FOUND")
+    assert answer["problems"][0]["message"].startswith("no-such-id: ")
+    status, answer = run("list", "--topic", "no-such-topic")
+    assert (status, answer["problems"][0]["topic"]) == (1, "no-such-topic")
