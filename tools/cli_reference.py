@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import SUPPRESS, Action, ArgumentParser, _SubParsersAction
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
 from groupkeeper.cli import check, context, transactions
@@ -19,6 +19,7 @@ from groupkeeper.cli.framework.commands import parser
 from groupkeeper.cli.framework.reports import Shape
 from groupkeeper.cli.groups import shapes as groups_shapes
 from groupkeeper.cli.groups import watch as groups_watch
+from groupkeeper.cli.groups import why as groups_why
 from groupkeeper.cli.pipeline.forget import FORGOTTEN
 from groupkeeper.cli.pipeline.quality import CHECKS as QUALITY_CHECKS
 from groupkeeper.cli.plans import shapes as plan_shapes
@@ -176,21 +177,13 @@ permission that is missing, `null` where none is: `operation`, `resource_type`, 
 broker doesn't say which topic of the group it is; and `cluster`, its name where a command asks several.
 """
 
-STATUSES = "\n".join(
-    [
-        "| `status` | meaning |",
-        "|---|---|",
-        *(f"| `{status}` | {meaning} |" for status, meaning in groups_shapes.STATUSES.items()),
-    ]
-)
 
-STANDINGS = "\n".join(
-    [
-        "| `standing` | meaning |",
-        "|---|---|",
-        *(f"| `{standing}` | {meaning} |" for standing, meaning in transactions.STANDINGS.items()),
-    ]
-)
+def _meanings(column: str, meanings: Mapping[str, str]) -> str:
+    rows = (f"| `{value}` | {meaning} |" for value, meaning in meanings.items())
+    return "\n".join([f"| `{column}` | meaning |", "|---|---|", *rows])
+
+
+STATUSES = _meanings("status", groups_shapes.STATUSES)
 
 EXECUTED = "JSON has `executed` too: `true` when the rows are done, `false` when they only show what would be."
 
@@ -215,10 +208,16 @@ SHAPES = (
             "a line of its own, `schema` among its keys."
         ),
     ),
+    (
+        "groups why",
+        groups_why.CAUSES,
+        "JSON has `group` and `cause` too: that of the first row, null where the group moves or nothing waits.\n\n"
+        + _meanings("cause", groups_why.MEANINGS),
+    ),
     ("groups reset", groups_shapes.NEW_OFFSETS, EXECUTED),
     ("groups delete-offsets", groups_shapes.DELETED_OFFSETS, EXECUTED),
     ("groups delete", groups_shapes.DELETED_GROUPS, EXECUTED),
-    ("transactions list", transactions.TRANSACTIONS, STANDINGS),
+    ("transactions list", transactions.TRANSACTIONS, _meanings("standing", transactions.STANDINGS)),
     ("transactions describe", transactions.PLACES, ""),
     ("transactions abort", transactions.ABORTED, EXECUTED),
     ("plan reset", plan_shapes.CHANGES, ""),

@@ -6,11 +6,12 @@ import os
 import shlex
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from contextlib import suppress
 
 from groupkeeper.cli.framework.clusters import Cluster
 from groupkeeper.cli.framework.context_files import Context, ContextProblem, masked, names, path_of, read
-from groupkeeper.shell import Way, way_of_servers
+from groupkeeper.shell import Way, command, way_of_servers
 
 _CLUSTER = ("--bootstrap-server", "--context", "--command-config")
 
@@ -20,12 +21,12 @@ def words_of(options: Namespace) -> tuple[str, ...]:
     return ("groupkeeper", *getattr(options, "words", sys.argv[1:]))
 
 
-def follow_up(options: Namespace, *words: str) -> str:
-    """Another command of groupkeeper on the same cluster, as it is to be typed."""
+def follow_up(options: Namespace, *words: str, names: Sequence[str] = ()) -> str:
+    """Another command of groupkeeper on the same cluster, as it is to be typed. ``names``: of groups and the like."""
     cluster = [word for name in _CLUSTER for word in as_typed(options, name)]
     for name, value in getattr(options, "property", ()):
         cluster += ["--property", f"{name}={masked(name, value)}"]
-    return shlex.join(["groupkeeper", *words, *cluster])
+    return shlex.join(command(Way(tuple(cluster)), words, names))
 
 
 def way_of(options: Namespace, cluster: Cluster) -> Way:

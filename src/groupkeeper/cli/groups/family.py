@@ -16,6 +16,7 @@ FAMILY = Family(
             "show committed offsets with lag, or sums of it", "groupkeeper.cli.groups.describe:OFFSETS_COMMAND"
         ),
         "members": Entry("show members with what they are assigned", "groupkeeper.cli.groups.describe:MEMBERS_COMMAND"),
+        "why": Entry("say why a group does not move, with what helps", "groupkeeper.cli.groups.why:WHY"),
         "watch": Entry(
             "print each change of groups and their members as it happens", "groupkeeper.cli.groups.watch:WATCH"
         ),

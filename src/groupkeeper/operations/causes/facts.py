@@ -1,0 +1,270 @@
+"""The facts of one group that does not move, in the order in which they explain it, each with a command that helps."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from groupkeeper.client.admin import Admin
+from groupkeeper.client.admin.types import Position, TopicPartition
+from groupkeeper.client.errors import ClientError
+from groupkeeper.operations.causes.records import NextRecord, next_record
+from groupkeeper.operations.errors import named
+from groupkeeper.operations.groups import AnyGroup
+from groupkeeper.operations.lag import LagStatus, PartitionLag, lag_at_an_instant
+from groupkeeper.operations.problems import Deed, Problem, problem_of
+from groupkeeper.operations.transactions import OpenTransaction, longest_timeout_ms, open_in
+from groupkeeper.protocol.errors import GroupIdNotFound, KafkaError
+from groupkeeper.rules.causes import Cause, Place, Rate, cause_of_group, cause_of_place, is_slow
+from groupkeeper.rules.transactions import LONGEST_MS, Standing
+from groupkeeper.rules.words import counted, duration, rate
+
+_RANKS = {cause: rank for rank, cause in enumerate(Cause)}
+_MOST_PLACES = 5
+_MOST_RECORDS = 3
+
+
+_TEXTS = {
+    Cause.NO_LEADER: "no broker leads the partition: its brokers are down, or were removed",
+    Cause.NO_RIGHTS: "you may not describe the topic; brokers do not tell whether the group's user may read it",
+    Cause.UNASSIGNED: "{waiting} wait, and no member is assigned the partition",
+    Cause.OUT_OF_RANGE: "offset {offset} is not in the log, {start} to {end}: auto.offset.reset decides what is next",
+    Cause.NEVER_COMMITTED: "nothing is committed, and the log has {waiting}",
+    Cause.STUCK: "offset {offset} does not move, and {waiting} wait",
+}
+_WORDS = {
+    Cause.UNASSIGNED: ("groups", "members"),
+    Cause.NEVER_COMMITTED: ("groups", "members"),
+    Cause.OUT_OF_RANGE: ("--to-earliest",),
+    Cause.STUCK: ("--shift-by", "1"),
+}
+
+
+class Fact(NamedTuple):
+    """``place`` None: of the whole group. ``words`` and ``names``: the command that helps, without the cluster."""
+
+    cause: Cause
+    place: TopicPartition | None
+    text: str
+    words: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    offset: int | None = None
+    transaction: OpenTransaction | None = None
+    record: NextRecord | None = None
+
+
+class Known(NamedTuple):
+    """A group at an instant. ``held``: partitions in which an open transaction begins where the group reads on, with
+    the oldest one; None: which is not known. ``rates`` by partition; of some, or none, where there was one look.
+    """
+
+    group: AnyGroup
+    rows: Sequence[PartitionLag]
+    at_ms: int
+    held: Mapping[TopicPartition, OpenTransaction | None] = {}
+    rates: Mapping[TopicPartition, Rate] = {}
+    longest_ms: int = LONGEST_MS
+
+
+class Explained(NamedTuple):
+    """``facts``: the reason first; none where the group moves, or has nothing to read. ``rate``: of the group."""
+
+    facts: list[Fact]
+    problems: list[Problem]
+    waiting: int
+    rate: Rate
+
+
+async def explain(admin: Admin, group_id: str, *, interval_s: float, shows_value: bool = False) -> Explained:
+    """Two looks at a group, so far apart. Raises why nothing is known of it."""
+    began_ms, first = await lag_at_an_instant(admin, [group_id], to_last_stable=True)
+    _refuse_unknown(first.failed.get(group_id), first.descriptions.get(group_id))
+    await asyncio.sleep(interval_s)
+    at_ms, now = await lag_at_an_instant(admin, [group_id], to_last_stable=True)
+    failure, group = now.failed.get(group_id), now.descriptions.get(group_id)
+    _refuse_unknown(failure, group)
+    assert group is not None
+    rows = now.rows.get(group_id, [])
+    rates = _rates(first.rows.get(group_id, ()), rows, max(1, at_ms - began_ms))
+    held = await _held(admin, rows)
+    found = await open_in(admin, held)
+    oldest: dict[TopicPartition, OpenTransaction | None] = dict.fromkeys(held)
+    for one in reversed(found.transactions):
+        oldest[one.place] = one
+    longest_ms = await longest_timeout_ms(admin) if held else LONGEST_MS
+    known = Known(group, rows, time.time_ns() // 10**6, oldest, rates, longest_ms)
+    problems = [
+        problem_of(why, Deed.READ_RECORDS, group=group_id, topic=place.topic, partition=place.partition)
+        for place, why in found.failed.items()
+    ]
+    problems += [problem_of(why) for why in found.silent] + ([problem_of(failure, group=group_id)] if failure else [])
+    facts, more = await _with_records(admin, facts_of(group_id, known), rows, shows_value=shows_value)
+    waiting = sum(waiting_of(row) or 0 for row in rows)
+    return Explained(facts, problems + more, waiting, _sum(rates.values()))
+
+
+def _refuse_unknown(failure: KafkaError | ClientError | None, group: AnyGroup | None) -> None:
+    if group is None:
+        raise failure or GroupIdNotFound()
+
+
+def facts_of(group_id: str, known: Known) -> list[Fact]:
+    """The facts, the reason first; of one cause those of a few partitions, where most waits."""
+    group, rows = known.group, known.rows
+    total = _sum(known.rates.values())
+    whole = cause_of_group(group.group_state, len(group.members), moves=total.consumed > 0)
+    by_cause: dict[Cause, list[PartitionLag]] = {}
+    for row in rows:
+        cause = cause_of_place(_place(row, known), has_members=bool(group.members))
+        if cause is not None:
+            by_cause.setdefault(cause, []).append(row)
+    waiting = sum(waiting_of(row) or 0 for row in rows)
+    found = [] if whole is None or not (waiting or whole is Cause.REBALANCING) else [_of_group(group_id, whole, known)]
+    for cause, some in by_cause.items():
+        some.sort(key=lambda row: -(waiting_of(row) or 0))
+        left = len(some) - _MOST_PLACES
+        facts = [_of_place(group_id, cause, row, known) for row in some[:_MOST_PLACES]]
+        if left > 0:
+            facts[-1] = facts[-1]._replace(text=f"{facts[-1].text}; the same in {counted(left, 'more partition')}")
+        found += facts
+    if whole is not Cause.NO_MEMBERS and is_slow(total, waiting):
+        text = f"{rate(total.consumed)} are read, and {rate(total.produced)} written: the group does not catch up"
+        members, count = len(group.members), len(rows)
+        text += f"; {counted(members, 'member')} for {counted(count, 'partition')}" if members < count else ""
+        found.append(Fact(Cause.SLOW, None, text, ("groups", "offsets", "--trend", "10s"), (group_id,)))
+    return sorted(found, key=lambda fact: _RANKS[fact.cause])
+
+
+def waiting_of(row: PartitionLag) -> int | None:
+    """Offsets up to the end of the log, also those behind an open transaction; None: not known."""
+    if row.committed is None or row.log_end_offset is None:
+        return row.lag
+    return max(0, row.log_end_offset - row.committed.offset)
+
+
+async def _held(admin: Admin, rows: Iterable[PartitionLag]) -> list[TopicPartition]:
+    """Where readers of committed records have read up to the first open transaction. Markers and aborted records may
+    be left before it.
+    """
+    stops = {
+        Position(row.topic, row.partition, row.committed.offset): row.last_stable_offset
+        for row in rows
+        if row.committed is not None
+        and row.last_stable_offset is not None
+        and row.committed.offset <= row.last_stable_offset < (row.log_end_offset or 0)
+    }
+    before = [at for at, stop in stops.items() if at.offset < stop]
+    left = (await admin.first_records(before, read_committed=True)).done if before else {}
+    return [at.topic_partition for at, stop in stops.items() if at.offset == stop or left.get(at, at) is None]
+
+
+def _place(row: PartitionLag, known: Known) -> Place:
+    place = TopicPartition(row.topic, row.partition)
+    return Place(
+        waiting_of(row),
+        row.status is LagStatus.NO_LEADER,
+        row.status is LagStatus.NOT_AUTHORIZED,
+        place in known.held,
+        row.member is not None,
+        row.status in (LagStatus.BELOW_LOG_START, LagStatus.BEYOND_LOG_END),
+        row.has_open_start and row.log_end_offset is not None,
+        known.rates.get(place),
+    )
+
+
+def _rates(
+    before: Iterable[PartitionLag], after: Iterable[PartitionLag], between_ms: int
+) -> dict[TopicPartition, Rate]:
+    seen = {(row.topic, row.partition): row for row in before}
+    found: dict[TopicPartition, Rate] = {}
+    for row in after:
+        was = seen.get((row.topic, row.partition))
+        if was is None or was.committed is None or row.committed is None:
+            continue
+        moved = row.committed.offset - was.committed.offset
+        written = (row.log_end_offset or 0) - (was.log_end_offset or 0)
+        found[TopicPartition(row.topic, row.partition)] = Rate(
+            written * 1000 / between_ms, moved * 1000 / between_ms, bool(waiting_of(was))
+        )
+    return found
+
+
+def _sum(rates: Iterable[Rate]) -> Rate:
+    known = list(rates)
+    return Rate(sum(map(attrgetter("produced"), known)), sum(map(attrgetter("consumed"), known)))
+
+
+def _of_group(group_id: str, cause: Cause, known: Known) -> Fact:
+    group = known.group
+    if cause is Cause.NO_MEMBERS:
+        waiting = counted(sum(waiting_of(row) or 0 for row in known.rows), "record")
+        return Fact(cause, None, f"the group has no members, and {waiting} wait: start its consumers, and watch them "
+                    "join", ("groups", "watch"), (group_id,))  # fmt: skip
+    epoch = getattr(group, "group_epoch", None)
+    late = [one for one in group.members if epoch is not None and (getattr(one, "member_epoch", None) or 0) < epoch]
+    text = f"the group is rebalancing ({group.group_state})"
+    text += f"; not in the newest assignment yet: {named(late)}" if late else ""
+    return Fact(cause, None, text, ("groups", "watch"), (group_id,))
+
+
+def _of_place(group_id: str, cause: Cause, row: PartitionLag, known: Known) -> Fact:
+    place = TopicPartition(row.topic, row.partition)
+    offset = None if row.committed is None else row.committed.offset
+    if cause is Cause.TRANSACTION:
+        return _of_transaction(row, known.held[place], known)._replace(offset=offset)
+    text = _TEXTS[cause].format(
+        offset=offset,
+        start=row.log_start_offset,
+        end=row.log_end_offset,
+        waiting=counted((row.in_log if row.committed is None else waiting_of(row)) or 0, "record"),
+    )
+    text += "" if row.member is None else f"; its member is {named([row.member])}"
+    words = _WORDS.get(cause, ("groups", "offsets", "--status", row.status.value))
+    if cause in (Cause.OUT_OF_RANGE, Cause.STUCK):
+        words = ("plan", "reset", "--topic", f"{row.topic}:{row.partition}", *words)
+    return Fact(cause, place, text, words, (group_id,), offset)
+
+
+def _of_transaction(row: PartitionLag, one: OpenTransaction | None, known: Known) -> Fact:
+    place = TopicPartition(row.topic, row.partition)
+    text = f"an open transaction keeps readers of committed records at offset {row.last_stable_offset}"
+    describe = ("transactions", "describe", "--topic", row.topic)
+    if one is None:
+        return Fact(Cause.TRANSACTION, place, text, describe)
+    standing = one.standing(known.at_ms, known.longest_ms)
+    text += f": {one.name}, open for {duration(one.open_ms(known.at_ms))} ({standing})"
+    if one.transactional_id is not None:
+        text += f", of producer {one.producer.producer_id}"
+        if one.description is not None and standing is Standing.OPEN:
+            text += f"; its coordinator aborts it after {duration(one.description.timeout_ms)}"
+        words = ("transactions", "abort" if standing is Standing.LATE else "describe")
+        return Fact(Cause.TRANSACTION, place, text, words, (one.transactional_id,), transaction=one)
+    if standing is Standing.HANGING:
+        describe = ("transactions", "abort", "--partition", f"{row.topic}:{row.partition}")
+    return Fact(Cause.TRANSACTION, place, text, describe, transaction=one)
+
+
+async def _with_records(
+    admin: Admin, facts: Sequence[Fact], rows: Sequence[PartitionLag], *, shows_value: bool
+) -> tuple[list[Fact], list[Problem]]:
+    """The facts of stuck partitions with the record there, of the first few."""
+    ends = {TopicPartition(row.topic, row.partition): row.log_end_offset or 0 for row in rows}
+    found, problems = list(facts), list[Problem]()
+    for number, fact in list(_stuck(facts))[:_MOST_RECORDS]:
+        place, offset = fact.place, fact.offset
+        if place is None or offset is None:
+            continue
+        try:
+            record = await next_record(admin, place, offset, ends[place], shows_value=shows_value)
+        except (KafkaError, ClientError) as failure:
+            problems.append(problem_of(failure, Deed.READ_RECORDS, topic=place.topic, partition=place.partition))
+            continue
+        found[number] = fact._replace(record=record)
+    return found, problems
+
+
+def _stuck(facts: Sequence[Fact]) -> Iterator[tuple[int, Fact]]:
+    return ((number, fact) for number, fact in enumerate(facts) if fact.cause is Cause.STUCK)

@@ -1,0 +1,84 @@
+"""Why a group does not move: one ladder of causes. The first rung that fits is the reason; the others are told too."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from groupkeeper.rules.progress import Trend, trend
+
+
+class Cause(StrEnum):
+    """In the order in which they are looked for: what is above explains what is below."""
+
+    NO_MEMBERS = "no_members"
+    REBALANCING = "rebalancing"
+    TRANSACTION = "open_transaction"
+    NO_LEADER = "no_leader"
+    NO_RIGHTS = "no_rights"
+    UNASSIGNED = "unassigned"
+    OUT_OF_RANGE = "out_of_range"
+    NEVER_COMMITTED = "never_committed"
+    STUCK = "stuck"
+    SLOW = "slow"
+
+
+class Rate(NamedTuple):
+    """Records a second between two looks. ``has_waited``: whether there was something to read at the first one."""
+
+    produced: float
+    consumed: float
+    has_waited: bool = True
+
+
+class Place(NamedTuple):
+    """What is known of a partition of a group. ``is_held``: an open transaction begins where the group reads on.
+    ``is_assigned``: to a member. ``has_open_start``: nothing is committed, and there are records. ``rate`` None: there
+    was only one look.
+    """
+
+    waiting: int | None = None
+    is_leaderless: bool = False
+    is_forbidden: bool = False
+    is_held: bool = False
+    is_assigned: bool = True
+    is_out_of_range: bool = False
+    has_open_start: bool = False
+    rate: Rate | None = None
+
+
+_REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+
+
+def cause_of_group(state: str, members: int, *, moves: bool) -> Cause | None:
+    """What holds the whole group. ``moves``: it has committed between the looks, as a program may without a member."""
+    if state in _REBALANCING:
+        return Cause.REBALANCING
+    return None if members or moves else Cause.NO_MEMBERS
+
+
+def cause_of_place(place: Place, *, has_members: bool) -> Cause | None:
+    """What holds a group in one partition; None: nothing that is known. Without members only what would hold them."""
+    if place.is_leaderless:
+        return Cause.NO_LEADER
+    if place.is_forbidden:
+        return Cause.NO_RIGHTS
+    if place.is_held:
+        return Cause.TRANSACTION
+    if not place.waiting and not place.has_open_start and not place.is_out_of_range:
+        return None
+    if has_members and not place.is_assigned:
+        return Cause.UNASSIGNED
+    if place.is_out_of_range:
+        return Cause.OUT_OF_RANGE
+    if not has_members:
+        return None
+    if place.has_open_start:
+        return Cause.NEVER_COMMITTED
+    is_stuck = place.rate is not None and place.rate.has_waited and place.rate.consumed <= 0
+    return Cause.STUCK if is_stuck else None
+
+
+def is_slow(rate: Rate, waiting: int) -> bool:
+    """Whether a group that moves does not catch up."""
+    return rate.consumed > 0 and waiting > 0 and trend(rate.produced, rate.consumed, waiting) is Trend.GROWING

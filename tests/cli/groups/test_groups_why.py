@@ -1,0 +1,190 @@
+"""`groupkeeper groups why`: each cause on the embedded broker, with the command that helps."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.times_and_transactions import STRAY, make_topic, write_stray
+
+from groupkeeper.cli.framework.commands import parse
+from groupkeeper.cli.main import main
+from groupkeeper.testing.background import BackgroundBroker
+
+PATIENCE_S = 30
+
+Why = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with BackgroundBroker(properties={"transaction.partition.verification.enable": "false"}) as broker:
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def why(servers: str, capsys: pytest.CaptureFixture[str]) -> Why:
+    """The report about a group; each command in it is one."""
+
+    def call(group: str, *words: str, status: int = 0) -> Any:
+        interval = [] if "--interval" in words else ["--interval", "100ms"]
+        typed = ["groups", "why", "--bootstrap-server", servers, "--output", "json", *interval, *words]
+        assert main([*typed, "--", group]) == status
+        found = json.loads(capsys.readouterr().out)
+        for fact in found["facts"]:
+            program, *rest = shlex.split(fact["command"])
+            assert program == "groupkeeper"
+            parse(rest)
+        return found
+
+    return call
+
+
+def commit(servers: str, group: str, topic: str, offset: int) -> None:
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
+    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+def filled(servers: str, topic: str, **config: str) -> str:
+    make_topic(servers, topic, **config)
+    producer = Producer({"bootstrap.servers": servers})
+    for number in range(5):
+        producer.produce(topic, b"secret %d" % number, b"key-%d" % number, headers={"trace": "t1", "bin": b"\x00\xff"})
+    assert producer.flush(PATIENCE_S) == 0
+    return topic
+
+
+@pytest.fixture
+def member(servers: str) -> Iterator[Callable[[str, str], Consumer]]:
+    """Makes a member that has its partition, and never commits."""
+    consumers: list[Consumer] = []
+
+    def join(group: str, topic: str) -> Consumer:
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "client.id": "reader",
+                             "enable.auto.commit": False, "auto.offset.reset": "earliest"})  # fmt: skip
+        consumers.append(consumer)
+        consumer.subscribe([topic])
+        deadline = time.monotonic() + PATIENCE_S
+        while not consumer.assignment():
+            assert time.monotonic() < deadline
+            consumer.poll(0.1)
+        return consumer
+
+    yield join
+    for consumer in consumers:
+        consumer.close()
+
+
+def test_no_members(servers: str, why: Why) -> None:
+    commit(servers, "-left", filled(servers, "left"), 2)
+    found = why("-left")
+    (fact,) = found["facts"]
+    assert (found["cause"], fact["cause"], fact["topic"]) == ("no_members", "no_members", None)
+    assert fact["fact"].startswith("the group has no members, and 3 records wait")
+    assert fact["command"].endswith("-- -left")
+    commit(servers, "-left", "left", 5)
+    done = why("-left")
+    assert (done["cause"], done["facts"], done["notes"][0][:14]) == (None, [], "nothing waits ")
+
+
+def test_the_record_that_is_stuck(servers: str, why: Why, member: Callable[[str, str], Consumer]) -> None:
+    commit(servers, "stuck", filled(servers, "poison"), 3)
+    member("stuck", "poison")
+    found = why("stuck")
+    (fact,) = found["facts"]
+    assert (fact["cause"], fact["topic"], fact["partition"], fact["offset"]) == ("stuck", "poison", 0, 3)
+    assert "offset 3 does not move, and 2 records wait; its member is reader on " in fact["fact"]
+    assert (fact["record_offset"], fact["record_key"], fact["record_key_size"]) == (3, "key-3", 5)
+    assert (fact["record_value_size"], fact["record_value"]) == (8, None)
+    assert fact["record_headers"] == "trace=t1, bin=0x00ff"
+    assert "secret" not in json.dumps(found)
+    assert "plan reset --topic poison:0 --shift-by 1" in fact["command"]
+    assert why("stuck", "--show-value")["facts"][0]["record_value"] == "secret 3"
+
+
+def test_nothing_is_committed(servers: str, why: Why, member: Callable[[str, str], Consumer]) -> None:
+    filled(servers, "unread")
+    member("never", "unread")
+    (fact,) = why("never")["facts"]
+    assert (fact["cause"], fact["offset"]) == ("never_committed", None)
+    assert "nothing is committed, and the log has 5 records; its member is reader on " in fact["fact"]
+
+
+def test_an_offset_that_the_log_has_not(servers: str, why: Why, member: Callable[[str, str], Consumer]) -> None:
+    filled(servers, "short")
+    consumer = member("ahead", "short")
+    consumer.commit(offsets=[TopicPartition("short", 0, 9)], asynchronous=False)
+    (fact,) = why("ahead")["facts"]
+    assert (fact["cause"], fact["offset"]) == ("out_of_range", 9)
+
+
+def test_an_open_transaction(servers: str, why: Why, member: Callable[[str, str], Consumer]) -> None:
+    make_topic(servers, "held")
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": "tx", "transaction.timeout.ms": 600_000})
+    producer.init_transactions(PATIENCE_S)
+    for is_first in (True, False):
+        producer.begin_transaction()
+        producer.produce("held", b"x")
+        assert producer.flush(PATIENCE_S) == 0
+        if is_first:
+            producer.commit_transaction(PATIENCE_S)
+    commit(servers, "waits", "held", 1)  # before the marker of the first
+    member("waits", "held")
+    (fact,) = why("waits")["facts"]
+    assert (fact["cause"], fact["transactional_id"], fact["offset"]) == ("open_transaction", "tx", 1)
+    assert "keeps readers of committed records at offset 2: tx, open for " in fact["fact"]
+    assert fact["fact"].endswith("its coordinator aborts it after 10 min")
+    producer.abort_transaction(PATIENCE_S)
+    deadline = time.monotonic() + PATIENCE_S
+    while why("waits")["cause"] != "stuck":
+        assert time.monotonic() < deadline
+
+
+def test_a_hanging_transaction_comes_before_what_it_explains(servers: str, why: Why) -> None:
+    make_topic(servers, "hangs")
+    write_stray(servers, "hangs", int(time.time() * 1000) - 3_600_000)
+    commit(servers, "hung", "hangs", 0)
+    first, second = why("hung")["facts"]
+    assert (first["cause"], second["cause"]) == ("no_members", "open_transaction")
+    assert second["producer_id"] == STRAY
+    assert second["fact"].endswith("(hanging)")
+    assert "transactions abort --partition hangs:0" in second["command"]
+
+
+def test_more_is_written_than_read(servers: str, why: Why, member: Callable[[str, str], Consumer]) -> None:
+    filled(servers, "busy")
+    consumer = member("slow", "busy")
+    consumer.commit(offsets=[TopicPartition("busy", 0, 1)], asynchronous=False)
+    producer, is_over = Producer({"bootstrap.servers": servers}), threading.Event()
+
+    def write() -> None:
+        offset = 1
+        while not is_over.wait(0.02):
+            for _ in range(50):
+                producer.produce("busy", b"x")
+            producer.flush(PATIENCE_S)
+            offset += 1
+            consumer.commit(offsets=[TopicPartition("busy", 0, offset)], asynchronous=False)
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        found = why("slow", "--interval", "1s")
+    finally:
+        is_over.set()
+        writing.join()
+    (fact,) = found["facts"]
+    assert (fact["cause"], fact["topic"]) == ("slow", None)
+    assert fact["fact"].endswith("the group does not catch up")
+
+
+def test_a_group_that_is_not_there_is_told(why: Why) -> None:
+    found = why("no-such-group", status=1)
+    assert [each["error"] for each in found["problems"]] == ["GROUP_ID_NOT_FOUND"]
