@@ -320,7 +320,7 @@ async def test_a_fetch_ends_with_its_session(broker: Broker) -> None:
     alice = await Consumer.join(broker, topic_id)
     assert await alice.take() == [(0, 9, 1)]
     waiting = asyncio.ensure_future(alice.ask(wait_ms=20_000))
-    session = broker.share_sessions.require("g", alice.member_id, -1)
+    session = broker.share_sessions.require("g", alice.member_id, 1, -1)
     async with asyncio.timeout(20):
         while session.epoch < 2:  # noqa: ASYNC110
             await asyncio.sleep(0.001)

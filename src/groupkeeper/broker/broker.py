@@ -1,4 +1,4 @@
-"""The embedded broker: a whole Kafka cluster of one node in one process, or in one object."""
+"""The embedded broker: a whole Kafka cluster in one process, or in one object."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ from contextlib import AsyncExitStack
 from logging import getLogger
 
 from groupkeeper.broker.authorizer import STANDARD_AUTHORIZER, Authorizer
+from groupkeeper.broker.cluster import Cluster
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC, GroupRuntime
 from groupkeeper.broker.coordination.transactions import TRANSACTIONS_TOPIC, TransactionRuntime
 from groupkeeper.broker.features import FeatureLevels
 from groupkeeper.broker.log.cleaner import LogCleaner
 from groupkeeper.broker.log.topics import INTERNAL_TOPICS, Topics
-from groupkeeper.broker.network.listeners import (
-    Endpoint,
-    Listener,
-    advertised_of,
-    given_port,
-    host_and_port,
-    listeners_of,
-)
+from groupkeeper.broker.network.front import Front
+from groupkeeper.broker.network.listeners import Endpoint, given_port, host_and_port, listeners_of
 from groupkeeper.broker.network.server import Server
-from groupkeeper.broker.node import Node
+from groupkeeper.broker.placement.placements import JOURNAL, ClusterPlacements, Placements
 from groupkeeper.broker.quotas.client_quotas import ClientQuotas
 from groupkeeper.broker.settings.client_metrics import ClientMetrics
 from groupkeeper.broker.settings.config import Config
@@ -40,7 +35,7 @@ from groupkeeper.protocol.errors import KafkaError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Awaitable, Iterable, Mapping
+    from collections.abc import Awaitable, Iterable, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -60,9 +55,11 @@ if TYPE_CHECKING:
 
 _log = getLogger("groupkeeper.broker")
 
+_RACK_AWARE = "RackAwareReplicaSelector"
 
-class Broker(Node):
-    """A Kafka broker inside this process.
+
+class Broker(Cluster):
+    """A Kafka broker inside this process, or several that are one cluster.
 
         async with Broker(properties={"num.partitions": "3"}) as broker:
             connect_to(broker.bootstrap_servers)
@@ -75,21 +72,15 @@ class Broker(Node):
         features that were changed while the broker ran. dynamic_config: the settings that were changed while the broker
         ran. group_configs: the settings of single groups: `group_configs.of(group_id)`. client_metrics: the
         subscriptions to clients' metrics. groups: the group coordinators. share_states: the share coordinators.
-        transactions: the transaction coordinators. cleaner: retention and compaction of the logs. advertised: where
-        clients of the first listener reach it (node_id, host, port). cluster_id: in Kafka's text form. server: the
-        sockets. loop: the event loop in which it runs; None while it doesn't run. active_faults: `faults` while there
-        are any.
+        transactions: the transaction coordinators. cleaner: retention and compaction of the logs. cluster_id: in
+        Kafka's text form. loop: the event loop in which it runs; None while it doesn't run. active_faults: `faults`
+        while there are any.
     """
 
     features: FeatureLevels
     dynamic_config: DynamicConfig
     client_metrics: ClientMetrics
-    groups: GroupRuntime
-    share_states: ShareStateRuntime
-    transactions: TransactionRuntime
     cleaner: LogCleaner
-    server: Server
-    advertised: Endpoint
     cluster_id: str
     _directory: StorageDirectory
 
@@ -103,6 +94,8 @@ class Broker(Node):
         users: Mapping[str, str] | None = None,
         acls: Iterable[str] = (),
         tls: bool = False,
+        brokers: int = 1,
+        racks: Iterable[str] = (),
     ) -> None:
         """`port` is the port of the first listener (0: a free port); the other listeners are not opened then. Without
         `listeners` the only listener is on 127.0.0.1, on a free port unless one is given. Without an authorizer every
@@ -110,7 +103,8 @@ class Broker(Node):
         `listeners` clients must log in. `acls` are lines such as `alice READ GROUP billing-*`
         (docs/broker-security.md); nothing else is allowed then. With `tls` a throw-away CA signs the broker's
         certificate, and without `listeners` clients must use TLS; `client_properties` has the settings that clients
-        need. Raises `InvalidSetting`.
+        need. `brokers` nodes have ids from `node.id` on and ports one after the other, and the nodes' racks are
+        `racks`. Raises `InvalidSetting`.
         """
         given = {name: property_text(name, value) for name, value in (properties or {}).items()}
         if "config.providers" in given:
@@ -138,7 +132,7 @@ class Broker(Node):
         self.config = Config.from_texts(given)
         self.authorizer = authorizer or Authorizer()
         self._listeners = listeners_of(self.config)
-        self._endpoints: dict[str, Endpoint] = {}
+        self._racks = _racks_of(self.config, brokers, list(racks))
         self.files = OpenFiles()
         self._opened = AsyncExitStack()
         self.loop: AbstractEventLoop | None = None
@@ -164,9 +158,7 @@ class Broker(Node):
             self.faults.unkind(self.config.groupkeeper_unkind_seed)
         self._warn_of_settings()
         async with AsyncExitStack() as opened:
-            self.server = Server(self, self._carry_out)
-            opened.push_async_callback(self.server.close)
-            bound = self._bind()
+            self._bind(opened)
             self._directory = StorageDirectory(self._storage_path(opened), self.config.node_id)
             opened.callback(self._directory.close)
             opened.callback(self.files.close_all)
@@ -185,7 +177,7 @@ class Broker(Node):
             self._open_audit(opened)
             self.quotas = ClientQuotas(self._directory, self.config)
             opened.callback(self.quotas.close)
-            self.topics = Topics(self._directory, self.config, self.files)
+            self.topics = Topics(self._directory, self.config, self.files, self._placements())
             opened.callback(self.topics.close, is_for_good=self._is_temporary)
             self.topics.load()
             self.share_states = ShareStateRuntime(self)
@@ -208,10 +200,9 @@ class Broker(Node):
             self.cleaner.start()
             self.dynamic_config.on_changed(self._take_settings)
             opened.push_async_callback(self._end_share_sessions)
-            opened.push_async_callback(self.server.close)
-            await self.server.listen()
-            self._endpoints = advertised_of(self.config, bound, self.config.node_id)
-            self.advertised = self._endpoints[self._listeners[0].name]
+            for front in self.fronts.values():
+                opened.push_async_callback(front.close)
+                await front.listen()
             if self.config.groupkeeper_metrics_port:
                 endpoint = await self.metrics.serve(self.config.groupkeeper_metrics_port)
                 opened.push_async_callback(endpoint.close)
@@ -312,24 +303,35 @@ class Broker(Node):
             if is_plug_in(name, text):
                 _log.warning("%s=%s is ignored: Java code cannot run here", name, text)
 
-    def _bind(self) -> dict[str, Listener]:
-        """Binds the ports first, so that a port in use leaves nothing behind; returns listeners with port numbers, by
-        name.
-        """
-        bound = {}
-        for listener in self._listeners:
-            try:
-                port = self.server.bind(listener)
-            except OSError as error:
-                where = host_and_port(listener.host or "*", listener.port)
-                raise OSError(error.errno, f"cannot listen on {where}: {error.strerror or error}") from None
-            bound[listener.name] = listener._replace(port=port)
-        return bound
+    def _bind(self, opened: AsyncExitStack) -> None:
+        """Binds the ports first, so that a port in use leaves nothing behind."""
+        self.fronts = {}
+        for number, (node, rack) in enumerate(self._racks.items()):
+            self.fronts[node] = front = Front(self, self._carry_out, node, rack, number * len(self._listeners))
+            opened.push_async_callback(front.close)
+            front.bind(self._listeners)
+
+    def _placements(self) -> Placements:
+        if len(self._racks) == 1 and not os.path.exists(self._directory.file(JOURNAL)):
+            return Placements([self.config.node_id])
+        reads_by_rack = (self.config.replica_selector_class or "").endswith(_RACK_AWARE)
+        return ClusterPlacements(self._directory, self._racks, reads_by_rack=reads_by_rack)
+
+    @property
+    def server(self) -> Server:
+        """The sockets of the first node."""
+        return self.fronts[self.config.node_id].server
+
+    @property
+    def advertised(self) -> Endpoint:
+        """Where clients of the first listener reach the first node (node_id, host, port)."""
+        return self.endpoint(self._listeners[0].name)
 
     @property
     def bootstrap_servers(self) -> str:
-        """`host:port` of the first listener."""
-        return host_and_port(self.advertised.host, self.advertised.port)
+        """`host:port` of the first listener, of each node."""
+        found = (front.endpoint(self._listeners[0].name) for front in self.fronts.values())
+        return ",".join(host_and_port(one.host, one.port) for one in found)
 
     def client_properties(self, user: str = "") -> dict[str, str]:
         """What clients of the first listener need beside its address, by the names of Java's clients.
@@ -402,10 +404,6 @@ class Broker(Node):
         if sessions is not None:
             await sessions.partitions.stop()
 
-    def endpoint(self, listener: str) -> Endpoint:
-        """Where clients of a listener reach this node."""
-        return self._endpoints.get(listener, self.advertised)
-
     def now_ms(self) -> int:
         """Milliseconds since the epoch."""
         return time.time_ns() // 1_000_000
@@ -432,7 +430,7 @@ class Broker(Node):
         try:
             mutations.count(self.config.num_partitions if host is None else host.first_partition_count)
             if host is None:
-                self.topics.create(name, self.config.num_partitions)
+                self.topics.create(name, self.config.num_partitions, None, self.config.default_replication_factor)
             else:
                 host.ensure_topic()
         except KafkaError as error:
@@ -446,3 +444,10 @@ class Broker(Node):
     def new_producer_id(self) -> int:
         """A producer id that was never given out before."""
         return self._directory.new_producer_id()
+
+
+def _racks_of(config: Config, brokers: int, racks: Sequence[str]) -> dict[int, str | None]:
+    """The racks by node id."""
+    if brokers < 1 or len(racks) not in (0, brokers):
+        raise InvalidSetting(f"{len(racks)} racks for {brokers} brokers: give as many as there are brokers, or none")
+    return {config.node_id + number: racks[number] if racks else config.broker_rack for number in range(brokers)}

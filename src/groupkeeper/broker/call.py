@@ -15,7 +15,7 @@ class Call:
     Attributes:
         client_id: as sent; None when the client sent none.
         client_host: "/" and the peer's address, Kafka's form.
-        listener: name of the listener of the connection.
+        listener: name of the listener of the connection. node: id of the node that it is of.
         principal: who asks, `Type:name`.
         identity: the principal, and how it was authenticated.
         security_protocol: of the listener, as Kafka calls it.
@@ -31,6 +31,7 @@ class Call:
         "identity",
         "listener",
         "message",
+        "node",
         "principal",
         "received_ms",
         "security_protocol",
@@ -48,6 +49,7 @@ class Call:
         identity: Identity | None = None,
         security_protocol: str = "PLAINTEXT",
         received_ms: int = 0,
+        node: int = 1,
         *,
         principal: str = ANONYMOUS,
     ) -> None:
@@ -62,3 +64,4 @@ class Call:
         self.principal = self.identity.principal
         self.security_protocol = security_protocol
         self.received_ms = received_ms
+        self.node = node

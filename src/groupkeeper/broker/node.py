@@ -44,6 +44,11 @@ class Node:
         """The data directory."""
         raise NotImplementedError
 
+    @property
+    def controller_id(self) -> int:
+        """The node that clients take for the controller."""
+        return min(self.topics.placements.running)
+
     def now_ms(self) -> int:
         """Milliseconds since the epoch."""
         raise NotImplementedError

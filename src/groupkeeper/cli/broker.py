@@ -41,6 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
             users=users,
             acls=arguments.add_acl,
             tls=arguments.tls,
+            brokers=arguments.brokers,
+            racks=arguments.racks.split(",") if arguments.racks else (),
         )
     except InvalidSetting as error:
         arguments.refuse(str(error))
@@ -104,6 +106,14 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "need; if the file has no listeners, clients must use TLS",
     )
     parser.add_argument(
+        "--brokers",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="a cluster of N nodes in this process, with ids and ports one after the other; default: 1",
+    )
+    parser.add_argument("--racks", metavar="RACK,...", help="the racks of these nodes")
+    parser.add_argument(
         "--lenient-replication",
         action="store_true",
         help="create topics with one replica when clients ask for more, instead of refusing the request",
@@ -113,6 +123,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
 def _port(text: str) -> int:
     if not text.isdigit() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of brokers (1 to 100)")
     return int(text)
 
 
@@ -171,7 +187,8 @@ async def _serve(broker: Broker, has_own_ca: bool) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     async with broker:
-        print(f"groupkeeper broker {broker.config.node_id} is ready on {broker.bootstrap_servers}", flush=True)
+        nodes = ",".join(map(str, broker.fronts))
+        print(f"groupkeeper broker {nodes} is ready on {broker.bootstrap_servers}", flush=True)
         if has_own_ca:
             properties = broker.client_properties()
             if "sasl.mechanism" in properties:
@@ -200,9 +217,10 @@ def _fail(why: str) -> int:
 COMMAND = Command(
     _add_arguments,
     run,
-    "Run the embedded Kafka broker in the foreground: one process is a whole cluster of one node.",
+    "Run the embedded Kafka broker in the foreground: one process is a whole cluster, of one node or of several.",
     """\
 examples:
   groupkeeper broker
-  groupkeeper broker --port 9092 --data data --property auto.create.topics.enable=false""",
+  groupkeeper broker --port 9092 --data data --property auto.create.topics.enable=false
+  groupkeeper broker --brokers 3 --racks a,b,c""",
 )

@@ -13,7 +13,7 @@ from groupkeeper.broker.settings.listing import unknown_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Coroutine, Iterable, Mapping
     from concurrent.futures import Future
     from types import TracebackType
     from typing import Self
@@ -29,7 +29,7 @@ class BackgroundBroker:
     BackgroundBroker on it continues where the first one ended.
 
     Attributes:
-        bootstrap_servers: `host:port`, known once it is started.
+        bootstrap_servers: `host:port`, of each node, known once it is started.
     """
 
     bootstrap_servers: str
@@ -44,6 +44,8 @@ class BackgroundBroker:
         users: Mapping[str, str] | None = None,
         acls: Iterable[str] = (),
         tls: bool = False,
+        brokers: int = 1,
+        racks: Iterable[str] = (),
     ) -> None:
         """As `Broker`: by default any free port of 127.0.0.1, without users and TLS. Raises `InvalidSetting`;
         warns of settings that neither this broker nor Kafka has.
@@ -56,6 +58,8 @@ class BackgroundBroker:
             users=users,
             acls=acls,
             tls=tls,
+            brokers=brokers,
+            racks=racks,
         )
         for name in self._broker.config.unknown:
             warnings.warn(unknown_text(name), stacklevel=2)
@@ -99,6 +103,29 @@ class BackgroundBroker:
     def metric(self, name: str, **labels: str) -> float:
         """A metric as it is now, by Kafka's name of it (docs/metrics.md). Raises KeyError."""
         return self.faults.in_loop(lambda: self._broker.metrics.value(name, **labels))
+
+    def stop_node(self, node: int) -> None:
+        """As all that follows: see `Broker`. When it returns, it has happened."""
+        self._carry_out(self._broker.stop_node(node))
+
+    def kill_node(self, node: int) -> None:
+        self._carry_out(self._broker.kill_node(node))
+
+    def start_node(self, node: int) -> None:
+        self._carry_out(self._broker.start_node(node))
+
+    def move_leader(self, topic: str, partition: int, node: int) -> None:
+        self._carry_out(self._broker.move_leader(topic, partition, node))
+
+    def move_coordinator(self, group_id: str, node: int) -> None:
+        self._carry_out(self._broker.move_coordinator(group_id, node))
+
+    def move_transaction_coordinator(self, transactional_id: str, node: int) -> None:
+        self._carry_out(self._broker.move_transaction_coordinator(transactional_id, node))
+
+    def _carry_out(self, work: Coroutine[None, None, None]) -> None:
+        assert self._loop is not None, "the broker is not running"
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def start(self) -> None:
         """Returns when clients can connect. Raises what the broker's start raised."""

@@ -25,7 +25,8 @@ def groupkeeper_settings() -> Mapping[str, str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "groupkeeper(users, acls, tls, properties): settings of the test's groupkeeper_broker"
+        "markers",
+        "groupkeeper(users, acls, tls, properties, brokers, racks): settings of the test's groupkeeper_broker",
     )
 
 
@@ -34,7 +35,7 @@ def groupkeeper_broker(
     request: pytest.FixtureRequest, groupkeeper_settings: Mapping[str, str]
 ) -> Iterator[BackgroundBroker]:
     """A broker of this test alone: starts empty, removed afterwards; see `bootstrap_servers`. The marker `groupkeeper`
-    gives it users, ACLs, TLS and more settings, as `BackgroundBroker` takes them.
+    gives it nodes, users, ACLs, TLS and more settings, as `BackgroundBroker` takes them.
     """
     from groupkeeper.testing.background import BackgroundBroker
 

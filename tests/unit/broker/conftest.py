@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.broker.storage.open_files import OpenFiles
@@ -28,7 +29,7 @@ def open_log(tmp_path: Path, files: OpenFiles) -> OpenLog:
     def open_one(recovery_point: int = 0, **settings: str) -> PartitionLog:
         files.close_all()
         config = TopicConfig({name.replace("_", "."): value for name, value in settings.items()}, Config())
-        log = PartitionLog(str(directory), "t", bytes(range(16)), 0, config, files, 86_400_000)
+        log = PartitionLog(str(directory), "t", bytes(range(16)), 0, config, files, 86_400_000, Placement([1], [1], 1))
         log.recovery_point = recovery_point
         if directory.exists():
             log.recover([path.name for path in directory.iterdir()])

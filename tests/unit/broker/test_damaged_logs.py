@@ -227,7 +227,7 @@ def test_all_is_gone(open_log: OpenLog, files: OpenFiles, caplog: pytest.LogCapt
     log = written(open_log())
     shutil.rmtree(log.directory)
     files.close_all()
-    again = PartitionLog(log.directory, "t", bytes(range(16)), 0, log.config, files, 86_400_000)
+    again = PartitionLog(log.directory, "t", bytes(range(16)), 0, log.config, files, 86_400_000, log.placement)
     again.recover((), known_end=27)
     assert "27 offsets from 0 on are missing" in caplog.text
     assert (again.log_start_offset, again.log_end_offset) == (27, 27)

@@ -176,7 +176,7 @@ def test_settings_without_an_effect_say_so() -> None:
     read, quoted = set(re.findall(r"\.(\w+)", text)), set(re.findall(r'"([a-z0-9.]+)"', text))
     tables = (Config, TopicConfig, GroupConfig)
     idle = {one.attribute for table in tables for one in table.settings() if not one.has_effect}
-    assert idle & read == {"share_coordinator_state_topic_min_isr"}  # a topic setting without an effect
+    assert idle & read == set()
     assert {name for name in KEPT_AS_TEXT.keys() & quoted if KEPT_AS_TEXT[name].doc.startswith(ACCEPTED)} == {
         "ssl.protocol"  # it is only checked
     }

@@ -467,7 +467,7 @@ class TestIndexes:
 
 def trusting(log: PartitionLog, open_log: OpenLog) -> PartitionLog:
     """The log as a start finds it when all closed segments had been brought to the disk."""
-    again = PartitionLog(log.directory, "t", bytes(range(16)), 0, log.config, log._files, DAY_MS)
+    again = PartitionLog(log.directory, "t", bytes(range(16)), 0, log.config, log._files, DAY_MS, log.placement)
     log._files.close_all()
     again.recovery_point = log.segments[-1].base_offset
     again.recover(os.listdir(log.directory))

@@ -320,7 +320,7 @@ class TestRecovery:
         """Records were deleted, which was noted; then the power failed, and took those behind them."""
         log = open_log()
         log.append(batch(3), 0)
-        again = PartitionLog(log.directory, "t", bytes(range(16)), 0, log.config, files, 86_400_000)
+        again = PartitionLog(log.directory, "t", bytes(range(16)), 0, log.config, files, 86_400_000, log.placement)
         again.log_start_offset = 10
         again.recover(["00000000000000000000.log"])
         assert (again.log_start_offset, again.log_end_offset) == (10, 10)
@@ -432,9 +432,8 @@ def test_many_partitions_share_few_files(open_log: OpenLog, tmp_path: Path, capl
     log = open_log()
     others = []
     for index in range(10):
-        other = PartitionLog(
-            str(tmp_path / f"t-{index + 1}"), "t", bytes(16), index + 1, log.config, log._files, 86_400_000
-        )
+        directory = str(tmp_path / f"t-{index + 1}")
+        other = PartitionLog(directory, "t", bytes(16), index + 1, log.config, log._files, 86_400_000, log.placement)
         other.append(batch(index + 1), 0)
         others.append(other)
     assert len(log._files) <= 4

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.broker.log.topics import RECOVERY_POINTS, START_OFFSETS, Topics
+from groupkeeper.broker.placement.placements import Placements
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.directory import PRODUCER_ID_BLOCK, DirectoryInUse, StorageDirectory
@@ -42,7 +43,7 @@ def open_topics(tmp_path: Path) -> Iterator[OpenTopics]:
             directory.close()
         directory, files = StorageDirectory(str(tmp_path), 1), OpenFiles()
         opened.append((directory, files))
-        topics = Topics(directory, Config(), files)
+        topics = Topics(directory, Config(), files, Placements([1]))
         topics.load()
         return topics
 

@@ -134,8 +134,8 @@ def find_resource(broker: Broker, call: Call, resource_type: int, name: str) -> 
     if resource_type == BROKER:
         if name != ALL_BROKERS and not name.lstrip("-").isdigit():
             raise InvalidRequest(f"Node id must be an integer, but it is: {name}")
-        if name not in (ALL_BROKERS, str(broker.config.node_id)):
-            raise InvalidRequest(f"Unexpected broker id, expected {broker.config.node_id}, but received {name}")
+        if name not in (ALL_BROKERS, str(call.node)):
+            raise InvalidRequest(f"Unexpected broker id, expected {call.node}, but received {name}")
         changes = broker.dynamic_config
         return Resource(
             broker.config,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.shares.state import coordinator_key
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
-from groupkeeper.protocol.errors import ClusterAuthorizationFailed, KafkaError, NotCoordinator, UnsupportedVersion
+from groupkeeper.protocol.errors import ClusterAuthorizationFailed, KafkaError, UnsupportedVersion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ async def ask_share_coordinator(
         for one in topic.partitions:
             key = SharePartitionKey(request.group_id, topic.topic_id, one.partition)
             try:
-                if not broker.share_states.shards:  # FindCoordinator creates the topic
-                    raise NotCoordinator
+                # FindCoordinator creates the topic
+                broker.share_states.shard_for_request(coordinator_key(key), call.node)
                 await broker.share_states.ready(key)
                 results.append(operate(key, one))
             except KafkaError as error:

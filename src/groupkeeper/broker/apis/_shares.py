@@ -79,8 +79,11 @@ async def _acknowledge(
         raise TopicAuthorizationFailed
     assert request.group_id is not None
     assert request.member_id is not None
+    log = topic.partition(index)
+    if log is not None:
+        log.placement.require_leader(call.node)
     led = broker.share_sessions.partitions.get(request.group_id, topic_id, index)
-    if topic.partition(index) is None or led is None:
+    if log is None or led is None:
         raise UnknownTopicOrPartition
     await led.acknowledge(request.member_id, acknowledgements)
 

@@ -35,7 +35,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         if not broker.groups.ensure_topic():
             raise CoordinatorNotAvailable
         partition = (OFFSETS_TOPIC, broker.groups.partition_of(request.group_id))
-        broker.transactions.shard_of(request.transactional_id).add_partitions(
+        broker.transactions.shard_for_request(request.transactional_id, call.node).add_partitions(
             request.transactional_id, request.producer_id, request.producer_epoch, (partition,)
         )
     except KafkaError as error:

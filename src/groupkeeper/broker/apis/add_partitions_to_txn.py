@@ -100,9 +100,9 @@ async def _add(broker: Broker, call: Call, one: AddPartitionsToTxnTransaction, *
     if any(codes.values()):
         return {place: code or OperationNotAttempted.code for place, code in codes.items()}
     if one.verify_only:
-        return {place: _verify(broker, one, place) for place in places}
+        return {place: _verify(broker, call, one, place) for place in places}
     try:
-        broker.transactions.shard_of(one.transactional_id).add_partitions(
+        broker.transactions.shard_for_request(one.transactional_id, call.node).add_partitions(
             one.transactional_id, one.producer_id, one.producer_epoch, places
         )
     except KafkaError as error:
@@ -117,9 +117,9 @@ def _check(broker: Broker, call: Call, place: TopicPartition, *, is_client: bool
     return NONE if broker.topics.partition(topic, index) is not None else UnknownTopicOrPartition.code
 
 
-def _verify(broker: Broker, one: AddPartitionsToTxnTransaction, place: TopicPartition) -> int:
+def _verify(broker: Broker, call: Call, one: AddPartitionsToTxnTransaction, place: TopicPartition) -> int:
     try:
-        shard = broker.transactions.shard_of(one.transactional_id)
+        shard = broker.transactions.shard_for_request(one.transactional_id, call.node)
         shard.verify_partition(one.transactional_id, one.producer_id, one.producer_epoch, place)
     except KafkaError as error:
         return error.code

@@ -31,7 +31,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         _is_valid(request.client_software_name) and _is_valid(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=InvalidRequest.code)
-    if _wants_another_broker(broker, request):
+    if _wants_another_broker(broker, call, request):
         return ApiVersionsResponse(error_code=RebootstrapRequired.code)
     keys = [ApiVersion(api.key, _advertised_lowest(api), api.highest_of(broker.config)) for api in TABLE.values()]
     if call.api_version < _CLIENT_NAME_SINCE:
@@ -50,11 +50,11 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     )
 
 
-def _wants_another_broker(broker: Broker, request: ApiVersionsRequest) -> bool:
+def _wants_another_broker(broker: Broker, call: Call, request: ApiVersionsRequest) -> bool:
     """Whether the client means another cluster, or another node of this one: then its metadata are outdated."""
     if request.cluster_id is None:
         return False
-    return request.cluster_id != broker.cluster_id or request.node_id != broker.config.node_id
+    return request.cluster_id != broker.cluster_id or request.node_id != call.node
 
 
 def _advertised_lowest(api: Api) -> int:

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 
 from groupkeeper.broker.apis._access import require_topic
-from groupkeeper.broker.apis.create_topics import MAX_PARTITIONS, TOO_LARGE, check_assignment
+from groupkeeper.broker.apis.create_topics import MAX_PARTITIONS, TOO_LARGE, check_assignments
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.protocol.errors import (
     InvalidPartitions,
@@ -83,11 +83,11 @@ def _grow(
                 f"Attempted to add {added} additional partition(s), but only {len(wanted.assignments)} assignment(s) "
                 "were specified."
             )
-        for assignment in wanted.assignments:
-            check_assignment(assignment.broker_ids, broker.config.node_id)
+        check_assignments(broker.topics.placements, [one.broker_ids for one in wanted.assignments], count)
     if wanted.count - count > room:
         raise PolicyViolation(TOO_LARGE)  # Apache Kafka says UNKNOWN_SERVER_ERROR
     mutations.count(wanted.count - count)
     if not validate_only:
-        broker.topics.grow(topic, wanted.count)
+        assigned = None if wanted.assignments is None else [one.broker_ids for one in wanted.assignments]
+        broker.topics.grow(topic, wanted.count, assigned)
     return wanted.count - count

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from itertools import pairwise
 
 from groupkeeper.broker.apis._access import may_cluster, require_topic
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.placement.placements import Placements, Replicas
 from groupkeeper.broker.settings.described import source_of
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.settings.topic import TopicConfig
@@ -99,11 +101,13 @@ def create_topic(
         config = broker.topics.config_of(overrides)
     except InvalidSetting as error:
         raise InvalidConfig(str(error)) from None
-    num_partitions = _partition_count(broker, topic)
+    num_partitions, replicas = _placed(broker, topic)
     mutations.count(num_partitions)
     topic_id = random_uuid()
+    factor = replicas if isinstance(replicas, int) else len(replicas[0])
     if not validate_only:
-        topic_id = broker.topics.create(topic.name, num_partitions, overrides).topic_id
+        created = broker.topics.create(topic.name, num_partitions, overrides, replicas)
+        topic_id, factor = created.topic_id, len(created.partitions[0].placement.replicas)
     if not may_topic(broker, call, Operation.DESCRIBE_CONFIGS, topic.name):
         code = TopicAuthorizationFailed.code
         return CreatableTopicResult(topic.name, topic_id, 0, None, topic_config_error_code=code)
@@ -112,7 +116,7 @@ def create_topic(
         topic_id,
         error_message=None,
         num_partitions=num_partitions,
-        replication_factor=1,
+        replication_factor=factor,
         configs=_configs(config, broker),
     )
 
@@ -126,52 +130,77 @@ def _overrides(topic: CreatableTopic) -> dict[str, str]:
     return overrides
 
 
-def _partition_count(broker: Broker, topic: CreatableTopic) -> int:
+def _placed(broker: Broker, topic: CreatableTopic) -> tuple[int, Replicas]:
+    """How many partitions it gets, and their replicas."""
     if topic.assignments:
-        return _assigned_partition_count(broker, topic)
-    if topic.replication_factor != -1:
-        _check_replication_factor(topic.replication_factor, is_lenient=broker.config.groupkeeper_lenient_replication)
+        replicas = _assigned(broker, topic)
+        return len(replicas), replicas
+    running, factor = len(broker.topics.placements.running), topic.replication_factor
+    if factor == -1:
+        factor = min(broker.config.default_replication_factor, running)
+    elif not broker.config.groupkeeper_lenient_replication or factor <= 0:
+        _check_replication_factor(factor, running)
     if topic.num_partitions == -1:
-        return broker.config.num_partitions
+        return broker.config.num_partitions, min(factor, running)
     if topic.num_partitions <= 0:
         raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
-    return topic.num_partitions
+    return topic.num_partitions, min(factor, running)
 
 
-def _check_replication_factor(factor: int, *, is_lenient: bool) -> None:
+def _check_replication_factor(factor: int, running: int) -> None:
     if factor <= 0:
         raise InvalidReplicationFactor("Replication factor must be larger than 0, or -1 to use the default value.")
-    if factor > 1 and not is_lenient:
+    if factor > running:
         raise InvalidReplicationFactor(
             f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} "
-            "cannot be reached because only 1 broker(s) are registered "
+            f"cannot be reached because only {running} broker(s) are registered "
             "or some brokers have all their log directories cordoned."
         )
 
 
-def _assigned_partition_count(broker: Broker, topic: CreatableTopic) -> int:
+def _assigned(broker: Broker, topic: CreatableTopic) -> list[Sequence[int]]:
+    """The replicas of each partition."""
     if topic.replication_factor != -1:
         raise InvalidRequest("A manual partition assignment was specified, but replication factor was not set to -1.")
     if topic.num_partitions != -1:
         raise InvalidRequest("A manual partition assignment was specified, but numPartitions was not set to -1.")
     if {assignment.partition_index for assignment in topic.assignments} != set(range(len(topic.assignments))):
         raise InvalidReplicaAssignment("partitions should be a consecutive 0-based integer sequence")
-    for assignment in topic.assignments:
-        check_assignment(assignment.broker_ids, broker.config.node_id)
-    return len(topic.assignments)
+    ordered = sorted(topic.assignments, key=lambda assignment: assignment.partition_index)
+    replicas = [assignment.broker_ids for assignment in ordered]
+    check_assignments(broker.topics.placements, replicas)
+    return replicas
 
 
-def check_assignment(broker_ids: Sequence[int], node_id: int) -> None:
-    """Raises `InvalidReplicaAssignment` unless the replicas of a partition are this one node."""
+def check_assignments(placements: Placements, replicas: Sequence[Sequence[int]], first: int = 0) -> None:
+    """Raises `InvalidReplicaAssignment` unless partitions (from the first index on) can have these replicas."""
+    for index, broker_ids in enumerate(replicas, first):
+        check_assignment(placements, broker_ids)
+        if len(broker_ids) != len(replicas[0]):
+            raise InvalidReplicaAssignment(
+                f"The manual partition assignment includes a partition with {len(broker_ids)} replica(s), but this is "
+                f"not consistent with previous partitions, which have {len(replicas[0])} replica(s)."
+            )
+        if not placements.running.intersection(broker_ids):
+            raise InvalidReplicaAssignment(
+                f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+                "controlled shutdown."
+            )
+
+
+def check_assignment(placements: Placements, broker_ids: Sequence[int]) -> None:
+    """Raises `InvalidReplicaAssignment` unless the replicas of a partition are different nodes."""
     if not broker_ids:
         raise InvalidReplicaAssignment("The manual partition assignment includes an empty replica list.")
-    for broker_id in broker_ids:
-        if broker_id != node_id:
+    for before, broker_id in pairwise([None, *sorted(broker_ids)]):
+        if broker_id not in placements.nodes:
             raise InvalidReplicaAssignment(
                 f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
             )
-    if len(broker_ids) > 1:
-        raise InvalidReplicaAssignment(f"The manual partition assignment includes the broker {node_id} more than once.")
+        if broker_id == before:
+            raise InvalidReplicaAssignment(
+                f"The manual partition assignment includes the broker {broker_id} more than once."
+            )
 
 
 def _configs(config: TopicConfig, broker: Broker) -> list[CreatableTopicConfigs]:

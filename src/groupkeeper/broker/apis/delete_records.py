@@ -38,7 +38,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         for part in wanted.partitions:
             try:
                 require_topic(broker, call, Operation.DELETE, wanted.name)
-                low = _advance(topic, part.partition_index, part.offset)
+                low = _advance(topic, part.partition_index, part.offset, call.node)
                 parts.append(DeleteRecordsPartitionResult(part.partition_index, low))
             except KafkaError as error:
                 parts.append(DeleteRecordsPartitionResult(part.partition_index, -1, error.code))
@@ -61,7 +61,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     )
 
 
-def _advance(topic: Topic | None, index: int, offset: int) -> int:
+def _advance(topic: Topic | None, index: int, offset: int, node: int) -> int:
     log = topic.partition(index) if topic is not None else None
     if topic is None or log is None:
         raise UnknownTopicOrPartition
@@ -69,6 +69,7 @@ def _advance(topic: Topic | None, index: int, offset: int) -> int:
         raise InvalidTopicException
     if "delete" not in topic.config.cleanup_policy:
         raise PolicyViolation
+    log.placement.require_leader(node)
     offset = log.high_watermark if offset == _TO_HIGH_WATERMARK else offset
     if not 0 <= offset <= log.high_watermark:
         raise OffsetOutOfRange

@@ -26,11 +26,10 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         )
     if request.endpoint_type != _BROKERS:
         raise UnsupportedEndpointType(f"Unsupported endpoint type {request.endpoint_type}")
-    node = broker.endpoint(call.listener)
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
-        controller_id=node.node_id,
-        brokers=[DescribeClusterBroker(node.node_id, node.host, node.port, broker.config.broker_rack)],
+        controller_id=broker.controller_id,
+        brokers=[DescribeClusterBroker(*one) for one in broker.endpoints(call.listener)],
         cluster_authorized_operations=cluster_operations(
             broker, call, wanted=request.include_cluster_authorized_operations
         ),

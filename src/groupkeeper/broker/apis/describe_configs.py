@@ -76,13 +76,13 @@ def _described(broker: Broker, call: Call, resource: DescribeConfigsResource) ->
             raise InvalidRequest("Client metrics subscription name must not be empty")
         return describe_subscription(broker.client_metrics.of(name))
     if resource.resource_type in (BROKER, BROKER_LOGGER):
-        return _of_broker(broker, name, resource.resource_type)
+        return _of_broker(broker, call.node, name, resource.resource_type)
     if not name:
         raise InvalidRequest("Group name must not be empty")
     return describe_group(broker.group_configs.of(name), broker.config)
 
 
-def _of_broker(broker: Broker, name: str, resource_type: int) -> Iterable[DescribedSetting]:
+def _of_broker(broker: Broker, node: int, name: str, resource_type: int) -> Iterable[DescribedSetting]:
     """There are no loggers that clients could set."""
     is_logger = resource_type == BROKER_LOGGER
     if name == "":
@@ -91,10 +91,10 @@ def _of_broker(broker: Broker, name: str, resource_type: int) -> Iterable[Descri
         return describe_all_brokers(broker.config)
     if not name.lstrip("-").isdigit():
         raise InvalidRequest(f"Broker id must be an integer, but it is: {name}")
-    if name != str(broker.config.node_id):
-        expected = f"{broker.config.node_id} but" if is_logger else f"{broker.config.node_id} or empty string, but"
+    if name != str(node):
+        expected = f"{node} but" if is_logger else f"{node} or empty string, but"
         raise InvalidRequest(f"Unexpected broker id, expected {expected} received {name}")
-    return () if is_logger else describe_broker(broker.config)
+    return () if is_logger else describe_broker(broker.front(node).config)
 
 
 def _is_wanted(setting: DescribedSetting, resource: DescribeConfigsResource) -> bool:

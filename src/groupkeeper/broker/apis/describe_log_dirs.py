@@ -35,7 +35,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     topics, count = [], 0
     for name, logs in _wanted(broker, request):
         parts = []
-        for log in logs:
+        for log in (one for one in logs if call.node in one.placement.replicas):
             parts.append(DescribeLogDirsPartition(log.index, log.size, 0, False))
             count += 1
             if count % _TURN == 0:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
+from groupkeeper.protocol.errors import (
+    KafkaError,
+    NotLeaderOrFollower,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
 from groupkeeper.protocol.messages.describe_producers_request import DescribeProducersRequest
 from groupkeeper.protocol.messages.describe_producers_response import (
     DescribeProducersResponse,
@@ -28,7 +33,8 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     for wanted in request.topics:
         if may_topic(broker, call, Operation.READ, wanted.name):
             parts = [
-                _describe(broker.topics.partition(wanted.name, index), index) for index in wanted.partition_indexes
+                _describe(broker.topics.partition(wanted.name, index), index, call.node)
+                for index in wanted.partition_indexes
             ]
         else:
             parts = [PartitionResponse(index, TopicAuthorizationFailed.code) for index in wanted.partition_indexes]
@@ -47,9 +53,11 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     )
 
 
-def _describe(log: PartitionLog | None, index: int) -> PartitionResponse:
+def _describe(log: PartitionLog | None, index: int, node: int) -> PartitionResponse:
     if log is None:
         return PartitionResponse(index, UnknownTopicOrPartition.code)
+    if log.placement.leader != node:
+        return PartitionResponse(index, NotLeaderOrFollower.code)
     states = [
         ProducerState(
             producer_id,

@@ -64,7 +64,7 @@ async def _describe_all(
     broker: Broker, call: Call, group: DescribeShareGroupOffsetsRequestGroup
 ) -> list[DescribeShareGroupOffsetsResponseTopic]:
     """All that is initialized, of topics that the caller may see."""
-    shard = broker.groups.shard_of(group.group_id)
+    shard = broker.groups.shard_for_request(group.group_id, call.node)
     shard.require_active()
     known = shard.coordinator.state.find(group.group_id, ShareGroup)
     if known is None:
@@ -80,7 +80,7 @@ async def _describe_all(
 async def _describe_named(
     broker: Broker, call: Call, group: DescribeShareGroupOffsetsRequestGroup
 ) -> list[DescribeShareGroupOffsetsResponseTopic]:
-    broker.groups.shard_of(group.group_id).require_active()
+    broker.groups.shard_for_request(group.group_id, call.node).require_active()
     described, unknown = [], []
     for wanted in group.topics or ():
         topic = broker.topics.get(wanted.topic_name)

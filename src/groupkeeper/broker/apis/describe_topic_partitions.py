@@ -7,11 +7,12 @@ from bisect import bisect_left
 from groupkeeper.broker.apis._access import topic_operations
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import NOT_REQUESTED, Operation
-from groupkeeper.broker.log.partition_log import LEADER_EPOCH
 from groupkeeper.broker.log.topic_names import require_valid_name
+from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol.errors import (
     InvalidRequest,
     InvalidTopicException,
+    LeaderNotAvailable,
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
@@ -25,7 +26,7 @@ from groupkeeper.protocol.messages.describe_topic_partitions_response import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Sequence, Set
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
@@ -52,7 +53,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         else:
             last = min(first + room, len(topic.partitions))
             operations = topic_operations(broker, call, name)
-            topics.append(_describe(topic, broker.config.node_id, first, last, operations))
+            topics.append(_describe(topic, broker.topics.placements.running, first, last, operations))
             room -= last - first
             if last < len(topic.partitions):
                 return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, last))
@@ -83,23 +84,24 @@ def _start(broker: Broker, call: Call, request: DescribeTopicPartitionsRequest) 
 
 
 def _describe(
-    topic: Topic, node_id: int, first: int, last: int, operations: int
+    topic: Topic, running: Set[int], first: int, last: int, operations: int
 ) -> DescribeTopicPartitionsResponseTopic:
-    node = [node_id]
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=[
             DescribeTopicPartitionsResponsePartition(
-                partition_index=log.index,
-                leader_id=node_id,
-                leader_epoch=LEADER_EPOCH,
-                replica_nodes=node,
-                isr_nodes=node,
+                LeaderNotAvailable.code if (at := log.placement).leader == NO_LEADER else 0,
+                log.index,
+                at.leader,
+                at.epoch,
+                at.replicas,
+                at.isr,
                 # Null would mean "unknown", which Kafka's own tools cannot digest.
                 eligible_leader_replicas=[],
                 last_known_elr=[],
+                offline_replicas=[node for node in at.replicas if node not in running],
             )
             for log in topic.partitions[first:last]
         ],

@@ -40,9 +40,7 @@ def _describe(broker: Broker, call: Call, transactional_id: str) -> TransactionS
         return _failure(transactional_id, InvalidRequest())
     if not may_use(broker, call, transactional_id, Operation.DESCRIBE):
         return _failure(transactional_id, TransactionalIdAuthorizationFailed())
-    answer = broker.transactions.ask(
-        transactional_id, DescribeTransactionsRequest([transactional_id]), call.api_version
-    )
+    answer = broker.transactions.ask(transactional_id, DescribeTransactionsRequest([transactional_id]), call)
     assert isinstance(answer, DescribeTransactionsResponse)
     (found,) = answer.transaction_states
     return TransactionState(

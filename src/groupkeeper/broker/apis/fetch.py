@@ -7,10 +7,11 @@ from operator import itemgetter
 
 from groupkeeper.broker.apis._access import may_cluster
 from groupkeeper.broker.apis._groups import may_topic
-from groupkeeper.broker.apis.list_offsets import check_leader_epoch
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.log.partition_log import LEADER_EPOCH, Waiter
+from groupkeeper.broker.log.partition_log import Waiter
+from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.protocol.errors import (
+    FencedLeaderEpoch,
     InconsistentTopicId,
     KafkaError,
     NotLeaderOrFollower,
@@ -25,6 +26,8 @@ from groupkeeper.protocol.messages.fetch_response import (
     EpochEndOffset,
     FetchableTopicResponse,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 
@@ -40,6 +43,10 @@ if TYPE_CHECKING:
 
 _TOPIC_IDS_SINCE = 13
 _SESSIONS_SINCE = 7
+_REPLICAS_SINCE = 11
+"""Since then consumers may read from followers (KIP-392)."""
+_LEADERS_SINCE = 16
+_OF_LEADERS = (NotLeaderOrFollower, FencedLeaderEpoch)
 _READ_COMMITTED = 1
 _TURN = 500
 """Partitions that are read before other clients have their turn."""
@@ -54,7 +61,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             context.names[key.topic_id] = topic.name
     answers = await _read(broker, call, context)
     error, session_id, news = context.answer(answers, call.received_ms)
-    return FetchResponse(error_code=error, session_id=session_id, responses=_by_topic(news))
+    leaders = {part.current_leader.leader_id for part in news.values() if part.error_code}
+    endpoints = [NodeEndpoint(*one) for one in broker.endpoints(call.listener, leaders)] if leaders else ()
+    return FetchResponse(0, error, session_id, _by_topic(news), endpoints)
 
 
 async def _read(broker: Broker, call: Call, context: FetchContext) -> Answers:
@@ -137,12 +146,14 @@ class _Reading:
         self._broker = broker
         self._call = call
         self._size = 0
-        self._room = min(request.max_bytes, broker.server.fetch_room)
+        self._room = min(request.max_bytes, broker.front(call.node).server.fetch_room)
         if broker.quotas.table:
             self._room = min(self._room, broker.quotas.largest_fetch(call))
         self._min_bytes = min(request.min_bytes, self._room)
         self._committed = request.isolation_level == _READ_COMMITTED
         self._is_replica = max(request.replica_id, request.replica_state.replica_id) >= 0
+        self._reads_replicas = call.api_version >= _REPLICAS_SINCE and not self._is_replica
+        self._rack = request.rack_id if broker.topics.placements.reads_by_rack else ""
         self._read_logs: list[tuple[PartitionLog, FetchPartition]] = []
         self._has_error = False
         self._context = context
@@ -176,6 +187,7 @@ class _Reading:
         missing = self._min_bytes
         for log, part in self._read_logs:
             try:
+                self._require(log.placement, part)
                 ahead = log.bytes_ahead(part.fetch_offset, self._end_offset(log))
             except KafkaError:
                 return 0
@@ -202,6 +214,11 @@ class _Reading:
             raise UnknownTopicOrPartition
         return log
 
+    def _require(self, placement: Placement, part: FetchPartition) -> None:
+        """Raises `KafkaError` if the client must ask another node, or must look for the leader again."""
+        require = placement.require_replica if self._reads_replicas else placement.require_leader
+        require(self._call.node, part.current_leader_epoch)
+
     def _end_offset(self, log: PartitionLog) -> int:
         return log.last_stable_offset if self._committed else log.high_watermark
 
@@ -210,12 +227,16 @@ class _Reading:
             found = self._found(log, part)
         except KafkaError as error:
             self._has_error = True
-            return _refused(part.partition, error, None)
+            refused = _refused(part.partition, error, None)
+            if self._call.api_version >= _LEADERS_SINCE and isinstance(error, _OF_LEADERS):
+                refused.current_leader = LeaderIdAndEpoch(log.placement.leader, log.placement.epoch)
+            return refused
         self._read_logs.append((log, part))
         return found
 
     def _found(self, log: PartitionLog, part: FetchPartition) -> PartitionData:
-        check_leader_epoch(part.current_leader_epoch)
+        placement, node = log.placement, self._call.node
+        self._require(placement, part)
         if self._is_replica:
             raise NotLeaderOrFollower  # no other broker has replicas
         answer = PartitionData(
@@ -225,15 +246,23 @@ class _Reading:
             log_start_offset=log.log_start_offset,
             aborted_transactions=[] if self._committed else None,
         )
-        if part.last_fetched_epoch > LEADER_EPOCH:
-            raise OffsetOutOfRange(
-                f"The end of epoch {part.last_fetched_epoch} of {log.topic}-{log.index} is not known"
-            )
-        if part.last_fetched_epoch == LEADER_EPOCH and part.fetch_offset > log.log_end_offset:
-            self._has_error = True  # as an error it is answered at once
-            answer.aborted_transactions = None
-            answer.diverging_epoch = EpochEndOffset(LEADER_EPOCH, log.log_end_offset)
-            return answer
+        if self._rack and placement.leader == node:
+            nearest = self._broker.topics.placements.nearest(placement, self._rack)
+            if nearest != node:
+                self._has_error = True  # as an error it is answered at once
+                answer.preferred_read_replica = nearest
+                return answer
+        if part.last_fetched_epoch >= 0:
+            epoch, end = placement.end_of(part.last_fetched_epoch, log.log_end_offset)
+            if epoch < 0:
+                raise OffsetOutOfRange(
+                    f"The end of epoch {part.last_fetched_epoch} of {log.topic}-{log.index} is not known"
+                )
+            if epoch < part.last_fetched_epoch or part.fetch_offset > end:
+                self._has_error = True  # as an error it is answered at once
+                answer.aborted_transactions = None
+                answer.diverging_epoch = EpochEndOffset(epoch, end)
+                return answer
         limit = min(part.partition_max_bytes, self._room)
         answer.records = records = log.read(
             part.fetch_offset, limit, at_least_one=self._size == 0, end_offset=self._end_offset(log)

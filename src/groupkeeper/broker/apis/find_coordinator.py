@@ -1,4 +1,4 @@
-"""FindCoordinator (10): the node that coordinates a group, which is always this one."""
+"""FindCoordinator (10): the node that coordinates a group, a transactional id or a share-partition."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from base64 import urlsafe_b64decode
 
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.coordination.runtime import GroupRuntime
+from groupkeeper.broker.coordination.transactions import TransactionRuntime
+from groupkeeper.broker.placement.placement import NO_LEADER
+from groupkeeper.broker.shares.state import ShareStateRuntime
 from groupkeeper.protocol.errors import (
     ClusterAuthorizationFailed,
     CoordinatorNotAvailable,
@@ -59,30 +63,24 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 def _find(broker: Broker, call: Call, key_type: int, key: str) -> Coordinator:
     try:
         _check(broker, call, key_type, key)
-        if not _has_topic(broker, key_type):
+        runtime = _runtime(broker, key_type)
+        if not runtime.ensure_topic():
             # The topic exists from now on, for the next request.
             raise CoordinatorNotAvailable
-        if _has_resigned(broker, key_type, key):
+        shard = runtime.shards[runtime.partition_of(key)]
+        leader = shard.log.placement.leader
+        if shard.has_resigned or leader == NO_LEADER:
             raise CoordinatorNotAvailable
     except KafkaError as error:
         return _failure(key, error)
-    node = broker.endpoint(call.listener)
+    node = broker.endpoint(call.listener, leader)
     return Coordinator(key, node.node_id, node.host, node.port, 0, "")
 
 
-def _has_topic(broker: Broker, key_type: int) -> bool:
+def _runtime(broker: Broker, key_type: int) -> GroupRuntime | TransactionRuntime | ShareStateRuntime:
     if key_type == _GROUP:
-        return broker.groups.ensure_topic()
-    if key_type == _SHARE:
-        return broker.share_states.ensure_topic()
-    return broker.transactions.ensure_topic()
-
-
-def _has_resigned(broker: Broker, key_type: int, key: str) -> bool:
-    if key_type == _SHARE:
-        return False
-    runtime = broker.groups if key_type == _GROUP else broker.transactions
-    return runtime.shards[runtime.partition_of(key)].has_resigned
+        return broker.groups
+    return broker.share_states if key_type == _SHARE else broker.transactions
 
 
 def _check(broker: Broker, call: Call, key_type: int, key: str) -> None:

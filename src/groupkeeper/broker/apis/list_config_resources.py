@@ -28,12 +28,12 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     if not set(request.resource_types) <= set(_TYPES):
         return ListConfigResourcesResponse(error_code=UnsupportedVersion.code)
     wanted = set(request.resource_types or _TYPES) if call.api_version else {CLIENT_METRICS}
-    node_id = str(broker.config.node_id)
+    nodes = [str(node) for node in broker.fronts]
     listed = {
         GROUP: broker.group_configs.group_ids(),
         CLIENT_METRICS: broker.client_metrics.names(),
-        BROKER_LOGGER: [node_id],
-        BROKER: [node_id],
+        BROKER_LOGGER: nodes,
+        BROKER: nodes,
         TOPIC: broker.topics.names(),
     }
     resources = [ConfigResource(name, one) for one in _TYPES if one in wanted for name in listed[one]]

@@ -24,7 +24,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, ListGroupsRequest)
     groups: list[ListedGroup] = []
-    for shard in broker.groups.shards:
+    for shard in broker.groups.shards_on(call.node):
         response = await shard.ask(request, call.api_version)
         assert isinstance(response, ListGroupsResponse)
         if response.error_code == CoordinatorLoadInProgress.code:

@@ -6,12 +6,9 @@ from collections import Counter
 
 from groupkeeper.broker.apis._access import require_topic
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.log.partition_log import LEADER_EPOCH
 from groupkeeper.protocol.errors import (
-    FencedLeaderEpoch,
     InvalidRequest,
     KafkaError,
-    UnknownLeaderEpoch,
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
@@ -62,7 +59,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
                 if counts[topic.name, part.partition_index] > 1:
                     raise InvalidRequest
                 log = broker.topics.partition(topic.name, part.partition_index)
-                answer = await _find(broker.topics.long_reads, log, part, call.api_version, committed)
+                answer = await _find(broker, call, log, part, committed)
             except KafkaError as error:
                 answer = ListOffsetsPartitionResponse(part.partition_index, error.code)
             answers[part.partition_index] = answer
@@ -86,15 +83,19 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
 
 
 async def _find(
-    reads: LongReads, log: PartitionLog | None, part: ListOffsetsPartition, version: int, committed: bool
+    broker: Broker, call: Call, log: PartitionLog | None, part: ListOffsetsPartition, committed: bool
 ) -> ListOffsetsPartitionResponse:
+    version = call.api_version
     if part.timestamp < 0 and version < _SINCE_VERSION.get(part.timestamp, 2**15):
         raise UnsupportedVersion
     if log is None:
         raise UnknownTopicOrPartition
-    check_leader_epoch(part.current_leader_epoch)
-    timestamp, offset = await _position(reads, log, part.timestamp, committed)
-    epoch = LEADER_EPOCH if offset >= 0 and version >= 4 else -1
+    placement = log.placement
+    placement.require_leader(call.node, part.current_leader_epoch)
+    timestamp, offset = await _position(broker.topics.long_reads, log, part.timestamp, committed)
+    epoch = -1
+    if offset >= 0 and version >= 4:
+        epoch = placement.epoch if part.timestamp == LATEST else placement.epoch_at(offset)
     return ListOffsetsPartitionResponse(part.partition_index, 0, timestamp, offset, epoch)
 
 
@@ -113,10 +114,3 @@ async def _position(reads: LongReads, log: PartitionLog, timestamp: int, committ
     if found is None or found[1] >= end:
         return -1, -1
     return found
-
-
-def check_leader_epoch(current: int) -> None:
-    """Raises `FencedLeaderEpoch` or `UnknownLeaderEpoch` for a client with another leader epoch; −1 is none."""
-    if current == -1 or current == LEADER_EPOCH:
-        return
-    raise FencedLeaderEpoch if current < LEADER_EPOCH else UnknownLeaderEpoch

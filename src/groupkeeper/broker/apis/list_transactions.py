@@ -24,7 +24,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     matches = _matcher(request.transactional_id_pattern)
     found: list[TransactionState] = []
     unknown: list[str] = []
-    for shard in broker.transactions.shards:
+    for shard in broker.transactions.shards_on(call.node):
         answer = shard.ask(request, call.api_version)
         assert isinstance(answer, ListTransactionsResponse)
         if answer.error_code:

@@ -1,4 +1,4 @@
-"""Metadata (3): the node, and topics with their partitions; creates requested topics where that is allowed."""
+"""Metadata (3): the nodes, and topics with their partitions; creates requested topics where that is allowed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import asyncio
 from groupkeeper.broker.apis._access import cluster_operations, may_cluster, require_topic, topic_operations
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.log.partition_log import LEADER_EPOCH
 from groupkeeper.broker.log.topic_names import require_valid_name
+from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol.errors import (
     InvalidRequest,
     KafkaError,
+    LeaderNotAvailable,
     TopicAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -40,11 +41,10 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     request = call.message
     assert isinstance(request, MetadataRequest)
     _check(request, call.api_version)
-    node = broker.endpoint(call.listener)
     return MetadataResponse(
-        brokers=[MetadataResponseBroker(node.node_id, node.host, node.port, broker.config.broker_rack)],
+        brokers=[MetadataResponseBroker(*one) for one in broker.endpoints(call.listener)],
         cluster_id=broker.cluster_id,
-        controller_id=node.node_id,
+        controller_id=broker.controller_id,
         topics=await _topics(broker, call, request),
         cluster_authorized_operations=cluster_operations(
             broker, call, wanted=request.include_cluster_authorized_operations
@@ -129,14 +129,16 @@ def _by_name(broker: Broker, call: Call, request: MetadataRequest, name: str) ->
 
 
 def _describe(broker: Broker, call: Call, request: MetadataRequest, topic: Topic) -> MetadataResponseTopic:
-    node = [broker.config.node_id]
+    running = broker.topics.placements.running
     partitions = [
         MetadataResponsePartition(
-            partition_index=log.index,
-            leader_id=node[0],
-            leader_epoch=LEADER_EPOCH,
-            replica_nodes=node,
-            isr_nodes=node,
+            LeaderNotAvailable.code if (at := log.placement).leader == NO_LEADER else 0,
+            log.index,
+            at.leader,
+            at.epoch,
+            at.replicas,
+            at.isr,
+            [node for node in at.replicas if node not in running],
         )
         for log in topic.partitions
     ]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._access import may_cluster, require_topic
-from groupkeeper.broker.apis.list_offsets import check_leader_epoch
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.broker.log.partition_log import LEADER_EPOCH
 from groupkeeper.protocol.errors import KafkaError, KafkaStorageError, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
@@ -36,7 +34,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             try:
                 if not may_all:
                     require_topic(broker, call, Operation.DESCRIBE, wanted.topic)
-                parts.append(_end(broker.topics.partition(wanted.topic, part.partition), part))
+                parts.append(_end(broker.topics.partition(wanted.topic, part.partition), part, call.node))
             except KafkaError as error:
                 parts.append(EpochEndOffset(error.code, part.partition))
         topics.append(OffsetForLeaderTopicResult(wanted.topic, parts))
@@ -56,12 +54,10 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     )
 
 
-def _end(log: PartitionLog | None, part: OffsetForLeaderPartition) -> EpochEndOffset:
+def _end(log: PartitionLog | None, part: OffsetForLeaderPartition, node: int) -> EpochEndOffset:
     if log is None:
         raise UnknownTopicOrPartition
-    check_leader_epoch(part.current_leader_epoch)
+    log.placement.require_leader(node, part.current_leader_epoch)
     if log.failure is not None:
         raise KafkaStorageError
-    if part.leader_epoch != LEADER_EPOCH:
-        return EpochEndOffset(0, part.partition)
-    return EpochEndOffset(0, part.partition, LEADER_EPOCH, log.log_end_offset)
+    return EpochEndOffset(0, part.partition, *log.placement.end_of(part.leader_epoch, log.log_end_offset))

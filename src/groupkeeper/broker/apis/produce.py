@@ -22,6 +22,7 @@ from groupkeeper.protocol.errors import (
     KafkaError,
     NotCoordinator,
     NotEnoughReplicas,
+    NotLeaderOrFollower,
     OutOfOrderSequenceNumber,
     TransactionAbortable,
     TransactionalIdAuthorizationFailed,
@@ -31,6 +32,8 @@ from groupkeeper.protocol.errors import (
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.messages.produce_response import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.primitives import RootMessage
     from groupkeeper.protocol.record import BatchHeader
 
+_LEADERS_SINCE = 10
 _ABORTABLE_SINCE = 11
 _ADDS_SINCE = 12
 _TOPIC_IDS_SINCE = 13
@@ -74,6 +78,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
     room: int | None = None
     turn_end = perf_counter() + _TURN_S
     answers = []
+    leaders: set[int] = set()
     for wanted in request.topic_data:
         parts = []
         by_id = call.api_version >= _TOPIC_IDS_SINCE
@@ -89,11 +94,18 @@ async def handle(broker: Broker, call: Call) -> RootMessage | None:
                     room = _room_for(request) if room is None else room
                     await broker.topics.long_reads.run(produced.read_all, min(room, MAX_DECOMPRESSED))
                     room -= len(produced.content)
-                parts.append(_append(broker, call, produced, part.index))
+                parts.append(_append(broker, call, produced, part.index, request.acks))
             except KafkaError as error:
-                parts.append(_refused(part.index, error, log))
+                parts.append(_refused(part.index, error, log, call.api_version))
+                if log is not None and isinstance(error, NotLeaderOrFollower):
+                    leaders.add(log.placement.leader)
         answers.append(TopicProduceResponse(wanted.name, wanted.topic_id, parts))
-    return None if request.acks == 0 else ProduceResponse(answers)
+    if request.acks == 0:
+        if leaders:
+            raise CloseConnection("a Produce request without acknowledgement failed: NOT_LEADER_OR_FOLLOWER")
+        return None
+    endpoints = [NodeEndpoint(*one) for one in broker.endpoints(call.listener, leaders)] if leaders else ()
+    return ProduceResponse(answers, node_endpoints=endpoints if call.api_version >= _LEADERS_SINCE else ())
 
 
 def _has_transactional(request: ProduceRequest) -> bool:
@@ -152,8 +164,11 @@ def _produced(
     return Produced(part.records, log, call.api_version)
 
 
-def _append(broker: Broker, call: Call, produced: Produced, index: int) -> PartitionProduceResponse:
+def _append(broker: Broker, call: Call, produced: Produced, index: int, acks: int) -> PartitionProduceResponse:
     log = produced.log
+    log.placement.require_leader(call.node)
+    if acks == -1:
+        log.placement.require_in_sync(log.config.min_insync_replicas)
     produced.admit(call.received_ms)
     if produced.header.is_transactional:
         _admit(broker, call, log, produced.header)
@@ -192,14 +207,19 @@ def _admit(broker: Broker, call: Call, log: PartitionLog, header: BatchHeader) -
     log.producers.check_expected(header, begins_with_0=adds)
 
 
-def _refused(index: int, error: KafkaError, log: PartitionLog | None = None) -> PartitionProduceResponse:
+def _refused(
+    index: int, error: KafkaError, log: PartitionLog | None = None, version: int = 0
+) -> PartitionProduceResponse:
     if isinstance(error, _NotInTransaction):
         return PartitionProduceResponse(index, error.code, -1, error_message=_NOT_ADDED)
     is_from_log = isinstance(error, InvalidProducerEpoch | InvalidTxnState | OutOfOrderSequenceNumber | RefusedRecords)
     start = log.log_start_offset if log is not None and is_from_log else -1
     if not isinstance(error, RefusedRecords):
         # Only errors of single records have a message (Kafka 4.4.0 ReplicaManager).
-        return PartitionProduceResponse(index, error.code, -1, log_start_offset=start)
+        refused = PartitionProduceResponse(index, error.code, -1, log_start_offset=start)
+        if log is not None and version >= _LEADERS_SINCE and isinstance(error, NotLeaderOrFollower):
+            refused.current_leader = LeaderIdAndEpoch(log.placement.leader, log.placement.epoch)
+        return refused
     return PartitionProduceResponse(
         index,
         error.reason.code,

@@ -26,7 +26,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     group_id, member_id = check_member(broker, call, request)
     if request.share_session_epoch == FIRST_EPOCH:
         raise InvalidShareSessionEpoch
-    session = broker.share_sessions.require(group_id, member_id, request.share_session_epoch)
+    session = broker.share_sessions.require(group_id, member_id, call.node, request.share_session_epoch)
     if request.share_session_epoch != FINAL_EPOCH:
         session.advance()
     acknowledged = {

@@ -48,7 +48,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         acknowledged = {}
     if acknowledged and request.share_session_epoch == FIRST_EPOCH:
         raise InvalidRequest
-    session = await _session(broker, request)
+    session = await _session(broker, call, request)
     results = await acknowledge(broker, call, request, acknowledged)
     answers: dict[Place, PartitionData] = {}
     if not request.is_renew_ack and request.share_session_epoch != FINAL_EPOCH:
@@ -81,20 +81,20 @@ def _check_renewal(request: ShareFetchRequest) -> None:
         raise InvalidRequest(f"{', '.join(given)} must be 0 in a request that renews acquisition locks.")
 
 
-async def _session(broker: Broker, request: ShareFetchRequest) -> ShareSession:
+async def _session(broker: Broker, call: Call, request: ShareFetchRequest) -> ShareSession:
     """The member's session, with the partitions that the request adds and forgets."""
     assert request.group_id is not None
     assert request.member_id is not None
     sessions, epoch = broker.share_sessions, request.share_session_epoch
     if epoch == FIRST_EPOCH:
         try:
-            session = sessions.begin(request.group_id, request.member_id)
+            session = sessions.begin(request.group_id, request.member_id, call.node)
         except ShareSessionLimitReached:
             # A refused member retries at once: this slows it down, and there may be room after the delay.
             await asyncio.sleep(max(request.max_wait_ms, 0) / 1000)
-            session = sessions.begin(request.group_id, request.member_id)
+            session = sessions.begin(request.group_id, request.member_id, call.node)
     else:
-        session = sessions.require(request.group_id, request.member_id, epoch)
+        session = sessions.require(request.group_id, request.member_id, call.node, epoch)
         if epoch == FINAL_EPOCH:
             return session
         session.advance()
@@ -120,7 +120,7 @@ async def _fetch(
         else:
             error = TopicAuthorizationFailed()
             answers[place] = PartitionData(place[1], error.code, error.message)
-    max_bytes = min(request.max_bytes, max(broker.server.fetch_room, 1))
+    max_bytes = min(request.max_bytes, max(broker.front(call.node).server.fetch_room, 1))
     wanted = Wanted(
         session=session,
         topics=topics,

@@ -71,7 +71,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             return _describe_quorum(broker, call, quorum)
         case UnregisterBrokerRequest(broker_id=broker_id):
             # Kafka unregisters a broker that runs, and that registers again at once.
-            if broker_id == broker.config.node_id:
+            if broker_id in broker.topics.placements.running:
                 raise UnknownTopicOrPartition
             raise BrokerIdNotRegistered(f"Broker ID {broker_id} is not currently registered")
     raise AssertionError(f"no request of this module: {call.api_key}")
@@ -160,7 +160,7 @@ def _reassignment_error(broker: Broker, name: str, part: ReassignablePartition) 
     if part.replicas is None:
         return NoReassignmentInProgress()
     try:
-        check_assignment(part.replicas, broker.config.node_id)
+        check_assignment(broker.topics.placements, part.replicas)
     except KafkaError as error:
         return error
     return None
@@ -192,10 +192,11 @@ def _describe_quorum(broker: Broker, call: Call, request: DescribeQuorumRequest)
             for name, indexes in requested
         ]
         return DescribeQuorumResponse(topics=topics)
-    node = broker.endpoint(call.listener)
-    voter = ReplicaState(node.node_id, last_fetch_timestamp=call.received_ms, last_caught_up_timestamp=call.received_ms)
-    part = PartitionData(0, leader_id=node.node_id, leader_epoch=1, current_voters=[voter])
-    nodes = [Node(node.node_id, [Listener(call.listener, node.host, node.port)])]
+    now_ms = call.received_ms
+    voters = [ReplicaState(one, last_fetch_timestamp=now_ms, last_caught_up_timestamp=now_ms) for one in broker.fronts]
+    part = PartitionData(0, leader_id=broker.controller_id, leader_epoch=1, current_voters=voters)
+    endpoints = broker.endpoints(call.listener)
+    nodes = [Node(one.node_id, [Listener(call.listener, one.host, one.port)]) for one in endpoints]
     return DescribeQuorumResponse(
         topics=[TopicData(METADATA_TOPIC, [part])], nodes=nodes if call.api_version >= _NODES_SINCE else ()
     )

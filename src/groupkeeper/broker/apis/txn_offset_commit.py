@@ -75,7 +75,7 @@ def _commit(broker: Broker, call: Call, request: TxnOffsetCommitRequest) -> TxnO
     try:
         if not request.group_id:
             raise InvalidGroupId
-        broker.groups.shard_of(request.group_id).require_active()
+        broker.groups.shard_for_request(request.group_id, call.node).require_active()
         _admit(broker, call, request)
     except KafkaError as error:
         return _refused(call, request, error)

@@ -27,7 +27,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     assert isinstance(request, WriteTxnMarkersRequest)
     if not may_cluster(broker, call, Operation.ALTER):
         require_cluster(broker, call, Operation.CLUSTER_ACTION)
-    return WriteTxnMarkersResponse([_write(broker, marker) for marker in request.markers])
+    return WriteTxnMarkersResponse([_write(broker, marker, call.node) for marker in request.markers])
 
 
 def refuse(call: Call, error: KafkaError) -> RootMessage:
@@ -50,7 +50,7 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     )
 
 
-def _write(broker: Broker, wanted: WritableTxnMarker) -> WritableTxnMarkerResult:
+def _write(broker: Broker, wanted: WritableTxnMarker, node: int) -> WritableTxnMarkerResult:
     marker = Marker(
         wanted.producer_id,
         wanted.producer_epoch,
@@ -64,7 +64,7 @@ def _write(broker: Broker, wanted: WritableTxnMarker) -> WritableTxnMarkerResult
             WritableTxnMarkerTopicResult(
                 topic.name,
                 [
-                    WritableTxnMarkerPartitionResult(index, _write_one(broker, topic.name, index, marker))
+                    WritableTxnMarkerPartitionResult(index, _write_one(broker, topic.name, index, marker, node))
                     for index in topic.partition_indexes
                 ],
             )
@@ -73,10 +73,12 @@ def _write(broker: Broker, wanted: WritableTxnMarker) -> WritableTxnMarkerResult
     )
 
 
-def _write_one(broker: Broker, topic: str, index: int, marker: Marker) -> int:
-    if broker.topics.partition(topic, index) is None or (topic == OFFSETS_TOPIC and not broker.groups.shards):
+def _write_one(broker: Broker, topic: str, index: int, marker: Marker, node: int) -> int:
+    log = broker.topics.partition(topic, index)
+    if log is None or (topic == OFFSETS_TOPIC and not broker.groups.shards):
         return UnknownTopicOrPartition.code
     try:
+        log.placement.require_leader(node)
         broker.transactions.write_marker((topic, index), marker)
     except KafkaError as error:
         return error.code

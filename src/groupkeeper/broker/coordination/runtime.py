@@ -67,10 +67,11 @@ class GroupRuntime(ShardHost[Shard]):
         self._broker.group_configs.on_changed(self._see_group_config)
         await super().start()
 
-    def _shape(self) -> tuple[int, dict[str, str]]:
+    def _shape(self) -> tuple[int, dict[str, str], int]:
         config = self._broker.config
         settings = {"cleanup.policy": "compact", "compression.type": "producer"}
-        return config.offsets_topic_num_partitions, settings | segment_size(config.offsets_topic_segment_bytes)
+        settings |= segment_size(config.offsets_topic_segment_bytes)
+        return config.offsets_topic_num_partitions, settings, config.offsets_topic_replication_factor
 
     def log_of(self, group_id: str) -> PartitionLog:
         """The log of a group's records. Raises `NotCoordinator`."""
@@ -81,11 +82,12 @@ class GroupRuntime(ShardHost[Shard]):
 
     def ask(self, group_id: str, request: Message, call: Call) -> Awaitable[Message]:
         """The answer of a group's coordinator; coordinator errors are answers too."""
-        if not self.shards:
-            return _refused(request, NotCoordinator())
         if self._watch.is_stale:
             self._see_topics()
-        shard = self.shard_for_request(group_id)
+        try:
+            shard = self.shard_for_request(group_id, call.node)
+        except NotCoordinator as error:
+            return _refused(request, error)
         if not isinstance(request, _JOINING):
             return shard.ask(request, call.api_version, call.client_id or "", call.client_host)
         return shard.ask(
@@ -102,11 +104,13 @@ class GroupRuntime(ShardHost[Shard]):
 
     def reply(self, group_id: str, request: Message, call: Call) -> Message:
         """As `ask`, for requests that never wait (`Shard.reply`)."""
-        if not self.shards:
-            return refuse(request, NotCoordinator())
         if self._watch.is_stale:
             self._see_topics()
-        return self.shard_for_request(group_id).reply(request, call.api_version, call.client_id or "", call.client_host)
+        try:
+            shard = self.shard_for_request(group_id, call.node)
+        except NotCoordinator as error:
+            return refuse(request, error)
+        return shard.reply(request, call.api_version, call.client_id or "", call.client_host)
 
     def offsets_of(self, group_id: str) -> OffsetsByTopic:
         """Committed offsets, as far as the coordinator has loaded them."""

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from groupkeeper.broker.coordination.partitioning import partition_of_group
 from groupkeeper.broker.coordination.shard_log import append_pairs, map_log_error
+from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.errors import (
     CoordinatorLoadInProgress,
@@ -303,8 +304,8 @@ class ShardHost(Generic[S]):
     def _new_shard(self, log: PartitionLog) -> S:
         raise NotImplementedError
 
-    def _shape(self) -> tuple[int, dict[str, str]]:
-        """How many partitions the topic gets when it is created, and its settings."""
+    def _shape(self) -> tuple[int, dict[str, str], int]:
+        """How many partitions the topic gets when it is created, its settings, and how many replicas."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ life
@@ -373,12 +374,20 @@ class ShardHost(Generic[S]):
         """The coordinator of a key. Raises `NotCoordinator` when there is no topic."""
         return self.shards[self.partition_of(key)]
 
-    def shard_for_request(self, key: str) -> S:
-        """The coordinator of a key that a request is for. Raises `NotCoordinator` when there is no topic."""
-        shard = self.shards[partition := self.partition_of(key)]
+    def shard_for_request(self, key: str, node: int) -> S:
+        """The coordinator of a key that a request to a node is for. Raises `NotCoordinator` when there is no topic, and
+        when it is on another node.
+        """
+        shard = self.shard_of(key)
         if shard.has_resigned:
-            self.refused_by_absence[partition] += 1
+            self.refused_by_absence[shard.log.index] += 1
+        if shard.log.placement.leader != node:
+            raise NotCoordinator
         return shard
+
+    def shards_on(self, node: int) -> list[S]:
+        """The coordinators on a node."""
+        return [shard for shard in self.shards if shard.log.placement.leader == node]
 
     # ------------------------------------------------------------------ partitions come and go
 
@@ -406,6 +415,13 @@ class ShardHost(Generic[S]):
         shards, self.shards = self.shards, []
         for shard in shards:
             shard.unload()
+
+    def move(self, partition: int) -> None:
+        """Another node, or none, leads a partition now: its coordinator ends, and another one loads the log."""
+        if partition < len(self.shards):
+            self.resign(partition)
+            if self.shards[partition].log.placement.leader != NO_LEADER:
+                self.elect(partition)
 
     def resign(self, partition: int) -> None:
         """Stops coordinating a partition."""

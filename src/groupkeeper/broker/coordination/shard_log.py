@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.log.partition_log import LEADER_EPOCH
 from groupkeeper.protocol.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -69,13 +68,14 @@ def append_pairs(
         pairs,
         now_ms,
         base_offset=log.log_end_offset,
-        partition_leader_epoch=LEADER_EPOCH,
+        partition_leader_epoch=log.placement.epoch,
         compression=compression,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         is_transactional=transaction is not None,
     )
     config = log.config
+    log.placement.require_in_sync(config.min_insync_replicas)
     if len(batch) > config.max_message_bytes:
         raise RecordListTooLarge
     if transaction is not None or config.message_timestamp_type == "LogAppendTime":

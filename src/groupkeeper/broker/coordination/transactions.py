@@ -12,6 +12,7 @@ from groupkeeper.protocol.errors import InvalidProducerEpoch, InvalidRequest, Ka
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from groupkeeper.broker.call import Call
     from groupkeeper.broker.coordination.runtime import GroupRuntime
     from groupkeeper.broker.coordination.transaction_marker import Marker
     from groupkeeper.broker.coordination.transaction_shard import TransactionShard
@@ -46,27 +47,32 @@ class TransactionRuntime(ShardHost["TransactionShard"]):
         )
         self.every(config.transaction_remove_expired_transaction_cleanup_interval_ms, lambda shard: shard.expire_ids())
 
-    def _shape(self) -> tuple[int, dict[str, str]]:
+    def _shape(self) -> tuple[int, dict[str, str], int]:
         config = self._broker.config
-        settings = {"cleanup.policy": "compact", "compression.type": "uncompressed"}
+        settings = {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(config.transaction_state_log_min_isr),
+        }
         size = segment_size(config.transaction_state_log_segment_bytes)
-        return config.transaction_state_log_num_partitions, settings | size
+        factor = config.transaction_state_log_replication_factor
+        return config.transaction_state_log_num_partitions, settings | size, factor
 
-    def shard_of(self, transactional_id: str) -> TransactionShard:
+    def shard_of(self, key: str) -> TransactionShard:
         """The coordinator of a transactional id. Raises `NotCoordinator`, `InvalidRequest` for an empty id."""
-        if not transactional_id:
+        if not key:
             raise InvalidRequest
-        return self.shard_for_request(transactional_id)
+        return super().shard_of(key)
 
-    def ask(self, transactional_id: str, request: Message, version: int) -> Message:
+    def ask(self, transactional_id: str, request: Message, call: Call) -> Message:
         """The answer of the coordinator of a transactional id; errors are answers too."""
         try:
-            shard = self.shard_of(transactional_id)
+            shard = self.shard_for_request(transactional_id, call.node)
         except KafkaError as error:
             from groupkeeper.coordinator.transactions.coordinator import TransactionCoordinator
 
             return TransactionCoordinator.refuse(request, error)
-        return shard.ask(request, version)
+        return shard.ask(request, call.api_version)
 
     def admit(
         self, log: PartitionLog, transactional_id: str, producer_id: int, producer_epoch: int, *, adds: bool

@@ -19,6 +19,7 @@ from groupkeeper.broker.log.record_walk import QUICK_CONTENT, first_of, is_quick
 from groupkeeper.broker.log.sealed_segments import load_sealed, save_producers, seal, sync_segments
 from groupkeeper.broker.log.segment import Segment, TornTail, file_name
 from groupkeeper.broker.log.segment_files import PARTITION_METADATA, repair, retire, swap_steps, without_copies
+from groupkeeper.broker.placement.placement import Placement
 from groupkeeper.broker.storage.directory import replace_file
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.compression import ContentTooLarge
@@ -40,8 +41,6 @@ _log = getLogger("groupkeeper.broker")
 
 _PATCHED = 16
 _MAX_RELATIVE_OFFSET = 2**31 - 1
-LEADER_EPOCH = 0
-"""There is one node, which leads every partition from the beginning."""
 
 
 class Waiter:
@@ -74,6 +73,7 @@ class PartitionLog:
         log_end_offset: offset the next record will get.
         recovery_point: records before this offset are on disk and survive a power failure.
         failure: None, or why the partition cannot be served (file and position of the corruption, or a disk error).
+        placement: the nodes that have it.
     """
 
     __slots__ = (
@@ -88,6 +88,7 @@ class PartitionLog:
         "index",
         "log_end_offset",
         "log_start_offset",
+        "placement",
         "producers",
         "recovery_point",
         "topic",
@@ -103,6 +104,7 @@ class PartitionLog:
         config: TopicConfig,
         files: OpenFiles,
         producer_expiration_ms: int,
+        placement: Placement,
     ) -> None:
         self.topic = topic
         self.topic_id = topic_id
@@ -112,6 +114,7 @@ class PartitionLog:
         self.log_end_offset = 0
         self.recovery_point = 0
         self.failure: str | None = None
+        self.placement = placement
         self._is_failing = False
         self.producers = Producers(f"{topic}-{index}", producer_expiration_ms)
         self._directory = directory
@@ -174,13 +177,14 @@ class PartitionLog:
             else:
                 self.producers.check_marker(header, marker.coordinator_epoch)
         first = self.log_end_offset
+        epoch = self.placement.epoch
         parts: tuple[bytes | memoryview, ...] = (batch,)
         if self.config.message_timestamp_type == "LogAppendTime":
-            batch = stamped(batch, base_offset=first, partition_leader_epoch=LEADER_EPOCH, log_append_time_ms=now_ms)
+            batch = stamped(batch, base_offset=first, partition_leader_epoch=epoch, log_append_time_ms=now_ms)
             header, parts = read_header(batch), (batch,)
-        elif header.base_offset != first or header.partition_leader_epoch != LEADER_EPOCH:
-            header = header._replace(base_offset=first, partition_leader_epoch=LEADER_EPOCH)
-            start = first.to_bytes(8, "big") + batch[8:12] + LEADER_EPOCH.to_bytes(4, "big")
+        elif header.base_offset != first or header.partition_leader_epoch != epoch:
+            header = header._replace(base_offset=first, partition_leader_epoch=epoch)
+            start = first.to_bytes(8, "big") + batch[8:12] + epoch.to_bytes(4, "big")
             parts = (start, memoryview(batch)[_PATCHED:])
         self._write(header.last_offset, header.max_timestamp, header.size_in_bytes, parts)
         self.log_end_offset = header.next_offset
@@ -188,7 +192,7 @@ class PartitionLog:
             self._remember(header, marker, now_ms)
         if self._waiters:
             # A marker is small, but may make many records visible to readers of committed records.
-            self._tell_waiters(len(batch) if marker is None else None)
+            self.tell_waiters(len(batch) if marker is None else None)
         return first
 
     def append_made(self, batch: bytes, count: int, timestamp: int) -> int:
@@ -201,10 +205,10 @@ class PartitionLog:
         self._write(first + count - 1, timestamp, len(batch), (batch,))
         self.log_end_offset = first + count
         if self._waiters:
-            self._tell_waiters(len(batch))
+            self.tell_waiters(len(batch))
         return first
 
-    def _tell_waiters(self, size: int | None) -> None:
+    def tell_waiters(self, size: int | None) -> None:
         """Wakes waiting calls after this many bytes were appended; None: wakes them whatever the number of bytes."""
         for waiter in tuple(self._waiters):
             waiter.wake() if size is None else waiter.appended(size)
@@ -568,8 +572,7 @@ class PartitionLog:
         self.failure = failure
         for segment in self._segments:
             segment.close()
-        for waiter in tuple(self._waiters):
-            waiter.wake()
+        self.tell_waiters(None)
 
     @contextmanager
     def _readable(self) -> Iterator[None]:

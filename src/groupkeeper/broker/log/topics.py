@@ -16,6 +16,7 @@ from groupkeeper.broker.log.long_reads import LongReads
 from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.segment_files import PARTITION_METADATA, topic_id_of
 from groupkeeper.broker.log.topic_names import require_valid_name
+from groupkeeper.broker.placement.placements import Placements, Replicas
 from groupkeeper.broker.settings.topic import TopicConfig
 from groupkeeper.broker.storage.directory import random_uuid
 from groupkeeper.broker.storage.journal import Journal
@@ -88,11 +89,12 @@ class Topics:
     """All topics, by name and by id.
 
     Attributes:
-        long_reads: reads large batches of all logs.
+        long_reads: reads large batches of all logs. placements: the nodes of all partitions.
     """
 
-    def __init__(self, directory: StorageDirectory, config: Config, files: OpenFiles) -> None:
+    def __init__(self, directory: StorageDirectory, config: Config, files: OpenFiles, placements: Placements) -> None:
         self.long_reads = LongReads()
+        self.placements = placements
         self._directory = directory
         self._config = config
         self._files = files
@@ -166,7 +168,9 @@ class Topics:
         """The effective settings with overrides. Raises `InvalidSetting`."""
         return TopicConfig(overrides, self._config) if overrides else self._plain
 
-    def create(self, name: str, num_partitions: int, configs: Mapping[str, str] | None = None) -> Topic:
+    def create(
+        self, name: str, num_partitions: int, configs: Mapping[str, str] | None = None, replicas: Replicas = 1
+    ) -> Topic:
         """Creates a topic. Raises the errors of `check_new`, `InvalidPartitions`, `InvalidSetting`."""
         self.check_new(name)
         if num_partitions <= 0:
@@ -175,6 +179,7 @@ class Topics:
         config = self.config_of(configs or {})
         entry = {"create": name, "id": topic_id.hex(), "partitions": num_partitions, "configs": dict(config.overrides)}
         self._make_room(name, range(num_partitions))
+        self.placements.assign(topic_id, range(num_partitions), replicas)
         self._journal.write(entry)
         topic = self._add(name, topic_id, num_partitions, config)
         for callback in self._on_created:
@@ -200,6 +205,7 @@ class Topics:
                 # The deletion is in the registry: the next start removes the directory, and no topic is created in its
                 # place.
                 _log.error("cannot remove %s of a deleted topic: %s", directory, error.strerror)
+        self.placements.forget(topic.topic_id)
         self._remember_deleted(name)
         for callback in self._on_deleted:
             callback(topic)
@@ -214,11 +220,15 @@ class Topics:
         """Whether a topic of that name was deleted at or after a time (milliseconds since the epoch)."""
         return self._deleted_ms.get(name, -1) >= since_ms
 
-    def grow(self, topic: Topic, num_partitions: int) -> None:
-        """Adds partitions up to a total. Raises `KafkaStorageError`; then nothing happened."""
-        self._make_room(topic.name, range(len(topic.partitions), num_partitions))
+    def grow(self, topic: Topic, num_partitions: int, replicas: Replicas | None = None) -> None:
+        """Adds partitions up to a total, with as many replicas as the others have unless some are given. Raises
+        `KafkaStorageError`; then nothing happened.
+        """
+        added = range(len(topic.partitions), num_partitions)
+        self._make_room(topic.name, added)
+        self.placements.assign(topic.topic_id, added, replicas or len(topic.partitions[0].placement.replicas))
         self._journal.write({"grow": topic.name, "partitions": num_partitions})
-        for index in range(len(topic.partitions), num_partitions):
+        for index in added:
             topic.partitions.append(self._new_log(topic.name, topic.topic_id, index, topic.config))
         for callback in self._on_changed:
             callback(topic)
@@ -255,9 +265,9 @@ class Topics:
 
     def _new_log(self, name: str, topic_id: bytes, index: int, config: TopicConfig) -> PartitionLog:
         directory = self._log_directory(name, index)
-        return PartitionLog(
-            directory, name, topic_id, index, config, self._files, self._config.producer_id_expiration_ms
-        )
+        expiration_ms = self._config.producer_id_expiration_ms
+        placement = self.placements.of(topic_id, index)
+        return PartitionLog(directory, name, topic_id, index, config, self._files, expiration_ms, placement)
 
     def _log_directory(self, name: str, index: int) -> str:
         return self._directory.file(f"{name}-{index}")
@@ -313,6 +323,7 @@ class Topics:
         self._journal.replay(self._replay)
         self._sort_out_directories()  # before the registry is rewritten without deleted topics
         self._journal.begin(self._entries())
+        self.placements.begin(self._topic_by_id.keys())
         existing = set(os.listdir(self._directory.path))
         for topic in self._topic_by_name.values():
             for log in topic.partitions:
@@ -390,7 +401,8 @@ class Topics:
             entry = {"create": topic.name, "id": topic.topic_id.hex(), "partitions": len(topic.partitions)}
             yield {**entry, "configs": dict(topic.configs)}
 
-    def _logs(self) -> Iterator[PartitionLog]:
+    def logs(self) -> Iterator[PartitionLog]:
+        """The logs of all partitions."""
         for topic in self._topic_by_name.values():
             yield from topic.partitions
 
@@ -404,13 +416,13 @@ class Topics:
         await self._ends.replace_aside(self._log_ends())
 
     def _starts(self) -> dict[tuple[str, int], int]:
-        return {(log.topic, log.index): log.log_start_offset for log in self._logs() if log.log_start_offset > 0}
+        return {(log.topic, log.index): log.log_start_offset for log in self.logs() if log.log_start_offset > 0}
 
     def _points(self) -> dict[tuple[str, int], int]:
-        return {(log.topic, log.index): log.recovery_point for log in self._logs() if log.recovery_point > 0}
+        return {(log.topic, log.index): log.recovery_point for log in self.logs() if log.recovery_point > 0}
 
     def _log_ends(self) -> dict[tuple[str, int], int]:
-        return {(log.topic, log.index): log.log_end_offset for log in self._logs() if log.log_end_offset > 0}
+        return {(log.topic, log.index): log.log_end_offset for log in self.logs() if log.log_end_offset > 0}
 
     def close(self, *, is_for_good: bool = False) -> None:
         """Closes every log and the registry, after the pending removals, and notes what the next start needs, unless it
@@ -423,13 +435,14 @@ class Topics:
         if self._is_loaded and not is_for_good:
             self._sync()
         self._is_loaded = False
-        for log in self._logs():
+        for log in self.logs():
             log.close("the broker is stopped")
         self._journal.close()
+        self.placements.close()
 
     def _sync(self) -> None:
         try:
-            for log in self._logs():
+            for log in self.logs():
                 if log.failure is None and log.log_end_offset > log.recovery_point:
                     log.sync(is_end=True)
             self._start_offsets.replace(self._starts())

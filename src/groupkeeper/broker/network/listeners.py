@@ -34,6 +34,7 @@ class Endpoint(NamedTuple):
     node_id: int
     host: str
     port: int
+    rack: str | None = None
 
 
 def parse_listener(text: str, setting: str) -> Listener:
@@ -90,8 +91,9 @@ def _text(listener: Listener) -> str:
     return f"{listener.name}://{host_and_port(listener.host, listener.port)}"
 
 
-def advertised_of(config: Config, bound: dict[str, Listener], node_id: int) -> dict[str, Endpoint]:
-    """The advertised address of each listener. `bound` has the listeners with their real ports, by name.
+def advertised_of(config: Config, bound: dict[str, Listener], node: Endpoint, shift: int = 0) -> dict[str, Endpoint]:
+    """The advertised address of each listener, as the node's. `bound` has the listeners with their real ports, by name;
+    given ports are `shift` higher.
 
     Raises `InvalidSetting`, as Kafka does, for an address that no client can reach.
     """
@@ -104,11 +106,12 @@ def advertised_of(config: Config, bound: dict[str, Listener], node_id: int) -> d
                 "machine; give a name or an address that they can reach"
             )
         if given.name in bound:
-            advertised[given.name] = Endpoint(node_id, given.host, given.port or bound[given.name].port)
-    return {name: advertised.get(name) or _reachable(listener, node_id) for name, listener in bound.items()}
+            port = given.port + shift if given.port else bound[given.name].port
+            advertised[given.name] = node._replace(host=given.host, port=port)
+    return {name: advertised.get(name) or _reachable(listener, node) for name, listener in bound.items()}
 
 
-def _reachable(listener: Listener, node_id: int) -> Endpoint:
+def _reachable(listener: Listener, node: Endpoint) -> Endpoint:
     host = listener.host
     if host in ("", EVERY_ADDRESS, "::"):
         from socket import getfqdn
@@ -119,7 +122,7 @@ def _reachable(listener: Listener, node_id: int) -> Endpoint:
             listener.name,
             host,
         )
-    return Endpoint(node_id, host, listener.port)
+    return node._replace(host=host, port=listener.port)
 
 
 def _protocols(config: Config) -> dict[str, str]:

@@ -54,10 +54,10 @@ _THREADS = 4
 
 
 class Server:
-    """Accepts connections and answers their requests for one broker. `Serving` has its attributes."""
+    """Accepts connections and answers their requests for one node. `Serving` has its attributes."""
 
-    def __init__(self, broker: Node, respond: Respond) -> None:
-        """`respond` handles a request."""
+    def __init__(self, broker: Node, respond: Respond, node_id: int) -> None:
+        """`respond` handles a request that came to this node."""
         self.connections: set[Connection] = set()
         self.is_closing = False
         self.receive_buffer = memoryview(bytearray(_RECEIVE_BUFFER))
@@ -72,6 +72,7 @@ class Server:
         )
         self.log = RatedLog()
         self._broker = broker
+        self._node_id = node_id
         self._carry_out = respond
         self._bound: list[tuple[Listener, socket.socket]] = []
         self._idle_sweep: asyncio.TimerHandle | None = None
@@ -258,6 +259,7 @@ class Server:
             connection.identity,
             connection.security_protocol,
             self._broker.now_ms(),
+            self._node_id,
         )
 
     def _reply(self, api: Api, reply: Reply, call: Call, connection: Connection, size: int | None) -> bytes:

@@ -50,6 +50,10 @@ class Config(GroupSettings):
     # --- identity and listeners
     node_id = whole(1, low=0, doc="The broker's id in answers to clients.")
     broker_rack = maybe_text(doc="The broker's rack, as clients see it.")
+    replica_selector_class = maybe_text(
+        doc="org.apache.kafka.common.replica.RackAwareReplicaSelector: consumers read from a replica in their rack; "
+        "else from the leader."
+    )
     listeners = names(
         ("PLAINTEXT://127.0.0.1:9092",),
         doc="Where to listen: NAME://host:port; port 0 takes a free one, no host all addresses.",
@@ -68,12 +72,14 @@ class Config(GroupSettings):
 
     # --- topics
     num_partitions = whole(1, low=1, doc="Partitions of a topic that is created without a number.")
-    default_replication_factor = whole(1, low=1, doc=_ONE_NODE)
+    default_replication_factor = whole(
+        1, low=1, doc="Replicas of a topic that is created without a number; at most one on each node."
+    )
     groupkeeper_lenient_replication = flag(
         False, doc="Create topics with one replica when more are requested, instead of refusing."
     )
     min_insync_replicas = whole(
-        1, low=1, doc="Default of the topic setting; one replica satisfies any value."
+        1, low=1, doc="Default of the topic setting; a lone replica satisfies any value."
     ).in_kafka(ANY)
     auto_create_topics_enable = flag(True, doc="Create a topic when a client requests its metadata and allows that.")
     groupkeeper_auto_create_grace_ms = long(
@@ -265,12 +271,14 @@ class Config(GroupSettings):
         low=1,
         doc="Size from which a segment of an internal topic is closed early to be compacted, so that starts are short.",
     )
-    unclean_leader_election_enable = flag(False, doc=_ONE_NODE).in_kafka(ANY)
+    unclean_leader_election_enable = flag(False, doc=_OF_TOPICS).in_kafka(ANY)
 
     # --- transactions
     transaction_state_log_num_partitions = whole(50, low=1, doc="Partitions of `__transaction_state`.")
-    transaction_state_log_replication_factor = short(3, low=1, doc=_ONE_NODE)
-    transaction_state_log_min_isr = whole(2, low=1, doc=_ONE_NODE)
+    transaction_state_log_replication_factor = short(
+        3, low=1, doc="Replicas of `__transaction_state`; at most one on each node."
+    )
+    transaction_state_log_min_isr = whole(2, low=1, doc="`min.insync.replicas` of `__transaction_state`.")
     transaction_state_log_segment_bytes = whole(104857600, low=1, doc="Segment size of `__transaction_state`.")
     transaction_max_timeout_ms = whole(900000, low=1, doc="Longest transaction timeout that a producer may request.")
     transactional_id_expiration_ms = whole(

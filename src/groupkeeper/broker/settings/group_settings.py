@@ -44,7 +44,7 @@ class GroupSettings(Declared):
     # --- the offsets topic
     offsets_topic_num_partitions = whole(50, low=1, doc="Partitions of `__consumer_offsets` when it is created.")
     offsets_topic_replication_factor = short(
-        3, low=1, doc="Accepted for compatibility: one process is the whole cluster, so there is one replica."
+        3, low=1, doc="Replicas of `__consumer_offsets`; at most one on each node."
     )
     offsets_topic_segment_bytes = whole(104857600, low=1, doc="Segment size of `__consumer_offsets`.")
     offsets_topic_compression_codec = whole(
@@ -115,8 +115,10 @@ class GroupSettings(Declared):
 
     # --- the share coordinator's state topic
     share_coordinator_state_topic_num_partitions = whole(50, low=1, doc="Partitions of `__share_group_state`.")
-    share_coordinator_state_topic_replication_factor = short(3, low=1, doc="Accepted for compatibility; one replica.")
-    share_coordinator_state_topic_min_isr = short(2, low=1, doc="Accepted for compatibility; one replica.")
+    share_coordinator_state_topic_replication_factor = short(
+        3, low=1, doc="Replicas of `__share_group_state`; at most one on each node."
+    )
+    share_coordinator_state_topic_min_isr = short(2, low=1, doc="`min.insync.replicas` of `__share_group_state`.")
     share_coordinator_state_topic_segment_bytes = whole(104857600, low=1, doc="Segment size of `__share_group_state`.")
     share_coordinator_snapshot_update_records_per_snapshot = whole(
         500, low=0, high=500, doc="Update records between two snapshots of a share partition."

@@ -142,7 +142,6 @@ _SETTINGS = (
     KafkaSetting("replica.fetch.wait.max.ms", FIXED, "int", "500"),
     KafkaSetting("replica.high.watermark.checkpoint.interval.ms", FIXED, "long", "5000"),
     KafkaSetting("replica.lag.time.max.ms", FIXED, "long", "30000"),
-    KafkaSetting("replica.selector.class", FIXED, "string"),
     KafkaSetting("replica.socket.receive.buffer.bytes", FIXED, "int", "65536"),
     KafkaSetting("replica.socket.timeout.ms", FIXED, "int", "30000"),
     KafkaSetting("replication.quota.window.num", FIXED, "int", "11"),

@@ -52,9 +52,11 @@ class TopicConfig(SettingsTable):
     remote_log_delete_on_disable = flag(False, doc=_NO_REMOTE)
     leader_replication_throttled_replicas = names((), doc="Accepted for compatibility.")
     remote_storage_enable = flag(False, doc=_NO_REMOTE)
-    min_insync_replicas = whole(1, low=1, doc="Accepted for compatibility; there is one replica.").default_of(
-        "min.insync.replicas"
-    )
+    min_insync_replicas = whole(
+        1,
+        low=1,
+        doc="With fewer replicas in sync, records with acks=all are refused; a lone replica satisfies any value.",
+    ).default_of("min.insync.replicas")
     segment_jitter_ms = long(0, low=0, doc="Random part of `segment.ms`.").default_of("log.roll.jitter.ms")
     remote_log_copy_disable = flag(False, doc=_NO_REMOTE)
     local_retention_ms = long(-2, low=-2, doc=_NO_REMOTE).default_of("log.local.retention.ms")
@@ -95,9 +97,9 @@ class TopicConfig(SettingsTable):
     min_cleanable_dirty_ratio = real(
         0.5, low=0, high=1, doc="Share of uncompacted bytes that starts a compaction."
     ).default_of("log.cleaner.min.cleanable.ratio")
-    unclean_leader_election_enable = flag(False, doc="Accepted for compatibility.").default_of(
-        "unclean.leader.election.enable"
-    )
+    unclean_leader_election_enable = flag(
+        False, doc="Whether a replica that is not in sync may lead when no other runs."
+    ).default_of("unclean.leader.election.enable")
     retention_bytes = long(-1, doc="Bytes of a partition that are kept; −1 is no limit.").default_of(
         "log.retention.bytes"
     )

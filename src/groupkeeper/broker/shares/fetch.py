@@ -121,8 +121,11 @@ class _ShareFetch:
         for place, name in self._wanted.topics.items():
             topic_id, index = place
             topic = topics.by_id(topic_id)
-            if topic is None or topic.partition(index) is None:
+            log = None if topic is None else topic.partition(index)
+            if log is None:
                 self._refuse(place, UnknownTopicId() if topic is None and name is None else UnknownTopicOrPartition())
+            elif log.placement.leader != self._wanted.session.node:
+                self._refuse(place, NotLeaderOrFollower())
             elif place not in self._failed:
                 try:
                     async with asyncio.timeout_at(deadline):

@@ -10,7 +10,6 @@ import asyncio
 from logging import getLogger
 
 from groupkeeper.broker.coordination.shard_host import pause_s
-from groupkeeper.broker.log.partition_log import LEADER_EPOCH
 from groupkeeper.broker.shares.dead_letters import bury, has_dead_letter_queues
 from groupkeeper.broker.shares.persister import SharePersister
 from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
@@ -162,7 +161,8 @@ class LedPartition:
         # The share coordinator could not detect this: the next leader has the same epochs, even after an alteration.
         self._require_leadership()
         complete = self.states.delivery_complete_count
-        return ShareStateWrite(self._state_epoch, LEADER_EPOCH, self.states.start_offset, complete, transition.batches)
+        epoch = self.log.placement.epoch
+        return ShareStateWrite(self._state_epoch, epoch, self.states.start_offset, complete, transition.batches)
 
     # ------------------------------------------------------------------ locks
 
@@ -302,13 +302,14 @@ class SharePartitions:
         led = self._led.get(key)
         if led is not None:
             return led
+        topic = self.broker.topics.by_id(topic_id)
+        log = None if topic is None else topic.partition(index)
         try:
-            state = await self.persister.read_state(key, LEADER_EPOCH)
+            state = await self.persister.read_state(key, 0 if log is None else log.placement.epoch)
         except KafkaError as error:
             raise _as_replied(error) from error
         topic = self.broker.topics.by_id(topic_id)
-        log = None if topic is None else topic.partition(index)
-        if log is None:
+        if topic is None or log is None:
             raise UnknownTopicOrPartition
         start_offset = state.start_offset
         if start_offset == UNKNOWN_OFFSET:
@@ -338,6 +339,11 @@ class SharePartitions:
         led = self._led.pop(key, None)
         if led is not None:
             led.fence()
+
+    def drop_partition(self, topic_id: bytes, index: int) -> None:
+        """Forgets a partition of all groups, as when another node leads it."""
+        for key in [key for key in self._led if (key.topic_id, key.partition) == (topic_id, index)]:
+            self.drop(key)
 
     def drop_group(self, group_id: str) -> None:
         """Unloads a group's share-partitions."""

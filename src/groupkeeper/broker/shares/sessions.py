@@ -42,10 +42,11 @@ class ShareSession:
         is_over: whether the session has ended, or the member has begun another session.
     """
 
-    def __init__(self, group_id: str, member_id: str, task: asyncio.Task[Any] | None = None) -> None:
-        """`task` serves the connection on which the session began, until that connection ends."""
+    def __init__(self, group_id: str, member_id: str, node: int, task: asyncio.Task[Any] | None = None) -> None:
+        """`task` serves the connection to a node on which the session began, until that connection ends."""
         self.group_id = group_id
         self.member_id = member_id
+        self.node = node
         self.epoch = FIRST_EPOCH + 1
         self.topics: dict[Place, str | None] = {}
         self.unanswered: set[Place] = set()
@@ -75,22 +76,22 @@ class ShareSessions:
 
     def __init__(self, partitions: SharePartitions) -> None:
         self.partitions = partitions
-        self._sessions: dict[tuple[str, str], ShareSession] = {}
+        self._sessions: dict[tuple[str, str, int], ShareSession] = {}
         self._ending: set[ShareSession] = set()
         self._sessions_of_task: dict[asyncio.Task[Any], set[ShareSession]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def begin(self, group_id: str, member_id: str) -> ShareSession:
-        """A new session, which replaces an earlier session of the member. Raises `ShareSessionLimitReached`."""
-        earlier = self._sessions.get((group_id, member_id))
+    def begin(self, group_id: str, member_id: str, node: int) -> ShareSession:
+        """A new session, which replaces an earlier one of the member on the node. Raises `ShareSessionLimitReached`."""
+        earlier = self._sessions.get((group_id, member_id, node))
         if earlier is not None:
             self._remove(earlier)
         if len(self._sessions) >= self.partitions.broker.config.group_share_max_share_sessions:
             raise ShareSessionLimitReached
         task = asyncio.current_task()
-        session = self._sessions[group_id, member_id] = ShareSession(group_id, member_id, task)
+        session = self._sessions[group_id, member_id, node] = ShareSession(group_id, member_id, node, task)
         if task is not None:
             if task not in self._sessions_of_task:
                 self._sessions_of_task[task] = set()
@@ -98,12 +99,12 @@ class ShareSessions:
             self._sessions_of_task[task].add(session)
         return session
 
-    def require(self, group_id: str, member_id: str, epoch: int) -> ShareSession:
-        """The session of a request with an epoch; FINAL_EPOCH is always valid.
+    def require(self, group_id: str, member_id: str, node: int, epoch: int) -> ShareSession:
+        """The session of a request to a node with an epoch; FINAL_EPOCH is always valid.
 
         Raises `ShareSessionNotFound`, `InvalidShareSessionEpoch`.
         """
-        session = self._sessions.get((group_id, member_id))
+        session = self._sessions.get((group_id, member_id, node))
         if session is None:
             raise ShareSessionNotFound
         if epoch not in (FINAL_EPOCH, session.epoch):
@@ -118,7 +119,7 @@ class ShareSessions:
 
     def _remove(self, session: ShareSession) -> bool:
         """Removes a session; returns whether it still existed, as the member may have begun another one."""
-        key = session.group_id, session.member_id
+        key = session.group_id, session.member_id, session.node
         is_there = self._sessions.get(key) is session
         if is_there:
             del self._sessions[key]

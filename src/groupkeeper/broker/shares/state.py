@@ -53,7 +53,7 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
             lambda shard: shard.snapshot_cold(self._broker.now_ms()),
         )
 
-    def _shape(self) -> tuple[int, dict[str, str]]:
+    def _shape(self) -> tuple[int, dict[str, str], int]:
         config = self._broker.config
         settings = {
             "cleanup.policy": "delete",
@@ -62,7 +62,8 @@ class ShareStateRuntime(ShardHost["ShareStateShard"]):
             "retention.ms": "-1",
         }
         size = segment_size(config.share_coordinator_state_topic_segment_bytes)
-        return config.share_coordinator_state_topic_num_partitions, settings | size
+        factor = config.share_coordinator_state_topic_replication_factor
+        return config.share_coordinator_state_topic_num_partitions, settings | size, factor
 
     def unload(self) -> None:
         super().unload()

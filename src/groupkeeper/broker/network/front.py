@@ -1,0 +1,82 @@
+"""A node as its clients see it: listeners on ports of its own, and the server behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+
+from groupkeeper.broker.api_table import Api
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.network.connection import Connection
+from groupkeeper.broker.network.listeners import Endpoint, Listener, advertised_of, host_and_port
+from groupkeeper.broker.network.server import Server
+from groupkeeper.broker.node import Node
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.protocol.primitives import RootMessage
+
+
+class Front:
+    """Binds the ports first, so that a port in use leaves nothing behind; later it listens.
+
+    Attributes:
+        node_id: the node's. rack: None for none. server: its sockets.
+    """
+
+    def __init__(
+        self,
+        broker: Node,
+        respond: Callable[[Api, Call, Connection], Awaitable[RootMessage | None]],
+        node_id: int,
+        rack: str | None,
+        shift: int,
+    ) -> None:
+        """`shift` is added to the given ports."""
+        self.node_id = node_id
+        self.rack = rack
+        self.server = Server(broker, respond, node_id)
+        self._broker = broker
+        self._respond = respond
+        self._shift = shift
+        self._bound: dict[str, Listener] = {}
+        self._endpoints: dict[str, Endpoint] = {}
+
+    @property
+    def config(self) -> Config:
+        """The broker's settings, as those of this node."""
+        config = copy(self._broker.config)
+        if config.node_id != self.node_id:
+            config.node_id = self.node_id
+            config.given = {**config.given, **({} if self.rack is None else {"broker.rack": self.rack})}
+        return config
+
+    def bind(self, listeners: Sequence[Listener]) -> None:
+        """Takes the ports. Raises OSError."""
+        for listener in listeners:
+            port = listener.port + self._shift if listener.port else 0
+            try:
+                port = self.server.bind(listener._replace(port=port))
+            except OSError as error:
+                where = host_and_port(listener.host or "*", port)
+                raise OSError(error.errno, f"cannot listen on {where}: {error.strerror or error}") from None
+            self._bound[listener.name] = listener._replace(port=port)
+
+    async def listen(self) -> None:
+        """Lets clients connect. Raises OSError, `InvalidSetting`."""
+        await self.server.listen()
+        node = Endpoint(self.node_id, "", 0, self.rack)
+        self._endpoints = advertised_of(self._broker.config, self._bound, node, self._shift)
+
+    def endpoint(self, listener: str) -> Endpoint:
+        """Where clients of a listener reach it."""
+        return self._endpoints.get(listener) or next(iter(self._endpoints.values()))
+
+    async def close(self) -> None:
+        """Closes every connection, and the listeners."""
+        await self.server.close()
+
+    async def go_down(self) -> None:
+        """The same, but its ports stay its own, so that clients are refused there until `listen`."""
+        await self.server.close()
+        self.server = Server(self._broker, self._respond, self.node_id)
+        for listener in self._bound.values():
+            self.server.bind(listener)

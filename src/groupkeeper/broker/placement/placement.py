@@ -1,0 +1,92 @@
+"""Where one partition is: its replicas, those in sync, its leader, and the leader's epochs."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import itemgetter
+
+from groupkeeper.protocol.errors import FencedLeaderEpoch, NotEnoughReplicas, NotLeaderOrFollower, UnknownLeaderEpoch
+
+NO_LEADER = -1
+Epochs = Sequence[tuple[int, int]]
+"""Each epoch of leaders, with the offset of its first record."""
+_UNDEFINED = (-1, -1)
+
+
+class Placement:
+    """The placement of a partition; there is one log, whichever node leads it.
+
+    Attributes:
+        replicas: node ids, the preferred leader first. isr: those in sync. leader: −1 for none. epoch: the leader's.
+        epochs: all epochs so far.
+    """
+
+    __slots__ = ("epoch", "epochs", "isr", "leader", "replicas")
+
+    def __init__(
+        self,
+        replicas: Sequence[int],
+        isr: Sequence[int],
+        leader: int,
+        epoch: int = 0,
+        epochs: Epochs = ((0, 0),),
+    ) -> None:
+        self.replicas = replicas
+        self.isr = isr
+        self.leader = leader
+        self.epoch = epoch
+        self.epochs = epochs
+
+    def take(self, other: Placement) -> None:
+        """Becomes the same as another one."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(other, name))
+
+    def led_by(self, leader: int, end_offset: int, isr: Sequence[int]) -> Placement:
+        """The same under another leader, in whose epoch the log goes on at this offset."""
+        epoch = self.epoch + 1
+        epochs = [one for one in self.epochs if one[1] < end_offset]
+        return Placement(self.replicas, isr, leader, epoch, [*epochs, (epoch, end_offset)])
+
+    def with_isr(self, isr: Sequence[int]) -> Placement:
+        """The same with other replicas in sync."""
+        return Placement(self.replicas, isr, self.leader, self.epoch, self.epochs)
+
+    # ------------------------------------------------------------------ what a node may serve
+
+    def require_leader(self, node: int, epoch: int = -1) -> None:
+        """Raises `NotLeaderOrFollower` unless the node leads, and first, on a replica, `FencedLeaderEpoch` or
+        `UnknownLeaderEpoch` for a client with another leader epoch; −1 is none.
+        """
+        if node == self.leader and (epoch == -1 or epoch == self.epoch):
+            return
+        self.require_replica(node, epoch)
+        raise NotLeaderOrFollower
+
+    def require_replica(self, node: int, epoch: int) -> None:
+        """The same for what followers may serve, too."""
+        if node not in self.replicas:
+            raise NotLeaderOrFollower
+        if epoch not in (-1, self.epoch):
+            raise FencedLeaderEpoch if epoch < self.epoch else UnknownLeaderEpoch
+
+    def require_in_sync(self, wanted: int) -> None:
+        """Raises `NotEnoughReplicas` if fewer replicas are in sync (more than there are need not be)."""
+        if len(self.isr) < wanted and len(self.isr) < len(self.replicas):
+            raise NotEnoughReplicas
+
+    # ------------------------------------------------------------------ epochs
+
+    def epoch_at(self, offset: int) -> int:
+        """The epoch in which the record at an offset was written."""
+        return self.epochs[max(bisect_right(self.epochs, offset, key=itemgetter(1)) - 1, 0)][0]
+
+    def end_of(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """The last epoch up to this one, and the offset where it ends; −1 and −1 for one that is not known."""
+        if epoch == self.epoch:
+            return epoch, log_end_offset
+        at = bisect_right(self.epochs, epoch, key=itemgetter(0))
+        if epoch < 0 or at == len(self.epochs):
+            return _UNDEFINED
+        return self.epochs[at - 1][0] if at else epoch, self.epochs[at][1]

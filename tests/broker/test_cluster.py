@@ -1,0 +1,362 @@
+"""A cluster in one process: who leads and coordinates what, what a node answers for others, and nodes that go down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.broker.conftest import Wire
+
+from groupkeeper.broker import Broker
+from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.protocol.errors import (
+    CoordinatorNotAvailable,
+    FencedLeaderEpoch,
+    InvalidReplicationFactor,
+    LeaderNotAvailable,
+    NotCoordinator,
+    NotEnoughReplicas,
+    NotLeaderOrFollower,
+    UnknownLeaderEpoch,
+)
+from groupkeeper.protocol.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
+from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterResponse
+from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.fetch_response import FetchResponse
+from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from groupkeeper.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
+from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
+from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
+from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
+from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from groupkeeper.protocol.messages.metadata_response import MetadataResponse, MetadataResponsePartition
+from groupkeeper.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_commit_response import OffsetCommitResponse
+from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from groupkeeper.protocol.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
+from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupkeeper.protocol.messages.produce_response import ProduceResponse
+from groupkeeper.protocol.record_batch import Record, write_batch
+
+GROUP, TRANSACTION = 0, 1
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+PROPERTIES = {"offsets.topic.num.partitions": "6", "transaction.state.log.num.partitions": "6"}
+
+
+class Nodes:
+    """Three nodes, with a connection to each."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self._wires: dict[int, Wire] = {}
+
+    async def __call__(self, node: int) -> Wire:
+        """The connection to a node."""
+        if node not in self._wires:
+            self._wires[node] = await self.connect(node)
+        return self._wires[node]
+
+    async def connect(self, node: int) -> Wire:
+        at = self.broker.endpoint("PLAINTEXT", node)
+        return await Wire.open(f"{at.host}:{at.port}")
+
+    async def create(self, name: str, *replicas: list[int], factor: int = -1, **configs: str) -> int:
+        """Creates a topic; returns the error code."""
+        assigned = [CreatableReplicaAssignment(index, nodes) for index, nodes in enumerate(replicas)]
+        settings = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
+        topic = CreatableTopic(name, -1, factor, assigned, settings)
+        wire = await self(min(self.broker.topics.placements.running))
+        return (await wire.call(CreateTopicsRequest([topic]), 7, CreateTopicsResponse)).topics[0].error_code
+
+    async def partition(self, topic: str, index: int = 0) -> MetadataResponsePartition:
+        wire = await self(min(self.broker.topics.placements.running))
+        answer = await wire.call(MetadataRequest([MetadataRequestTopic(name=topic)]), 12, MetadataResponse)
+        return answer.topics[0].partitions[index]
+
+    async def coordinator(self, key: str, kind: int = GROUP) -> int:
+        """The node of a coordinator; −1 when there is none."""
+        wire = await self(min(self.broker.topics.placements.running))
+        for _ in range(2):  # the first request creates the topic
+            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
+            (found,) = (await wire.call(request, 6, FindCoordinatorResponse)).coordinators
+            if found.error_code != CoordinatorNotAvailable.code:
+                break
+        return found.node_id
+
+    async def commit(self, node: int, offset: int) -> int:
+        """Commits an offset of t-0 for the group g at a node; returns the error code."""
+        topics = [OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, offset, -1, "")])]
+        wire = await self(node)
+        answer = await wire.call(OffsetCommitRequest("g", topics=topics), 9, OffsetCommitResponse)
+        return answer.topics[0].partitions[0].error_code
+
+    async def forget(self, node: int) -> None:
+        await self._wires.pop(node).close()
+
+
+@pytest.fixture
+async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
+    async with Broker(directory=tmp_path / "data", properties=PROPERTIES, brokers=3) as broker:
+        yield Nodes(broker)
+
+
+def batch(*values: bytes) -> bytes:
+    return write_batch([Record(None, value, timestamp=1) for value in values])
+
+
+async def produce(wire: Wire, topic: str, *values: bytes, acks: int = -1, version: int = 11) -> ProduceResponse:
+    parts = [PartitionProduceData(0, batch(*values))]
+    return await wire.call(
+        ProduceRequest(None, acks, 1000, [TopicProduceData(topic, partition_data=parts)]), version, ProduceResponse
+    )
+
+
+def code_of(response: ProduceResponse) -> int:
+    return response.responses[0].partition_responses[0].error_code
+
+
+async def test_three_nodes_are_named(nodes: Nodes) -> None:
+    for node in (1, 2, 3):
+        cluster = await (await nodes(node)).call(DescribeClusterRequest(), 1, DescribeClusterResponse)
+        assert [one.broker_id for one in cluster.brokers] == [1, 2, 3]
+        assert len({one.port for one in cluster.brokers}) == 3
+        metadata = await (await nodes(node)).call(MetadataRequest([]), 12, MetadataResponse)
+        assert [one.node_id for one in metadata.brokers] == [1, 2, 3]
+    assert nodes.broker.bootstrap_servers.count(",") == 2
+
+
+async def test_leaders_and_coordinators_go_round(nodes: Nodes) -> None:
+    assert await nodes.create("t", factor=3) == 0
+    assert await nodes.create("u", factor=2) == 0
+    first, second = await nodes.partition("t"), await nodes.partition("u")
+    assert (list(first.replica_nodes), list(second.replica_nodes)) == ([1, 2, 3], [2, 3])
+    assert (first.leader_id, second.leader_id) == (1, 2)
+    groups = {await nodes.coordinator(f"g{number}") for number in range(20)}
+    assert groups == {1, 2, 3}
+    assert {await nodes.coordinator(f"t{number}", TRANSACTION) for number in range(20)} == {1, 2, 3}
+
+
+async def test_more_replicas_than_nodes_are_refused(nodes: Nodes) -> None:
+    assert await nodes.create("t", factor=4) == InvalidReplicationFactor.code
+
+
+async def test_the_wrong_node_names_the_leader(nodes: Nodes) -> None:
+    await nodes.create("t", [2, 3])
+    answer = await produce(await nodes(1), "t", b"a")
+    (part,) = answer.responses[0].partition_responses
+    assert (part.error_code, part.current_leader.leader_id) == (NotLeaderOrFollower.code, 2)
+    (named,) = answer.node_endpoints
+    assert (named.node_id, named.port) == (2, nodes.broker.endpoint("PLAINTEXT", 2).port)
+    assert code_of(await produce(await nodes(2), "t", b"a")) == 0
+
+    request = FetchRequest(
+        topics=[FetchTopic(topic_id=nodes.broker.topics.get("t").topic_id, partitions=[FetchPartition(0)])]
+    )
+    fetched = await (await nodes(1)).call(request, 16, FetchResponse)
+    (read,) = fetched.responses[0].partitions
+    assert (read.error_code, read.current_leader.leader_id) == (NotLeaderOrFollower.code, 2)
+    assert [one.node_id for one in fetched.node_endpoints] == [2]
+    assert (await (await nodes(1)).list_offset("t", -1)).error_code == NotLeaderOrFollower.code
+    assert (await (await nodes(2)).list_offset("t", -1)).offset == 1
+
+
+async def test_a_wrong_node_without_acknowledgement_hangs_up(nodes: Nodes) -> None:
+    await nodes.create("t", [2])
+    wire = await nodes(1)
+    parts = [PartitionProduceData(0, batch(b"a"))]
+    wire.send(ProduceRequest(None, 0, 1000, [TopicProduceData("t", partition_data=parts)]), 9)
+    with pytest.raises(asyncio.IncompleteReadError):
+        await wire.receive(ProduceResponse, 9)
+
+
+async def test_followers_serve_consumers_that_may_read_from_them(nodes: Nodes) -> None:
+    await nodes.create("t", [2, 3])
+    await produce(await nodes(2), "t", b"a")
+    follower = await nodes(3)
+    assert (await follower.fetch("t", 0, version=11)).records
+    assert (await follower.fetch("t", 0, version=10)).error_code == NotLeaderOrFollower.code
+
+
+async def test_groups_and_transactions_are_served_by_their_coordinators_only(nodes: Nodes) -> None:
+    here = await nodes.coordinator("g")
+    elsewhere = here % 3 + 1
+    beat = HeartbeatRequest("g", 1, "m")
+    assert (await (await nodes(elsewhere)).call(beat, 4, HeartbeatResponse)).error_code == NotCoordinator.code
+    assert (await (await nodes(here)).call(beat, 4, HeartbeatResponse)).error_code != NotCoordinator.code
+    at = await nodes.coordinator("x", TRANSACTION)
+    init = InitProducerIdRequest("x", 1000)
+    elsewhere = at % 3 + 1
+    assert (await (await nodes(elsewhere)).call(init, 4, InitProducerIdResponse)).error_code == NotCoordinator.code
+    assert (await (await nodes(at)).call(init, 4, InitProducerIdResponse)).error_code == 0
+
+
+async def test_a_leader_that_moves(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3])
+    await produce(await nodes(1), "t", b"a", b"b")
+    await nodes.broker.move_leader("t", 0, 3)
+    part = await nodes.partition("t")
+    assert (part.leader_id, part.leader_epoch, list(part.isr_nodes)) == (3, 1, [1, 2, 3])
+    assert code_of(await produce(await nodes(1), "t", b"c")) == NotLeaderOrFollower.code
+    new = await nodes(3)
+    assert code_of(await produce(new, "t", b"c")) == 0
+    assert (await new.fetch("t", 0, leader_epoch=0)).error_code == FencedLeaderEpoch.code
+    assert (await new.fetch("t", 0, leader_epoch=2)).error_code == UnknownLeaderEpoch.code
+    assert (await new.list_offset("t", -1)).leader_epoch == 1
+    assert (await new.list_offset("t", -2)).leader_epoch == 0
+
+    async def end_of(epoch: int) -> tuple[int, int]:
+        parts = [OffsetForLeaderPartition(0, 1, epoch)]
+        request = OffsetForLeaderEpochRequest(-2, [OffsetForLeaderTopic("t", parts)])
+        answer = await new.call(request, 4, OffsetForLeaderEpochResponse)
+        return answer.topics[0].partitions[0].leader_epoch, answer.topics[0].partitions[0].end_offset
+
+    assert [await end_of(epoch) for epoch in (0, 1, 2)] == [(0, 2), (1, 3), (-1, -1)]
+    with pytest.raises(ValueError, match="node 4 cannot lead t-0"):
+        await nodes.broker.move_leader("t", 0, 4)
+
+
+async def test_a_fetch_that_waits_learns_of_the_move(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2])
+    wire = await nodes(1)
+    topics = [FetchTopic("t", partitions=[FetchPartition(0, 0, 0)])]
+    wire.send(FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=topics), 12)
+    log = nodes.broker.topics.partition("t", 0)
+    while not log._waiters:  # noqa: ASYNC110 no event tells of it
+        await asyncio.sleep(0.001)
+    await nodes.broker.move_leader("t", 0, 2)
+    _, answer = await wire.receive(FetchResponse, 12)
+    assert answer.responses[0].partitions[0].error_code == FencedLeaderEpoch.code
+
+
+@pytest.mark.parametrize("way", ["stop_node", "kill_node"])
+async def test_a_node_that_goes_down_and_comes_back(nodes: Nodes, way: str) -> None:
+    await nodes.create("t", [2, 3])
+    await nodes.create("alone", [2])
+    lost = await nodes(2)
+    port = nodes.broker.endpoint("PLAINTEXT", 2).port
+    await getattr(nodes.broker, way)(2)
+    with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+        await lost.call(MetadataRequest([]), 12, MetadataResponse)
+    with pytest.raises(ConnectionError):
+        await nodes.connect(2)
+    part = await nodes.partition("t")
+    assert (part.leader_id, part.leader_epoch) == (3, 1)
+    assert (list(part.isr_nodes), list(part.offline_replicas)) == ([3], [2])
+    part = await nodes.partition("alone")
+    assert (part.error_code, part.leader_id, list(part.isr_nodes)) == (LeaderNotAvailable.code, -1, [2])
+    metadata = await (await nodes(1)).call(MetadataRequest([]), 12, MetadataResponse)
+    assert [one.node_id for one in metadata.brokers] == [1, 3]
+    assert code_of(await produce(await nodes(3), "t", b"a")) == 0
+    with pytest.raises(ValueError, match="node 2 is stopped already"):
+        await nodes.broker.stop_node(2)
+
+    await nodes.broker.start_node(2)
+    await nodes.forget(2)
+    assert nodes.broker.endpoint("PLAINTEXT", 2).port == port
+    part = await nodes.partition("t")
+    assert (part.leader_id, list(part.isr_nodes), list(part.offline_replicas)) == (3, [2, 3], [])
+    part = await nodes.partition("alone")
+    assert (part.error_code, part.leader_id, part.leader_epoch) == (0, 2, 2)
+    assert code_of(await produce(await nodes(2), "alone", b"a")) == 0
+
+
+async def test_too_few_replicas_in_sync(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3], min_insync_replicas="2")
+    await nodes.broker.kill_node(2)
+    assert code_of(await produce(await nodes(1), "t", b"a")) == 0
+    await nodes.broker.kill_node(3)
+    assert code_of(await produce(await nodes(1), "t", b"a")) == NotEnoughReplicas.code
+    assert code_of(await produce(await nodes(1), "t", b"a", acks=1)) == 0
+    await nodes.broker.start_node(3)
+    assert code_of(await produce(await nodes(1), "t", b"a")) == 0
+
+
+async def test_a_coordinator_that_moves_keeps_its_groups(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2, 3])
+    here = await nodes.coordinator("g")
+    there = here % 3 + 1
+    assert await nodes.commit(here, 5) == 0
+    await nodes.broker.move_coordinator("g", there)
+    assert await nodes.coordinator("g") == there
+    assert await nodes.commit(here, 6) == NotCoordinator.code
+    assert await nodes.commit(there, 6) == 0
+    listed = {node: await (await nodes(node)).call(ListGroupsRequest(), 4, ListGroupsResponse) for node in (1, 2, 3)}
+    assert [node for node, answer in listed.items() if answer.groups] == [there]
+    await nodes.broker.stop_node(there)
+    after = await nodes.coordinator("g")
+    assert after not in (there, -1)
+    assert await nodes.commit(after, 7) == 0
+
+
+async def test_placements_survive_a_restart(tmp_path: Path) -> None:
+    async with Broker(directory=tmp_path, properties=PROPERTIES, brokers=3) as broker:
+        nodes = Nodes(broker)
+        await nodes.create("t", [3, 1])
+        await nodes.create("alone", [2])
+        await produce(await nodes(3), "t", b"a")
+        await broker.move_leader("t", 0, 1)
+        await broker.stop_node(2)
+        here = await nodes.coordinator("g")
+        there = 4 - here
+        assert await nodes.commit(here, 1) == 0
+        await broker.move_coordinator("g", there)
+    async with Broker(directory=tmp_path, properties=PROPERTIES, brokers=3) as broker:
+        nodes = Nodes(broker)
+        part = await nodes.partition("t")
+        assert (part.leader_id, part.leader_epoch, list(part.replica_nodes)) == (1, 1, [3, 1])
+        assert (await (await nodes(1)).list_offset("t", -2)).leader_epoch == 0
+        part = await nodes.partition("alone")
+        assert (part.leader_id, part.leader_epoch) == (2, 2)
+        assert await nodes.coordinator("g") == there
+        assert await nodes.commit(there, 2) == 0
+    with pytest.raises(InvalidSetting, match=r"the cluster has nodes \[1, 2, 3\]: give --brokers 3"):
+        await Broker(directory=tmp_path, properties=PROPERTIES).start()
+
+
+async def test_consumers_are_sent_to_the_replica_in_their_rack(tmp_path: Path) -> None:
+    properties = {**PROPERTIES, "replica.selector.class": RACK_AWARE}
+    async with Broker(directory=tmp_path, properties=properties, brokers=3, racks=["a", "b", "c"]) as broker:
+        nodes = Nodes(broker)
+        await nodes.create("t", [1, 2, 3])
+        await produce(await nodes(1), "t", b"a")
+
+        async def sent_to(rack: str) -> tuple[int, int]:
+            topics = [FetchTopic("t", partitions=[FetchPartition(0)])]
+            answer = await (await nodes(1)).call(FetchRequest(topics=topics, rack_id=rack), 12, FetchResponse)
+            part = answer.responses[0].partitions[0]
+            return part.preferred_read_replica, len(part.records or b"") > 0
+
+        assert [await sent_to(rack) for rack in ("a", "b", "z", "")] == [(-1, 1), (2, 0), (-1, 1), (-1, 1)]
+        await broker.stop_node(2)
+        assert await sent_to("b") == (-1, 1)
+
+
+def test_wrong_numbers_of_nodes() -> None:
+    with pytest.raises(InvalidSetting, match="2 racks for 3 brokers"):
+        Broker(brokers=3, racks=["a", "b"])
+
+
+async def test_a_broker_alone_has_nothing_to_move() -> None:
+    async with Broker() as broker:
+        with pytest.raises(ValueError, match="this broker is the only one"):
+            await broker.stop_node(1)

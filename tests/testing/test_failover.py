@@ -1,0 +1,109 @@
+"""Real clients of three nodes, of which one goes down and comes back: nothing is lost, nothing comes twice."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from groupkeeper.testing.background import BackgroundBroker
+
+PATIENCE_S = 60
+SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "3", "min.insync.replicas": "2"}
+RETRIES = {"retry.backoff.ms": 20, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
+
+
+@pytest.fixture
+def cluster() -> Iterator[BackgroundBroker]:
+    with BackgroundBroker(properties=SETTINGS, brokers=3) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin.create_topics([NewTopic("orders", 3, 3)])["orders"].result(PATIENCE_S)
+        yield broker
+
+
+class Reader(threading.Thread):
+    """Consumes and commits as a member of a group until it has seen a number of records."""
+
+    def __init__(self, servers: str, count: int) -> None:
+        super().__init__(daemon=True)
+        self.seen: Counter[bytes] = Counter()
+        self._count = count
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": servers,
+                "group.id": "billing",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                **RETRIES,
+            }
+        )
+
+    def run(self) -> None:
+        self._consumer.subscribe(["orders"])
+        deadline = time.monotonic() + PATIENCE_S
+        while len(self.seen) < self._count and time.monotonic() < deadline:
+            message = self._consumer.poll(1.0)
+            if message is not None and message.error() is None:
+                self.seen[message.value()] += 1
+        while time.monotonic() < deadline:
+            try:
+                self._consumer.commit(asynchronous=False)
+                break
+            except KafkaException:  # no coordinator at present
+                continue
+        self._consumer.close()
+
+
+@pytest.mark.parametrize("way", ["stop_node", "kill_node"])
+def test_producers_and_consumers_go_on_while_every_node_goes_down_in_turn(cluster: BackgroundBroker, way: str) -> None:
+    count = 300
+    reader = Reader(cluster.bootstrap_servers, count)
+    reader.start()
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True, "linger.ms": 1, **RETRIES}
+    )
+    for number in range(count):
+        producer.produce("orders", b"%d" % number, partition=number % 3)
+        node, step = divmod(number, 100)
+        if step == 30:
+            producer.flush(0.05)
+            getattr(cluster, way)(node + 1)
+        elif step == 70:
+            producer.flush(0.05)
+            cluster.start_node(node + 1)
+        producer.poll(0)
+    assert producer.flush(PATIENCE_S) == 0
+    reader.join(PATIENCE_S)
+    assert not reader.is_alive()
+    assert reader.seen == Counter(b"%d" % number for number in range(count))
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "billing"})
+    committed = consumer.committed([TopicPartition("orders", index) for index in range(3)], timeout=PATIENCE_S)
+    assert [one.offset for one in committed] == [100, 100, 100]
+    consumer.close()
+
+
+def test_a_transaction_survives_the_move_of_its_coordinator(cluster: BackgroundBroker) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "x", **RETRIES})
+    producer.init_transactions(PATIENCE_S)
+    for node in (1, 2, 3):
+        producer.begin_transaction()
+        producer.produce("orders", b"%d" % node, partition=0)
+        cluster.move_transaction_coordinator("x", node)
+        cluster.move_leader("orders", 0, node)
+        producer.commit_transaction(PATIENCE_S)
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "g", "isolation.level": "read_committed"}
+    )
+    consumer.assign([TopicPartition("orders", 0, 0)])
+    assert [message.value() for message in consumer.consume(3, PATIENCE_S)] == [b"1", b"2", b"3"]
+    consumer.close()
+
+
+def test_a_client_whose_bootstrap_address_is_dead(cluster: BackgroundBroker) -> None:
+    cluster.kill_node(1)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, **RETRIES})
+    producer.produce("orders", b"one")
+    assert producer.flush(PATIENCE_S) == 0
