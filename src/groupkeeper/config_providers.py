@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 
 from groupkeeper.java_properties import BadEscape, parse_properties
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PROVIDERS = "config.providers"
 _PACKAGE = "org.apache.kafka.common.config.provider."

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from groupkeeper.broker.security.identity import ANONYMOUS, Identity
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 class Call:

@@ -9,29 +9,23 @@ import copy
 import math
 import random
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from types import TracebackType
+from typing import Protocol, Self, TypedDict, TypeVar, Unpack
 
-from groupkeeper.broker.api_table import TABLE
-from groupkeeper.broker.network.connection import CloseConnection
+from groupkeeper.broker.api_table import TABLE, Api
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.coordination.runtime import GroupRuntime
+from groupkeeper.broker.coordination.transactions import TransactionRuntime
+from groupkeeper.broker.network.connection import CloseConnection, Connection
 from groupkeeper.broker.unkind import Unkindness
 from groupkeeper.protocol.errors import BY_CODE, GroupIdNotFound, KafkaError, UnknownMemberId
 from groupkeeper.protocol.framing import api_name
+from groupkeeper.protocol.primitives import RootMessage
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
-    from typing import Self, TypeVar, Unpack
-
-    from groupkeeper.broker.api_table import Api
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.coordination.runtime import GroupRuntime
-    from groupkeeper.broker.coordination.transactions import TransactionRuntime
-    from groupkeeper.broker.network.connection import Connection
-    from groupkeeper.protocol.primitives import RootMessage
-
-    T = TypeVar("T")
-    ErrorName = str | int | type[KafkaError] | KafkaError
+T = TypeVar("T")
+ErrorName = str | int | type[KafkaError] | KafkaError
 
 _PATIENCE_S = 30.0
 

@@ -6,14 +6,11 @@ Nothing here reads a clock: times are parameters, `perf_counter_ns` of the calle
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from enum import Enum
 from time import perf_counter_ns
 
 from groupkeeper.coordinator.kernel.result import Meter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _WINDOW_NS = 30_000_000_000
 """Kafka's metrics.sample.window.ms; as with its metrics.num.samples, two of them count: the last one and this one."""

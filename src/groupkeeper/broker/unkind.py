@@ -10,9 +10,11 @@ import asyncio
 import copy
 import math
 import random
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.network.connection import Connection
 from groupkeeper.protocol.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -21,14 +23,8 @@ from groupkeeper.protocol.errors import (
     NotLeaderOrFollower,
 )
 from groupkeeper.protocol.messages.fetch_response import FetchResponse, PartitionData
+from groupkeeper.protocol.primitives import Message, RootMessage
 from groupkeeper.protocol.record_batch import iter_headers
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.network.connection import Connection
-    from groupkeeper.protocol.primitives import Message, RootMessage
 
 _HIT = 0.3
 _LONGEST_THROTTLE_MS = 30

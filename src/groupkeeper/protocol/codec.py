@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import TypeVar
 
 from groupkeeper.protocol.primitives import (
     MalformedMessage,
@@ -11,11 +12,7 @@ from groupkeeper.protocol.primitives import (
     UnsupportedMessageVersion,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeVar
-
-    M = TypeVar("M", bound=RootMessage)
+M = TypeVar("M", bound=RootMessage)
 
 __all__ = [
     "MalformedMessage",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from struct import Struct
 from struct import error as struct_error
+from typing import TypeVar
 
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode, decode_prefix, encode_into
 from groupkeeper.protocol.index import APIS, MODULES
@@ -11,11 +12,7 @@ from groupkeeper.protocol.messages.request_header import RequestHeader
 from groupkeeper.protocol.messages.response_header import ResponseHeader
 from groupkeeper.protocol.primitives import RootMessage, skip_tags
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeVar
-
-    M = TypeVar("M", bound=RootMessage)
+M = TypeVar("M", bound=RootMessage)
 
 _SIZE = Struct(">i")
 _HEADER_START = Struct(">hhih")

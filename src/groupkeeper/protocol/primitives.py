@@ -14,11 +14,7 @@ from functools import lru_cache
 from struct import Struct
 from struct import pack as _pack
 from struct import unpack_from as _unpack_from
-from typing import Any, TypeVar
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 M = TypeVar("M", bound="Message")
 

@@ -4,6 +4,7 @@ same range.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from struct import error as struct_error
 from typing import NamedTuple
@@ -11,15 +12,9 @@ from typing import NamedTuple
 from google_crc32c import value as crc32c
 
 from groupkeeper.protocol.compression import CODECS, CorruptRecord, compress, decompress
-from groupkeeper.protocol.record import CODEC_MASK
+from groupkeeper.protocol.record import CODEC_MASK, BatchHeader
 from groupkeeper.protocol.record_batch import HEADER_SIZE
 from groupkeeper.protocol.zigzag import SIGNED, ZIGZAG, read_zigzag
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from groupkeeper.protocol.record import BatchHeader
 
 _CHECKED = Struct(">hiqqqhii")
 _PLACE = Struct(">qiiBI")

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from groupkeeper.broker.authorizer import CLUSTER_NAME, NOT_REQUESTED, Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import ClusterAuthorizationFailed, KafkaError, TopicAuthorizationFailed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
 
 
 def may_cluster(broker: Broker, call: Call, operation: Operation) -> bool:

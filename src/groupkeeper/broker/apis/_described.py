@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
+
 from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.protocol.errors import GroupAuthorizationFailed, TopicAuthorizationFailed
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, TopicAuthorizationFailed
+from groupkeeper.protocol.primitives import Message
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Protocol, TypeVar
 
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.primitives import Message
+class Described(Protocol):
+    """What the described groups of all three types have."""
 
-    class Described(Protocol):
-        """What the described groups of all three types have."""
+    error_code: int
+    group_id: str
+    authorized_operations: int
 
-        error_code: int
-        group_id: str
-        authorized_operations: int
 
-    Group = TypeVar("Group", bound=Described)
+Group = TypeVar("Group", bound=Described)
 
 _HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 

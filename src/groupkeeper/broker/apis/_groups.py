@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.refusals import refuse
 from groupkeeper.protocol.errors import GroupAuthorizationFailed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import Message
+from groupkeeper.protocol.primitives import Message
 
 
 def may(broker: Broker, call: Call, operation: Operation, group_id: str) -> bool:

@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.shares.state import coordinator_key
 from groupkeeper.coordinator.share_state.state import SharePartitionKey
 from groupkeeper.protocol.errors import ClusterAuthorizationFailed, KafkaError, UnsupportedVersion
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Protocol, TypeVar
 
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
+class Partition(Protocol):
+    """A share-partition's part of a request."""
 
-    class Partition(Protocol):
-        """A share-partition's part of a request."""
+    partition: int
 
-        partition: int
 
-    D = TypeVar("D", bound=Partition)
-    D_co = TypeVar("D_co", bound=Partition, covariant=True)
-    P = TypeVar("P")
+D = TypeVar("D", bound=Partition)
+D_co = TypeVar("D_co", bound=Partition, covariant=True)
+P = TypeVar("P")
 
-    class Topic(Protocol[D_co]):
-        """A topic's part of a request."""
 
-        topic_id: bytes
+class Topic(Protocol[D_co]):
+    """A topic's part of a request."""
 
-        @property
-        def partitions(self) -> Sequence[D_co]: ...
+    topic_id: bytes
 
-    class StateRequest(Protocol[D_co]):
-        """A request to the share coordinator."""
+    @property
+    def partitions(self) -> Sequence[D_co]: ...
 
-        group_id: str
 
-        @property
-        def topics(self) -> Sequence[Topic[D_co]]: ...
+class StateRequest(Protocol[D_co]):
+    """A request to the share coordinator."""
+
+    group_id: str
+
+    @property
+    def topics(self) -> Sequence[Topic[D_co]]: ...
 
 
 def trouble_of(broker: Broker) -> KafkaError | None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from groupkeeper.broker.broker import Broker
 from groupkeeper.protocol.errors import KafkaError, UnsupportedVersion
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
 
 
 def trouble_of(broker: Broker) -> KafkaError | None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from groupkeeper.broker.authorizer import Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
 
 
 def may_use(broker: Broker, call: Call, transactional_id: str, operation: Operation = Operation.WRITE) -> bool:

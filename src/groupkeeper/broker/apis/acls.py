@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._access import own_message, require_cluster
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.network.connection import CloseConnection
 from groupkeeper.broker.security.acl_authorizer import AclAuthorizer
 from groupkeeper.broker.security.acls import ANY, Acl, AclFilter, PatternType
@@ -22,12 +24,7 @@ from groupkeeper.protocol.messages.describe_acls_response import (
     DescribeAclsResource,
     DescribeAclsResponse,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _UNKNOWN = 0
 _OF_FILTERS = (ANY, PatternType.MATCH)

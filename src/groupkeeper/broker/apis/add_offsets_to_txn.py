@@ -5,6 +5,8 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.apis._transactions import may_use, told_before
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.runtime import OFFSETS_TOPIC
 from groupkeeper.protocol.errors import (
     CoordinatorNotAvailable,
@@ -14,12 +16,7 @@ from groupkeeper.protocol.errors import (
 )
 from groupkeeper.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from groupkeeper.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _FENCED_SINCE = 2
 

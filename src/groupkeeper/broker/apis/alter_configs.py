@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._configs import alter_each, find_resource
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError
 from groupkeeper.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
 from groupkeeper.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.apis._share_groups import trouble_of
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.refusals import refuse as refuse_request
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, TopicAuthorizationFailed
-from groupkeeper.protocol.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
+from groupkeeper.protocol.messages.alter_share_group_offsets_request import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestTopic,
+)
 from groupkeeper.protocol.messages.alter_share_group_offsets_response import (
     AlterShareGroupOffsetsResponse,
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequestTopic
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from groupkeeper.broker.api_table import TABLE, Api
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.features import finalized_features, supported_features
 from groupkeeper.protocol.errors import InvalidRequest, RebootstrapRequired
 from groupkeeper.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -12,12 +14,7 @@ from groupkeeper.protocol.messages.api_versions_response import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _PRODUCE = 0
 _CLIENT_NAME_SINCE = 3

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._access import own_message, require_cluster
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.quotas.client_quotas import ClientQuotas
 from groupkeeper.broker.quotas.entities import CLIENT_ID, IP, USER, Component, Entity
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError
 from groupkeeper.protocol.messages import alter_client_quotas_response as altered
 from groupkeeper.protocol.messages import describe_client_quotas_response as described
 from groupkeeper.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntryData
 from groupkeeper.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.quotas.client_quotas import ClientQuotas
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _ORDER = {CLIENT_ID: 0, USER: 1, IP: 2}
 """The order of Java's HashMap, in which Kafka's answers name the parts of an entity."""

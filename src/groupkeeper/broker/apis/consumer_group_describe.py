@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._described import describe_visible
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.settings.config import Config
 from groupkeeper.coordinator.kernel.failures import consumer_describe_failure
-from groupkeeper.protocol.errors import UnsupportedVersion
+from groupkeeper.protocol.errors import KafkaError, UnsupportedVersion
 from groupkeeper.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from groupkeeper.protocol.messages.consumer_group_describe_response import (
     ConsumerGroupDescribeResponse,
     DescribedGroup,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.settings.config import Config
-    from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

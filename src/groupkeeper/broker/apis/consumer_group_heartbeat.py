@@ -5,17 +5,18 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.apis.consumer_group_describe import is_consumer_protocol_on
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.refusals import refuse as refuse_request
-from groupkeeper.protocol.errors import GroupAuthorizationFailed, TopicAuthorizationFailed, UnsupportedVersion
+from groupkeeper.protocol.errors import (
+    GroupAuthorizationFailed,
+    KafkaError,
+    TopicAuthorizationFailed,
+    UnsupportedVersion,
+)
 from groupkeeper.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from groupkeeper.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

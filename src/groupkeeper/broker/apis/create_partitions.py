@@ -8,6 +8,9 @@ from collections import Counter
 from groupkeeper.broker.apis._access import require_topic
 from groupkeeper.broker.apis.create_topics import MAX_PARTITIONS, TOO_LARGE, check_assignments
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.quotas.client_quotas import Mutations
 from groupkeeper.protocol.errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,
@@ -21,13 +24,7 @@ from groupkeeper.protocol.messages.create_partitions_response import (
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.quotas.client_quotas import Mutations
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _STRICT_SINCE = 3
 

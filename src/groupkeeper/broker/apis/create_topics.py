@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 
 from groupkeeper.broker.apis._access import may_cluster, require_topic
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.placement.placements import Placements, Replicas
+from groupkeeper.broker.quotas.client_quotas import Mutations
 from groupkeeper.broker.settings.described import source_of
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.settings.topic import TopicConfig
@@ -31,15 +35,7 @@ from groupkeeper.protocol.messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.quotas.client_quotas import Mutations
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _STRICT_SINCE = 6
 MAX_PARTITIONS = 10_000

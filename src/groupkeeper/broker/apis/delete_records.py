@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._access import require_topic
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.log.topics import Topic
 from groupkeeper.protocol.errors import (
     InvalidTopicException,
     KafkaError,
@@ -17,13 +20,7 @@ from groupkeeper.protocol.messages.delete_records_response import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.log.topics import Topic
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _TO_HIGH_WATERMARK = -1
 

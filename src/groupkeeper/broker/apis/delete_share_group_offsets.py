@@ -5,6 +5,8 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.apis._share_groups import trouble_of
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.refusals import refuse as refuse_request
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, TopicAuthorizationFailed
 from groupkeeper.protocol.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest
@@ -12,12 +14,7 @@ from groupkeeper.protocol.messages.delete_share_group_offsets_response import (
     DeleteShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsResponseTopic,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

@@ -8,6 +8,9 @@ from collections import Counter
 from groupkeeper.broker.apis._access import may_cluster, require_topic
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.quotas.client_quotas import Mutations
 from groupkeeper.protocol.errors import (
     InvalidRequest,
     KafkaError,
@@ -19,14 +22,7 @@ from groupkeeper.protocol.errors import (
 )
 from groupkeeper.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from groupkeeper.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
-from groupkeeper.protocol.primitives import ZERO_UUID
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.quotas.client_quotas import Mutations
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import ZERO_UUID, RootMessage
 
 _STRICT_SINCE = 5
 _WITH_STATES = 6

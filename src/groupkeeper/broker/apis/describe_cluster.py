@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._access import cluster_operations
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import MismatchedEndpointType, UnsupportedEndpointType
 from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _BROKERS = 1
 _CONTROLLERS = 2

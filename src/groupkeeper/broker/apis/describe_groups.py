@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.kernel.failures import describe_failure
-from groupkeeper.protocol.errors import GroupAuthorizationFailed
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError
 from groupkeeper.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from groupkeeper.protocol.messages.describe_groups_response import DescribeGroupsResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _MESSAGES_SINCE = 6
 

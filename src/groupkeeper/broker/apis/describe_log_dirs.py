@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from asyncio import sleep
+from collections.abc import Iterator
 
 from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from groupkeeper.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsPartition,
@@ -14,15 +18,7 @@ from groupkeeper.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _TURN = 1000
 """Partitions that are looked up before other clients have their turn."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.protocol.errors import (
     KafkaError,
     NotLeaderOrFollower,
@@ -17,13 +20,7 @@ from groupkeeper.protocol.messages.describe_producers_response import (
     ProducerState,
     TopicResponse,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

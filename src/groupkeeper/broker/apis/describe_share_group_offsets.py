@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.apis._share_groups import trouble_of
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.log.topics import Topic
 from groupkeeper.coordinator.share.group import ShareGroup
 from groupkeeper.coordinator.share_state.state import UNKNOWN_COUNT, UNKNOWN_OFFSET, SharePartitionKey
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError, TopicAuthorizationFailed
-from groupkeeper.protocol.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequest
+from groupkeeper.protocol.messages.describe_share_group_offsets_request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
 from groupkeeper.protocol.messages.describe_share_group_offsets_response import (
     DescribeShareGroupOffsetsResponse,
     DescribeShareGroupOffsetsResponseGroup,
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
 )
-from groupkeeper.protocol.primitives import ZERO_UUID
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.log.topics import Topic
-    from groupkeeper.protocol.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequestGroup
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import ZERO_UUID, RootMessage
 
 _UNKNOWN_LAG = -1
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence, Set
 
 from groupkeeper.broker.apis._access import topic_operations
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import NOT_REQUESTED, Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topic_names import require_valid_name
+from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol.errors import (
     InvalidRequest,
     InvalidTopicException,
+    KafkaError,
     LeaderNotAvailable,
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
@@ -23,16 +28,7 @@ from groupkeeper.protocol.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence, Set
-
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.log.topics import Topic
-    from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

@@ -5,18 +5,15 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.apis._transactions import may_use
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError, TransactionalIdAuthorizationFailed
 from groupkeeper.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from groupkeeper.protocol.messages.describe_transactions_response import (
     DescribeTransactionsResponse,
     TransactionState,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

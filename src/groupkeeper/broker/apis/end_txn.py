@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._transactions import may_use, told_before
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import TransactionalIdAuthorizationFailed
 from groupkeeper.protocol.messages.end_txn_request import EndTxnRequest
 from groupkeeper.protocol.messages.end_txn_response import EndTxnResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _FENCED_SINCE = 2
 

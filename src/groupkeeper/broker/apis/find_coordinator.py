@@ -6,6 +6,8 @@ from base64 import urlsafe_b64decode
 
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.runtime import GroupRuntime
 from groupkeeper.broker.coordination.transactions import TransactionRuntime
 from groupkeeper.broker.placement.placement import NO_LEADER
@@ -21,12 +23,7 @@ from groupkeeper.protocol.errors import (
 )
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from groupkeeper.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _SEVERAL_KEYS_SINCE = 4
 _SHARE_SINCE = 6

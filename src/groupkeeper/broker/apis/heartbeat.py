@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._groups import reply_of
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import NONE, CoordinatorLoadInProgress
 from groupkeeper.protocol.messages.heartbeat_request import HeartbeatRequest
 from groupkeeper.protocol.messages.heartbeat_response import HeartbeatResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 def reply(broker: Broker, call: Call) -> RootMessage:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._configs import BROKER, CLIENT_METRICS, alter_each, find_resource
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.settings.listing import broker_setting
+from groupkeeper.broker.settings.table import SettingsTable
 from groupkeeper.protocol.errors import InvalidConfig, InvalidRequest, KafkaError, UnknownServerError
 from groupkeeper.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -14,13 +17,7 @@ from groupkeeper.protocol.messages.incremental_alter_configs_response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.settings.table import SettingsTable
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _OPERATIONS = _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from groupkeeper.broker.apis._access import may_cluster
 from groupkeeper.broker.apis._transactions import may_use, told_before
 from groupkeeper.broker.authorizer import Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import (
     ClusterAuthorizationFailed,
     InvalidRequest,
@@ -16,12 +18,7 @@ from groupkeeper.protocol.errors import (
 )
 from groupkeeper.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _FENCED_SINCE = 4
 

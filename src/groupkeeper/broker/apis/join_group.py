@@ -6,14 +6,11 @@ from copy import copy
 
 from groupkeeper.broker.apis._groups import ask
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.messages.join_group_request import JoinGroupRequest
 from groupkeeper.protocol.messages.join_group_response import JoinGroupResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _NULLABLE_PROTOCOL_NAME_SINCE = 7
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._groups import ask
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.leave_group_response import LeaveGroupResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _SEVERAL_MEMBERS_SINCE = 3
 

@@ -6,15 +6,12 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import ClusterAuthorizationFailed, UnsupportedVersion
 from groupkeeper.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from groupkeeper.protocol.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 """The types that may be requested, in the response's order."""

@@ -6,15 +6,12 @@ from asyncio import sleep
 
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import CoordinatorLoadInProgress
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _TURN = 100
 """Where a coordinator has more groups, other clients have their turn before the next one is asked."""

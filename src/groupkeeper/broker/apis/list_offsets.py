@@ -6,6 +6,10 @@ from collections import Counter
 
 from groupkeeper.broker.apis._access import require_topic
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.log.long_reads import LongReads
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.protocol.errors import (
     InvalidRequest,
     KafkaError,
@@ -18,14 +22,7 @@ from groupkeeper.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.log.long_reads import LongReads
-    from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 LATEST = -1
 EARLIEST = -2

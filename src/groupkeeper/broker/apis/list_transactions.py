@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from groupkeeper.broker.apis._transactions import may_use
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.coordination.topics_view import regex_trouble
 from groupkeeper.protocol.errors import InvalidRegularExpression
 from groupkeeper.protocol.messages.list_transactions_request import ListTransactionsRequest
 from groupkeeper.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

@@ -7,7 +7,10 @@ import asyncio
 from groupkeeper.broker.apis._access import cluster_operations, may_cluster, require_topic, topic_operations
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topic_names import require_valid_name
+from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.placement.placement import NO_LEADER
 from groupkeeper.protocol.errors import (
     InvalidRequest,
@@ -24,14 +27,7 @@ from groupkeeper.protocol.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from groupkeeper.protocol.primitives import ZERO_UUID
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.log.topics import Topic
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import ZERO_UUID, RootMessage
 
 _TOPIC_IDS_SINCE = 12
 _TOPICS_PER_TURN = 500

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.features import METADATA_VERSION, finalized_features
 from groupkeeper.protocol.errors import (
     ControllerIdNotRegistered,
@@ -21,12 +23,7 @@ from groupkeeper.protocol.framing import message_class
 from groupkeeper.protocol.messages.add_raft_voter_request import AddRaftVoterRequest
 from groupkeeper.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from groupkeeper.protocol.messages.unregister_controller_request import UnregisterControllerRequest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _UNREGISTERS_SINCE = 33
 """Level of metadata.version."""

@@ -6,6 +6,8 @@ from copy import copy
 
 from groupkeeper.broker.apis._commits import Refused, known_topics
 from groupkeeper.broker.authorizer import Operation, ResourceType
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.refusals import refuse_commit
 from groupkeeper.protocol.errors import GroupAuthorizationFailed, KafkaError
 from groupkeeper.protocol.messages.offset_commit_request import OffsetCommitRequest
@@ -14,12 +16,7 @@ from groupkeeper.protocol.messages.offset_commit_response import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _TOPIC_IDS_SINCE = 10
 _READ, _GROUP = Operation.READ, ResourceType.GROUP

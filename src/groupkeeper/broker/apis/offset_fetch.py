@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 
 from groupkeeper.broker.apis._groups import may_topic, reply_of
 from groupkeeper.broker.authorizer import Operation
-from groupkeeper.protocol.errors import TopicAuthorizationFailed, UnknownTopicId
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicId
 from groupkeeper.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -21,15 +24,7 @@ from groupkeeper.protocol.messages.offset_fetch_response import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _GROUP_ERROR_SINCE = 2
 _SEVERAL_GROUPS_SINCE = 8

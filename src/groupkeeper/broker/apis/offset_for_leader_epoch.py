@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._access import may_cluster, require_topic
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.protocol.errors import KafkaError, KafkaStorageError, UnknownTopicOrPartition
 from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
@@ -14,13 +17,7 @@ from groupkeeper.protocol.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

@@ -8,7 +8,11 @@ from time import perf_counter
 from groupkeeper.broker.apis._access import require_topic
 from groupkeeper.broker.apis._transactions import may_use, writer_error
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.produced import Produced, RefusedRecords
+from groupkeeper.broker.log.topics import Topic
 from groupkeeper.broker.network.connection import CloseConnection
 from groupkeeper.protocol.compression import MAX_DECOMPRESSED
 from groupkeeper.protocol.errors import (
@@ -38,15 +42,8 @@ from groupkeeper.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.log.topics import Topic
-    from groupkeeper.protocol.primitives import RootMessage
-    from groupkeeper.protocol.record import BatchHeader
+from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.record import BatchHeader
 
 _LEADERS_SINCE = 10
 _ABORTABLE_SINCE = 11

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._share_groups import ask_share_coordinator, fail_all
-from groupkeeper.protocol.messages.read_share_group_state_request import ReadShareGroupStateRequest
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
+from groupkeeper.coordinator.share_state.state import SharePartitionKey
+from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.messages.read_share_group_state_request import PartitionData, ReadShareGroupStateRequest
 from groupkeeper.protocol.messages.read_share_group_state_response import (
     PartitionResult,
     ReadShareGroupStateResponse,
     ReadStateResult,
     StateBatch,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.coordinator.share_state.state import SharePartitionKey
-    from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.messages.read_share_group_state_request import PartitionData
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

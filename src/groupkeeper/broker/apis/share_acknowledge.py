@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._shares import acknowledge, by_topic, check_member
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH
-from groupkeeper.protocol.errors import InvalidShareSessionEpoch
+from groupkeeper.protocol.errors import InvalidShareSessionEpoch, KafkaError
 from groupkeeper.protocol.messages.share_acknowledge_request import ShareAcknowledgeRequest
 from groupkeeper.protocol.messages.share_acknowledge_response import (
     PartitionData,
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

@@ -9,25 +9,20 @@ import asyncio
 from groupkeeper.broker.apis._groups import may_topic
 from groupkeeper.broker.apis._shares import acknowledge, by_topic, check_member
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.shares.fetch import Wanted, fetch
-from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH
-from groupkeeper.protocol.errors import InvalidRequest, ShareSessionLimitReached, TopicAuthorizationFailed
+from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH, ShareSession
+from groupkeeper.protocol.errors import InvalidRequest, KafkaError, ShareSessionLimitReached, TopicAuthorizationFailed
 from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
 from groupkeeper.protocol.messages.share_fetch_response import (
     PartitionData,
     ShareFetchableTopicResponse,
     ShareFetchResponse,
 )
+from groupkeeper.protocol.primitives import RootMessage
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.shares.sessions import ShareSession
-    from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.primitives import RootMessage
-
-    Place = tuple[bytes, int]
+Place = tuple[bytes, int]
 
 _RECORD_LIMIT = 1
 """The acquire mode in which a member gets no more records than it requests."""

@@ -5,17 +5,13 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.apis._share_groups import trouble_of
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.refusals import refuse as refuse_request
-from groupkeeper.protocol.errors import GroupAuthorizationFailed, InvalidRequest, TopicAuthorizationFailed
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, InvalidRequest, KafkaError, TopicAuthorizationFailed
 from groupkeeper.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from groupkeeper.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _LONGEST_MEMBER_ID = 36
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.apis.create_topics import check_assignment
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topics import METADATA_TOPIC
 from groupkeeper.protocol.errors import (
     BrokerIdNotRegistered,
@@ -46,12 +48,7 @@ from groupkeeper.protocol.messages.elect_leaders_response import (
     ReplicaElectionResult,
 )
 from groupkeeper.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _NODES_SINCE = 2
 """The first version of DescribeQuorum that can tell where the nodes are."""

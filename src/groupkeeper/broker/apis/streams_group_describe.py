@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._described import describe_visible
 from groupkeeper.broker.apis._streams_groups import trouble_of
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.streams.describe import streams_describe_failure
+from groupkeeper.protocol.errors import KafkaError
 from groupkeeper.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from groupkeeper.protocol.messages.streams_group_describe_response import DescribedGroup, StreamsGroupDescribeResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from groupkeeper.broker.apis._access import may_cluster
 from groupkeeper.broker.apis._groups import may, may_topic
 from groupkeeper.broker.apis._streams_groups import trouble_of
 from groupkeeper.broker.apis.create_topics import create_topic
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.log.topic_names import require_valid_name
 from groupkeeper.coordinator.refusals import refuse as refuse_request
-from groupkeeper.coordinator.streams.topology import StatusCode
+from groupkeeper.coordinator.streams.topology import MissingTopic, StatusCode
 from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
     InvalidTopicException,
@@ -23,15 +27,7 @@ from groupkeeper.protocol.errors import (
 from groupkeeper.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
 from groupkeeper.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest, Topology
 from groupkeeper.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.coordinator.streams.topology import MissingTopic
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

@@ -5,22 +5,18 @@ from __future__ import annotations
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.apis._streams_groups import trouble_of
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.epochs.checks import check_texts
 from groupkeeper.coordinator.refusals import refuse as refuse_request
-from groupkeeper.protocol.errors import GroupAuthorizationFailed, InvalidRequest, UnsupportedVersion
+from groupkeeper.protocol.errors import GroupAuthorizationFailed, InvalidRequest, KafkaError, UnsupportedVersion
 from groupkeeper.protocol.messages.streams_group_topology_description_update_request import (
     StreamsGroupTopologyDescriptionUpdateRequest,
 )
 from groupkeeper.protocol.messages.streams_group_topology_description_update_response import (
     StreamsGroupTopologyDescriptionUpdateResponse,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

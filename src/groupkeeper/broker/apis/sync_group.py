@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._groups import ask
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.protocol.errors import InconsistentGroupProtocol
 from groupkeeper.protocol.messages.sync_group_request import SyncGroupRequest
 from groupkeeper.protocol.messages.sync_group_response import SyncGroupResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _PROTOCOL_REQUIRED_SINCE = 5
 

@@ -8,6 +8,8 @@ from groupkeeper.broker.apis._commits import Refused, known_topics
 from groupkeeper.broker.apis._groups import may
 from groupkeeper.broker.apis._transactions import may_use, writer_error
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.offsets.commit import FIRST_TRANSACTIONAL_COMMIT_VERSION_WITH_TOPIC_IDS
 from groupkeeper.coordinator.refusals import refuse_transactional_commit
 from groupkeeper.protocol.errors import (
@@ -26,12 +28,7 @@ from groupkeeper.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _LOADING_SINCE = 2
 _ABORTABLE_SINCE = 4

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from groupkeeper.broker.apis._access import require_cluster
 from groupkeeper.broker.authorizer import Operation
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.features import METADATA_VERSION, finalized_features, supported_features
 from groupkeeper.protocol.errors import InvalidUpdateVersion, KafkaError
 from groupkeeper.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from groupkeeper.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 _UPGRADE_TYPES_SINCE = 1
 _NO_RESULTS_SINCE = 2

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from groupkeeper.broker.apis._share_groups import ask_share_coordinator, fail_all
+from groupkeeper.broker.broker import Broker
+from groupkeeper.broker.call import Call
 from groupkeeper.coordinator.share_state.coordinator import ShareStateWrite
-from groupkeeper.coordinator.share_state.state import StateBatch
-from groupkeeper.protocol.messages.write_share_group_state_request import WriteShareGroupStateRequest
+from groupkeeper.coordinator.share_state.state import SharePartitionKey, StateBatch
+from groupkeeper.protocol.errors import KafkaError
+from groupkeeper.protocol.messages.write_share_group_state_request import PartitionData, WriteShareGroupStateRequest
 from groupkeeper.protocol.messages.write_share_group_state_response import (
     PartitionResult,
     WriteShareGroupStateResponse,
     WriteStateResult,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from groupkeeper.broker.broker import Broker
-    from groupkeeper.broker.call import Call
-    from groupkeeper.coordinator.share_state.state import SharePartitionKey
-    from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.messages.write_share_group_state_request import PartitionData
-    from groupkeeper.protocol.primitives import RootMessage
+from groupkeeper.protocol.primitives import RootMessage
 
 
 async def handle(broker: Broker, call: Call) -> RootMessage:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, TimerHandle
-    from collections.abc import Callable
-
-    from groupkeeper.coordinator.kernel.timers import TimerKey
-
+from groupkeeper.coordinator.kernel.timers import TimerKey
 
 _RETRY_MS = 500
 

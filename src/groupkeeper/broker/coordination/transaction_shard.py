@@ -3,46 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from logging import DEBUG, WARNING, getLogger
+from typing import Protocol
 
 from groupkeeper.broker.coordination.shard_host import HostedShard, pause_s
 from groupkeeper.broker.coordination.transaction_marker import Marker
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.coordinator.transactions.coordinator import TransactionCoordinator
-from groupkeeper.coordinator.transactions.result import TransactionCall
+from groupkeeper.coordinator.transactions.result import TransactionCall, TransactionResult, TransactionSettings
+from groupkeeper.coordinator.transactions.transaction import TopicPartition, Transaction
 from groupkeeper.protocol.errors import (
     InvalidProducerEpoch,
     KafkaError,
     TransactionCoordinatorFenced,
     UnknownServerError,
 )
+from groupkeeper.protocol.primitives import Message
+from groupkeeper.protocol.record_batch import BatchHeader, Record
 from groupkeeper.protocol.transaction_log import (
     FLEXIBLE_VERSION,
     PLAIN_VERSION,
+    TransactionRecord,
     decode_transaction,
     encode_transaction,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Protocol
 
-    from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.coordinator.transactions.result import TransactionResult, TransactionSettings
-    from groupkeeper.coordinator.transactions.transaction import TopicPartition, Transaction
-    from groupkeeper.protocol.primitives import Message
-    from groupkeeper.protocol.record_batch import BatchHeader, Record
-    from groupkeeper.protocol.transaction_log import TransactionRecord
+class Surroundings(Protocol):
+    """The functions that a coordinator needs from its broker."""
 
-    class Surroundings(Protocol):
-        """The functions that a coordinator needs from its broker."""
+    def now_ms(self) -> int: ...
 
-        def now_ms(self) -> int: ...
+    def new_producer_id(self) -> int: ...
 
-        def new_producer_id(self) -> int: ...
-
-        def write_marker(self, partition: TopicPartition, marker: Marker) -> None:
-            """Ends a transaction in a partition; does nothing if the partition is gone. Raises `KafkaError`."""
+    def write_marker(self, partition: TopicPartition, marker: Marker) -> None:
+        """Ends a transaction in a partition; does nothing if the partition is gone. Raises `KafkaError`."""
 
 
 _log = getLogger("groupkeeper.broker")

@@ -7,8 +7,10 @@ wrong refuses the batch.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.record_walk import QUICK_CONTENT, is_quick, is_refused_early, read_places, walk
 from groupkeeper.protocol.compression import CODECS, ContentTooLarge, beginning, unpacked
 from groupkeeper.protocol.errors import (
@@ -21,14 +23,7 @@ from groupkeeper.protocol.errors import (
     UnsupportedCompressionType,
 )
 from groupkeeper.protocol.record import CODEC_MASK
-from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptRecord, check_crc, read_header, timed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.protocol.record_batch import BatchHeader
+from groupkeeper.protocol.record_batch import HEADER_SIZE, BatchHeader, CorruptRecord, check_crc, read_header, timed
 
 _ZSTD_SINCE = 7
 _MAGIC = 2

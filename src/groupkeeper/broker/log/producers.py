@@ -5,6 +5,7 @@ batches out of order, and to track open transactions.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from groupkeeper.protocol.errors import (
@@ -13,12 +14,7 @@ from groupkeeper.protocol.errors import (
     OutOfOrderSequenceNumber,
     TransactionCoordinatorFenced,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from groupkeeper.protocol.record_batch import BatchHeader
+from groupkeeper.protocol.record_batch import BatchHeader
 
 INT_MAX = 2**31 - 1
 _EXPECTED_PRODUCERS = 1000

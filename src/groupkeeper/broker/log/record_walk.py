@@ -6,18 +6,13 @@ has the bytes at the same place of every record.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from groupkeeper.protocol.compression import MAX_DECOMPRESSED, ContentTooLarge, CorruptRecord, unpacked
-from groupkeeper.protocol.record import CODEC_MASK
+from groupkeeper.protocol.record import CODEC_MASK, BatchHeader
 from groupkeeper.protocol.record_batch import HEADER_SIZE, check_crc, read_header
 from groupkeeper.protocol.zigzag import INT32, SIGNED, read_zigzag
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from groupkeeper.protocol.record import BatchHeader
 
 _LEAST_SIZE = 7
 _BEYOND = 1 << 64

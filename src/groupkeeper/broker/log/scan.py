@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptRecord, check_crc, read_header
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from groupkeeper.protocol.record_batch import BatchHeader
+from groupkeeper.protocol.record_batch import HEADER_SIZE, BatchHeader, CorruptRecord, check_crc, read_header
 
 MAGIC = 2
 _MAGIC_AT = 16

@@ -8,6 +8,7 @@ are not.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from logging import getLogger
 
@@ -15,10 +16,6 @@ from groupkeeper.broker.log.scan import scan
 from groupkeeper.broker.log.segment import ABORTED, CHECKSUMS, INDEX_SUFFIXES, file_name
 from groupkeeper.protocol.record_batch import HEADER_SIZE
 from groupkeeper.protocol.uuids import uuid_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 _log = getLogger("groupkeeper.broker")
 

@@ -13,10 +13,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from struct import Struct
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 NO_TIMESTAMP = -1
 _PLACE_SIZE = 8
 _TIME = Struct(">qi")

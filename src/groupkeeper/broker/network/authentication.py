@@ -8,31 +8,24 @@ SaslServerAuthenticator.
 from __future__ import annotations
 
 from asyncio import get_running_loop, sleep
+from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 
-from groupkeeper.broker.network.connection import CloseConnection
-from groupkeeper.broker.security.conversation import LoginFailed, LoginRefused
+from groupkeeper.broker.network.connection import CloseConnection, Connection
+from groupkeeper.broker.node import Node
+from groupkeeper.broker.security.conversation import Conversation, LoginFailed, LoginRefused
+from groupkeeper.broker.security.identity import Identity
 from groupkeeper.protocol.codec import MalformedMessage, UnsupportedMessageVersion, decode
-from groupkeeper.protocol.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
+from groupkeeper.protocol.errors import IllegalSaslState, KafkaError, SaslAuthenticationFailed, UnsupportedSaslMechanism
 from groupkeeper.protocol.framing import API_VERSIONS, api_name, decode_request_header, encode_response
+from groupkeeper.protocol.messages.request_header import RequestHeader
 from groupkeeper.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from groupkeeper.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from groupkeeper.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from groupkeeper.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from groupkeeper.broker.network.connection import Connection
-    from groupkeeper.broker.node import Node
-    from groupkeeper.broker.security.conversation import Conversation
-    from groupkeeper.broker.security.identity import Identity
-    from groupkeeper.protocol.errors import KafkaError
-    from groupkeeper.protocol.messages.request_header import RequestHeader
-
-    Serve = Callable[[Connection, bytes], Awaitable[bytes | None]]
-    Refuse = Callable[[Connection, bytes, KafkaError], bytes | None]
+Serve = Callable[[Connection, bytes], Awaitable[bytes | None]]
+Refuse = Callable[[Connection, bytes, KafkaError], bytes | None]
 
 SASL_HANDSHAKE = 17
 SASL_AUTHENTICATE = 36

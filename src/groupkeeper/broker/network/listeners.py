@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from logging import getLogger
 from typing import NamedTuple
 
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.table import InvalidSetting
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _log = getLogger("groupkeeper.broker")
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Awaitable, Generator
 from time import perf_counter
 from typing import Any, Generic, TypeVar
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
 
 T = TypeVar("T")
 

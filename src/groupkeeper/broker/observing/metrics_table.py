@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from groupkeeper.broker.meters import PERCENTILES, DeadLetters
 from groupkeeper.coordinator.kernel.group_state import GroupState
 from groupkeeper.coordinator.kernel.result import Meter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _COORDINATOR = "kafka.server:type=group-coordinator-metrics"
 _MANAGER = "kafka.coordinator.group:type=GroupMetadataManager"

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import math
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from groupkeeper.protocol.errors import InvalidRequest, UnsupportedVersion
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 PRODUCED, CONSUMED = "producer_byte_rate", "consumer_byte_rate"

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TypeVar
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from groupkeeper.broker.authorizer import STANDARD_AUTHORIZER, Authorizer, Operation, ResourceType
+from groupkeeper.broker.call import Call
 from groupkeeper.broker.security.acls import Acl, AclFilter, Acls, Asker
+from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.table import InvalidSetting
+from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.journal import Journal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.settings.config import Config
-    from groupkeeper.broker.storage.directory import StorageDirectory
 
 JOURNAL = "acls.journal"
 _HARDCODED = "hardcode"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Container, Iterator
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
 from groupkeeper.broker.authorizer import CLUSTER_NAME, IMPLIED_BY, Operation, ResourceType
 from groupkeeper.protocol.errors import InvalidRequest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
 
 ANY = 1
 """The code of a filter's types, operation or permission that matches all."""

@@ -8,17 +8,13 @@ import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 from logging.handlers import WatchedFileHandler
+from typing import Any
 
 from groupkeeper.broker.authorizer import Authorizer, Operation, ResourceType
+from groupkeeper.broker.call import Call
+from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.framing import api_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from groupkeeper.broker.call import Call
-    from groupkeeper.broker.settings.config import Config
 
 _log = logging.getLogger("groupkeeper.broker")
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable, Mapping
 
 from groupkeeper.broker.security.scram import Credential, is_of, new_credential
+from groupkeeper.broker.storage.directory import StorageDirectory
 from groupkeeper.broker.storage.journal import Journal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from groupkeeper.broker.storage.directory import StorageDirectory
 
 JOURNAL = "scram.journal"
 

@@ -6,22 +6,18 @@ import asyncio
 import json
 import ssl
 from collections import OrderedDict
+from collections.abc import Mapping
 from http.client import HTTPException
 from logging import getLogger
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPSHandler, Request, build_opener, url2pathname
 
 from groupkeeper.broker.settings.table import InvalidSetting
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    Key = Mapping[str, Any]
+Key = Mapping[str, Any]
 
 _log = getLogger("groupkeeper.broker")
 

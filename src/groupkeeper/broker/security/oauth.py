@@ -6,16 +6,12 @@ import base64
 import binascii
 import json
 import re
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from groupkeeper.broker.security.conversation import LoginFailed, LoginRefused
 from groupkeeper.broker.security.identity import Identity
 from groupkeeper.broker.settings.table import InvalidSetting
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
 
 _SEPARATOR = "\x01"
 _FIRST = re.compile(

@@ -4,16 +4,12 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.settings.table import InvalidSetting
+from typing import TypeVar
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeVar
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.settings.table import InvalidSetting, Setting
 
-    from groupkeeper.broker.settings.config import Config
-    from groupkeeper.broker.settings.table import Setting
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 
 class ListenerProperties:

@@ -10,14 +10,11 @@ import hashlib
 import hmac
 import os
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from groupkeeper.broker.security.conversation import LoginFailed, require_same
 from groupkeeper.broker.security.identity import Identity
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HASH_BY_MECHANISM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MIN_ITERATIONS = 4096

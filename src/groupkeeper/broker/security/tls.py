@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Mapping
 
+from groupkeeper.broker.security.properties import ListenerProperties
 from groupkeeper.broker.settings.config import Config
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.security import tls
 from groupkeeper.security.errors import BadCredentials
 from groupkeeper.security.stores import own_identity, trusted_certificates
 from groupkeeper.security.tls import choose_suites, choose_versions, load_identity, trust
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from groupkeeper.broker.security.properties import ListenerProperties
 
 _VERIFICATION = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _FILES = ("ssl.keystore.location", "ssl.truststore.location")

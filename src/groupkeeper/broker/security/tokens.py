@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import hmac
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from groupkeeper.broker.features import METADATA_VERSION, TOKENS_SINCE, feature_level
 from groupkeeper.broker.security.identity import Identity
-from groupkeeper.broker.security.scram import Login, new_credential
-from groupkeeper.broker.storage.directory import random_uuid
+from groupkeeper.broker.security.scram import Credential, Login, new_credential
+from groupkeeper.broker.settings.config import Config
+from groupkeeper.broker.storage.directory import StorageDirectory, random_uuid
 from groupkeeper.broker.storage.journal import Journal
 from groupkeeper.protocol.errors import (
     DelegationTokenAuthDisabled,
@@ -19,15 +21,6 @@ from groupkeeper.protocol.errors import (
     UnsupportedVersion,
 )
 from groupkeeper.protocol.uuids import uuid_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
-
-    from groupkeeper.broker.security.scram import Credential
-    from groupkeeper.broker.settings.config import Config
-    from groupkeeper.broker.storage.directory import StorageDirectory
 
 JOURNAL = "tokens.journal"
 _SECRET = "delegation.token.secret.key"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NoReturn
+
 from groupkeeper.broker.settings.kafka import KEPT_AS_TEXT
 from groupkeeper.broker.settings.table import InvalidSetting
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import NoReturn
 
 _POOLS = (
     "background.threads",

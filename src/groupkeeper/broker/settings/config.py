@@ -6,6 +6,9 @@ without an effect in a single process (`KEPT_AS_TEXT`); and unknown ones (kept i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Self
+
 from groupkeeper.broker.settings.group_settings import GroupSettings, check_relations
 from groupkeeper.broker.settings.names import METADATA_LEVELS, is_known
 from groupkeeper.broker.settings.table import (
@@ -25,11 +28,6 @@ from groupkeeper.broker.settings.table import (
     text,
     whole,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Self
 
 _OF_TOPICS = "Default of the topic setting."
 _ONE_NODE = "Accepted for compatibility: one process is the whole cluster."

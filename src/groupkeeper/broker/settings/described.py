@@ -5,6 +5,7 @@ Order, sources and synonyms are those of Apache Kafka 4.4.0.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile
 from typing import NamedTuple
 
@@ -17,10 +18,6 @@ from groupkeeper.broker.settings.listing import base_name, broker_setting, chang
 from groupkeeper.broker.settings.order import in_java_order
 from groupkeeper.broker.settings.table import FIXED, InvalidSetting
 from groupkeeper.broker.settings.topic import SYNONYM_BY_SETTING, TopicConfig
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 TOPIC_SOURCE = 1
 DYNAMIC_BROKER_SOURCE = 2

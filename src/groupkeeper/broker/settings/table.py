@@ -8,14 +8,10 @@ On the class an attribute is the `Setting` (name, type, default, bounds, text); 
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar, overload
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, Self, TypeVar, overload
 
 from groupkeeper.base_error import GroupkeeperError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Self
 
 T = TypeVar("T")
 

@@ -7,11 +7,17 @@ that offsets altered in between are loaded. The rules are in `groupkeeper.coordi
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine, Sequence
 from logging import getLogger
 
 from groupkeeper.broker.coordination.shard_host import pause_s
+from groupkeeper.broker.log.partition_log import PartitionLog, Waiter
+from groupkeeper.broker.log.topics import Topic
+from groupkeeper.broker.node import Node
+from groupkeeper.broker.settings.group_overrides import GroupConfig
 from groupkeeper.broker.shares.dead_letters import bury, has_dead_letter_queues
 from groupkeeper.broker.shares.persister import SharePersister
+from groupkeeper.broker.shares.state import ShareStateRuntime
 from groupkeeper.coordinator.share_partition.acquire import Acquired, Limits, Span, acquire, archive_acquired
 from groupkeeper.coordinator.share_partition.batch import DeliveryLimit, RecordState
 from groupkeeper.coordinator.share_partition.partition import Acknowledgement, SharePartition, Transition
@@ -29,16 +35,6 @@ from groupkeeper.protocol.errors import (
     UnknownServerError,
     UnknownTopicOrPartition,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
-
-    from groupkeeper.broker.log.partition_log import PartitionLog, Waiter
-    from groupkeeper.broker.log.topics import Topic
-    from groupkeeper.broker.node import Node
-    from groupkeeper.broker.settings.group_overrides import GroupConfig
-    from groupkeeper.broker.shares.state import ShareStateRuntime
 
 _log = getLogger("groupkeeper.broker")
 

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from logging import getLogger
 
 from groupkeeper.broker.coordination.shard_host import HostedShard
 from groupkeeper.broker.coordination.shard_log import CODECS
-from groupkeeper.coordinator.share_state.coordinator import ShareStateCoordinator, ShareStateSettings
+from groupkeeper.broker.log.partition_log import PartitionLog
+from groupkeeper.broker.meters import ShareMeters
+from groupkeeper.coordinator.share_state.coordinator import ShareStateCoordinator, ShareStateResult, ShareStateSettings
 from groupkeeper.protocol.errors import KafkaError
-from groupkeeper.protocol.share_state_topic import decode_share_state, encode_share_state
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from groupkeeper.broker.log.partition_log import PartitionLog
-    from groupkeeper.broker.meters import ShareMeters
-    from groupkeeper.coordinator.share_state.coordinator import ShareStateResult
-    from groupkeeper.protocol.record_batch import BatchHeader, Record
-    from groupkeeper.protocol.share_state_topic import ShareStateRecord
+from groupkeeper.protocol.record_batch import BatchHeader, Record
+from groupkeeper.protocol.share_state_topic import ShareStateRecord, decode_share_state, encode_share_state
 
 _log = getLogger("groupkeeper.broker")
 

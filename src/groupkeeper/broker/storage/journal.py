@@ -7,17 +7,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from logging import getLogger
+from typing import Any
 
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.broker.storage.directory import replace_file, with_checksum, without_checksum
 from groupkeeper.protocol.errors import KafkaStorageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
 
 _log = getLogger("groupkeeper.broker")
 

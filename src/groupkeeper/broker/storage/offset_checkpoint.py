@@ -6,15 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterable, Mapping
 from logging import getLogger
 
 from groupkeeper.broker.storage.directory import replace_file, with_checksum, without_checksum
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    Offsets = dict[tuple[str, int], int]
+Offsets = dict[tuple[str, int], int]
 
 _log = getLogger("groupkeeper.broker")
 
