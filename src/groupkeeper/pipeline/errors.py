@@ -6,8 +6,6 @@ import re
 
 from groupkeeper.base_error import GroupkeeperError
 
-__all__ = ["SourceError", "cause_of", "first_line", "killed_for", "last_reason"]
-
 _RAISED = re.compile(r"[A-Za-z_.]+(Error|Exception)\b")
 _CAUSED = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (\S.*)$", re.MULTILINE)
 _JAVA = re.compile(r"(?:[\w$]+\.)+[\w$]*(?:Error|Exception): (?=\S)")

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from groupkeeper.pipeline.errors import SourceError
 
-__all__ = ["KINDS", "Rule", "owner_of", "parse_owners"]
-
 KINDS = ("group", "topic")
 
 

@@ -16,33 +16,6 @@ import pyarrow.dataset as pads
 
 from groupkeeper.pipeline.tables.schema import LAST_MS, TIME
 
-__all__ = [
-    "Array",
-    "Groups",
-    "Rows",
-    "appended",
-    "earlier",
-    "empty",
-    "filled",
-    "firsts",
-    "in_order",
-    "is_known",
-    "keys",
-    "lists",
-    "loaded",
-    "matches",
-    "ms_between",
-    "numbers",
-    "runs",
-    "tails",
-    "taken",
-    "time_of",
-    "times",
-    "together",
-    "unnested",
-    "values",
-]
-
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 

@@ -24,8 +24,6 @@ from groupkeeper.pipeline.runtime.shipping import package_archive
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["fixed_settings", "log_path", "merged_settings", "start_session"]
-
 _LOG_CONFIGURATION = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file

@@ -17,17 +17,6 @@ import cramjam
 
 from groupkeeper.protocol.primitives import MalformedMessage
 
-__all__ = [
-    "CODECS",
-    "MAX_DECOMPRESSED",
-    "ContentTooLarge",
-    "CorruptRecord",
-    "beginning",
-    "compress",
-    "decompress",
-    "unpacked",
-]
-
 MAX_DECOMPRESSED = 128 * 1024 * 1024
 """Default limit in bytes of one batch's decompressed records."""
 

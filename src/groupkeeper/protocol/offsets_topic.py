@@ -73,17 +73,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from groupkeeper.protocol.streams_records import StreamsKey, StreamsValue
 
-__all__ = [
-    "Entry",
-    "Key",
-    "Tombstone",
-    "UnknownRecord",
-    "UnknownValueVersion",
-    "Value",
-    "decode_record",
-    "encode_record",
-]
-
 _Key = (
     OffsetCommitKey
     | GroupMetadataKey

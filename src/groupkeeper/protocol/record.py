@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from groupkeeper.protocol.compression import CODECS, CorruptRecord
 
-__all__ = ["CODEC_MASK", "BatchHeader", "Record"]
-
 CODEC_MASK = 0x07
 """The bits of a batch's attributes that are the number of its codec."""
 _LOG_APPEND_TIME = 0x08

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
-__all__ = ["uuid_of", "uuid_text"]
-
 
 def uuid_text(uuid: bytes) -> str:
     return urlsafe_b64encode(uuid).rstrip(b"=").decode()

@@ -22,8 +22,6 @@ from groupkeeper.pipeline.checkpoints.form import offsets_of
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
 
-__all__ = ["Committer", "Progress", "metadata_of"]
-
 _LOG = logging.getLogger("groupkeeper.spark")
 _PATIENCE = "default.api.timeout.ms"
 _LONGEST_PAUSE_S = 60.0

@@ -13,8 +13,6 @@ from groupkeeper.pipeline.errors import SourceError, first_line
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Folder", "LocalFolder", "find_folders", "is_pattern", "local_folder"]
-
 
 class Folder(Protocol):
     """Paths are below the folder, with "/" between their parts."""

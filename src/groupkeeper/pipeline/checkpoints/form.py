@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from groupkeeper.client.admin.types import TopicPartition
 from groupkeeper.pipeline.errors import SourceError
 
-__all__ = ["Batch", "Offsets", "begin_of", "offsets_of", "parse_batch", "parse_begin", "parse_query_id"]
-
 Offsets = Mapping[TopicPartition, int | None]
 """The next offset to read of each partition of a Kafka source. None: the file has a number there that is none."""
 

@@ -14,8 +14,6 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from groupkeeper.pipeline.checkpoints.committing import Committer, Progress
 
-__all__ = ["CommitsToKafka", "group_of"]
-
 _AGAIN_S = 3600.0
 """A query that reads nothing commits again after so long: else its group's offsets would expire."""
 

@@ -12,8 +12,6 @@ from groupkeeper.pipeline.errors import SourceError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Checkpoint", "Found", "read_queries"]
-
 
 class Checkpoint(Protocol):
     """A requested checkpoint. ``name`` None: the folder's name."""

@@ -14,8 +14,6 @@ from groupkeeper.pipeline.checkpoints.folders import Folder
 from groupkeeper.pipeline.checkpoints.form import Offsets, begin_of, parse_batch, parse_begin, parse_query_id
 from groupkeeper.pipeline.errors import SourceError
 
-__all__ = ["Query", "read_query"]
-
 _TRIES = 3
 """Files of old batches are removed while a query runs."""
 

@@ -13,8 +13,6 @@ from pyarrow import fs
 from groupkeeper.pipeline.decode.columns import PLACE_COLUMNS, decode_columns
 from groupkeeper.pipeline.errors import SourceError
 
-__all__ = ["ArchivePart", "archive_parts", "read_archive"]
-
 _ROWS = 32_768
 """Larger batches are decoded in fewer steps, smaller ones fit into memory that the process already has."""
 

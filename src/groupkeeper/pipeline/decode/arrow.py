@@ -22,8 +22,6 @@ from groupkeeper.protocol.primitives import ZERO_UUID, MalformedMessage
 from groupkeeper.protocol.record import Record
 from groupkeeper.protocol.record_batch import CorruptRecord, read_end_transaction
 
-__all__ = ["Origin", "Places", "decode", "latest_of_keys", "places_of"]
-
 Row = dict[str, Any]
 
 _PLACE = ("cluster", "log_partition", "log_offset", "log_timestamp_ms", "producer_id")

@@ -23,8 +23,6 @@ from groupkeeper.protocol.record_batch import (
     write_batch,
 )
 
-__all__ = ["Aborted", "Batches", "CorruptBatch", "RecordSet", "read_batches", "seen_by_reader"]
-
 _MAGIC_AT = 16
 _CHECKED_AT = 21
 _PREFIX = 12

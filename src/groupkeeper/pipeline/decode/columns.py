@@ -11,8 +11,6 @@ from groupkeeper.pipeline.decode.arrow import decode
 from groupkeeper.pipeline.decode.records import Records
 from groupkeeper.pipeline.decode.views import Ints
 
-__all__ = ["PLACE_COLUMNS", "decode_columns"]
-
 PLACE_COLUMNS = ("cluster", "partition", "offset", "timestamp")
 """The names of the optional columns beside `key` and `value`."""
 

@@ -15,8 +15,6 @@ from groupkeeper.pipeline.decode.texts import are_valid
 from groupkeeper.pipeline.decode.views import Bools, Ints, View, choose
 from groupkeeper.protocol.primitives import MalformedMessage, read_tag_count, read_varint
 
-__all__ = ["COMMIT_TYPES", "Commits", "key_types", "read_commits", "with_valid_texts"]
-
 COMMIT_TYPES = (0, 1)
 _MAX_VERSION = (0, 4)
 """Highest version of a value by the key's type."""

@@ -15,8 +15,6 @@ from groupkeeper.protocol.primitives import MalformedMessage, RootMessage
 from groupkeeper.protocol.record_batch import EndTransaction
 from groupkeeper.protocol.uuids import uuid_text
 
-__all__ = ["group_id_of", "group_record_json", "marker_json", "rejected_json"]
-
 Row = dict[str, Any]
 
 _MEMBER_STATES = {

@@ -14,8 +14,6 @@ from groupkeeper.pipeline.relations import time_of
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 from groupkeeper.pipeline.tables.log import GROUP_RECORD, REJECTED
 
-__all__ = ["commits", "group_records", "is_commit"]
-
 _Decoded = TypeVar("_Decoded", pa.Table, pa.RecordBatch)
 
 _TYPES = pa.array(COMMIT_TYPES, pa.int16())

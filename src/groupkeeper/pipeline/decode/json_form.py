@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from groupkeeper.protocol.primitives import Message
 from groupkeeper.protocol.uuids import uuid_text
 
-__all__ = ["json_of"]
-
 _VERSIONS: Mapping[tuple[str, str], range] = {
     ("OffsetCommitValue", "leader_epoch"): range(3, 5),
     ("OffsetCommitValue", "expire_timestamp"): range(1, 2),

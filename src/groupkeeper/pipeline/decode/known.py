@@ -7,8 +7,6 @@ from typing import NamedTuple
 from groupkeeper.protocol.offsets_topic import Tombstone, UnknownRecord, decode_record
 from groupkeeper.protocol.primitives import RootMessage
 
-__all__ = ["Known", "name_of", "read_record"]
-
 
 class Known(NamedTuple):
     """A record as its schemas describe it; the value is None, and so is its version, for a tombstone."""

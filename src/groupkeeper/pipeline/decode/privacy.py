@@ -15,8 +15,6 @@ import pyarrow as pa
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.tables import DECODED
 
-__all__ = ["DROP", "KEEP", "KINDS", "MODES", "PRIVATE_FIELDS", "PUBLIC_FIELDS", "Privacy"]
-
 KEEP, DROP, SALT = MODES = ("keep", "drop", "salt")
 KINDS = ("hosts", "client_ids", "member_ids", "metadata")
 

@@ -13,8 +13,6 @@ from groupkeeper.pipeline.decode.views import Ints
 from groupkeeper.pipeline.tables.schema import LAST_MS, TIME
 from groupkeeper.protocol.record_batch import read_headers
 
-__all__ = ["raw_batch", "raw_schema"]
-
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 

@@ -13,8 +13,6 @@ from groupkeeper.protocol.compression import MAX_DECOMPRESSED, decompress
 from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptRecord, read_records
 from groupkeeper.protocol.zigzag import read_zigzag
 
-__all__ = ["Records", "read_record_sets", "records_of", "records_seen"]
-
 _MIN_RECORD_SIZE = 7
 _LOCKSTEP = 256
 """The minimum number of batches that are stepped through together; walking fewer one by one is faster."""

@@ -9,8 +9,6 @@ import pyarrow as pa
 from groupkeeper.pipeline.decode.views import Bools, Ints
 from groupkeeper.protocol.uuids import uuid_text
 
-__all__ = ["are_valid", "binaries", "of_numbers", "texts", "uuids"]
-
 _UUID_SIZE = 16
 _MAX_BUFFER = 2**31 - 1
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     C = TypeVar("C", bound=DataclassInstance)
 
-__all__ = ["Bools", "Bytes", "Ints", "View", "choose", "read_varints"]
-
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from groupkeeper.pipeline.governance.lake_rows import LakeRows
 
-__all__ = ["Forgotten", "Wanted", "forget"]
-
 _STAGING = f"{ROOT}/staging"
 _PLACE = ("cluster", "log_partition", "log_offset")
 _GROUP = "group_id"

@@ -11,8 +11,6 @@ from groupkeeper.pipeline.storage.ledger import number_of
 from groupkeeper.pipeline.storage.output import Output
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, Table
 
-__all__ = ["LakeRows"]
-
 _GROUP = "group_id"
 
 

@@ -9,8 +9,6 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.options import Options
 from groupkeeper.pipeline.storage.ledger import Ledger
 
-__all__ = ["chosen", "with_privacy"]
-
 
 def with_privacy(options: Options, ledger: Ledger) -> Options:
     """With the choice that holds in the directory. Raises SourceError where another one was made before."""

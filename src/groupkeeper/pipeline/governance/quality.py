@@ -44,8 +44,6 @@ from groupkeeper.pipeline.tables import (
 from groupkeeper.pipeline.transforms.history import next_offsets
 from groupkeeper.pipeline.transforms.latest import last_commits
 
-__all__ = ["check_directory"]
-
 _TRIES = 10
 _PAUSE_S = 0.2
 _HISTORY = (COMMITS, GROUP_RECORDS)

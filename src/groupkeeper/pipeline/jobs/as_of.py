@@ -19,8 +19,6 @@ from groupkeeper.pipeline.storage.output import open_output
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, OFFSETS_AS_OF
 from groupkeeper.pipeline.transforms.offsets_as_of import offsets_as_of
 
-__all__ = ["Found", "as_of"]
-
 
 class Found(NamedTuple):
     """The run, and the offsets of the wanted groups by cluster."""

@@ -16,8 +16,6 @@ from groupkeeper.pipeline.storage.ledger import NextOffsets
 from groupkeeper.pipeline.tables import FRESHNESS
 from groupkeeper.rules.words import duration
 
-__all__ = ["MOST_BEHIND_MS", "freshness"]
-
 MOST_BEHIND_MS = 60_000
 """A transaction is open for a moment now and then: what is committed meanwhile is seen a moment later."""
 

@@ -30,8 +30,6 @@ from groupkeeper.pipeline.transforms.history import IS_COMMIT, commits, commits_
 from groupkeeper.pipeline.transforms.tombstones import causes
 from groupkeeper.rules.words import counted
 
-__all__ = ["Appended", "Aside", "append", "read_aside"]
-
 _HISTORY = (COMMITS, GROUP_RECORDS)
 
 _DECODED, _NEW, _COMMITS, _RECORDS = "decoded", "commits", "last commits", "last records"

@@ -21,8 +21,6 @@ from groupkeeper.pipeline.relations import Rows, keys, loaded, matches, numbers,
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, LOG_OFFSETS
 from groupkeeper.pipeline.tables.schema import ddl_of
 
-__all__ = ["Clusters", "log_offsets"]
-
 _FEW = 10_000
 """Up to this many partitions are looked up by this process; more are distributed over tasks."""
 

@@ -11,8 +11,6 @@ from groupkeeper.pipeline.owners import Rule, owner_of
 from groupkeeper.pipeline.relations import Rows, filled, keys, loaded, matches, taken, together
 from groupkeeper.pipeline.tables import OWNERS
 
-__all__ = ["owners"]
-
 _GROUP = ("cluster", "group_id")
 _TOPIC = ("cluster", "topic")
 

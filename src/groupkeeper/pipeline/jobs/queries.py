@@ -23,8 +23,6 @@ from groupkeeper.pipeline.tables.state import PACES
 from groupkeeper.pipeline.transforms.paces import GAPS
 from groupkeeper.protocol.errors import KafkaError
 
-__all__ = ["QUERIES", "Checkpoint", "Queries", "cluster_for", "find_queries"]
-
 QUERIES = Table(
     "queries", "query", ("cluster", "group_id"), tuple(each for each in GROUPS.columns if each.name in GROUPS.key)
 )

@@ -13,9 +13,6 @@ from groupkeeper.pipeline.kafka.options import Options
 from groupkeeper.pipeline.kafka.planning import RECORDS_PER_TASK, Plan, Range, by_cluster
 from groupkeeper.pipeline.storage.ledger import NextOffsets
 
-__all__ = ["Reading", "readings", "same_clusters", "source_options", "why_unread"]
-
-
 _WAY_OUT = "choose another --tables, or another name for the cluster"
 
 

@@ -31,8 +31,6 @@ from groupkeeper.pipeline.tables.state import CARRIED, LAST_COMMITS
 from groupkeeper.pipeline.transforms.thinning import hourly_ends, hourly_lag
 from groupkeeper.rules.words import counted
 
-__all__ = ["make_tables", "update_lake"]
-
 _FAILURES = (PySparkException, Py4JError, pa.ArrowException, SourceError)
 
 _OFFSETS_PER_TASK = 250_000

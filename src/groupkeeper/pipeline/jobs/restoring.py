@@ -14,9 +14,6 @@ from groupkeeper.operations.topics import describe_topics
 from groupkeeper.protocol.uuids import uuid_text
 from groupkeeper.rules.words import counted
 
-__all__ = ["POLICIES", "OffsetThen", "kip122_plans", "of_topics_now", "restore_plan", "then_of"]
-
-
 POLICIES = Policies()
 """An offset that the log no longer has becomes the nearer end."""
 

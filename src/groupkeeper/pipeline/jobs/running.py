@@ -17,8 +17,6 @@ from pyspark.sql import SparkSession
 from groupkeeper.pipeline.errors import SourceError, cause_of, first_line
 from groupkeeper.pipeline.session import log_path, start_session
 
-__all__ = ["interrupt", "session"]
-
 _PY4J = "py4j/java_gateway.py"
 _FORGETTING = ("<lambda>", "_garbage_collect_object")
 """What weak references of Py4J call."""

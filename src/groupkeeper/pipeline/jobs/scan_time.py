@@ -19,8 +19,6 @@ from groupkeeper.pipeline.tables import SCAN_TIME
 from groupkeeper.pipeline.tables.schema import ddl_of
 from groupkeeper.pipeline.transforms.times import time_of
 
-__all__ = ["scan_time", "write_scan_time"]
-
 _HITS = pa.list_(
     pa.struct(
         [

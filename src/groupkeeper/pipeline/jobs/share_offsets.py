@@ -17,8 +17,6 @@ from groupkeeper.pipeline.kafka.share_state import read_share_states
 from groupkeeper.pipeline.tables import SHARE_OFFSETS
 from groupkeeper.protocol.uuids import uuid_text
 
-__all__ = ["share_offset_rows", "share_offsets"]
-
 _AVAILABLE, _ACKNOWLEDGED, _ARCHIVING, _ARCHIVED = 0, 2, 3, 4
 _DONE = (_ACKNOWLEDGED, _ARCHIVED)
 _REJECTED = (_ARCHIVING, _ARCHIVED)

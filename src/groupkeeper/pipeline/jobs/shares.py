@@ -27,8 +27,6 @@ from groupkeeper.pipeline.storage.output import Input, Output, Staged, rows_in
 from groupkeeper.pipeline.storage.part_files import PartFiles, write, write_parts
 from groupkeeper.pipeline.tables import Table
 
-__all__ = ["ROWS_PER_SHARE", "Build", "Built", "Wanted", "build", "rows_of_share"]
-
 ROWS_PER_SHARE = 1_000_000
 """The most rows of history that tasks read as files: of more, each would read all, and use its share."""
 

@@ -28,8 +28,6 @@ from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
 from groupkeeper.pipeline.tables import COMMITS, DECODED, GROUP_RECORDS
 
-__all__ = ["snapshot", "update_history"]
-
 
 def snapshot(
     spark: SparkSession,

@@ -89,8 +89,6 @@ from groupkeeper.pipeline.transforms.rejects import rejects, rejects_in
 from groupkeeper.pipeline.transforms.spans import spans
 from groupkeeper.rules.status import LOOK_BACK_MS
 
-__all__ = ["INPUTS", "STEPS", "Driver", "Given", "Inputs", "Job", "Made", "Sources", "Step", "rows_of"]
-
 _CLOCKS_MS = 3_600_000
 """The largest expected difference between a coordinator's clock and this one."""
 

@@ -15,8 +15,6 @@ from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.tables import Table
 from groupkeeper.pipeline.transforms.history import between
 
-__all__ = ["Work", "built", "name_of"]
-
 _FAILURES = (ArithmeticError, LookupError, TypeError, ValueError, pa.ArrowException, SourceError)
 
 

@@ -17,8 +17,6 @@ from groupkeeper.pipeline.present.trends import LEAST_S, MEASURES
 from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.tables import TOPICS
 
-__all__ = ["topics"]
-
 _NOT_NOW = "not measured: "
 _CARRIED = {"records_per_s": None, "growth_bytes_per_s": None}
 """Of a cluster that was not measured: no rate is of now."""

@@ -17,8 +17,6 @@ from groupkeeper.pipeline.relations import Rows, loaded
 from groupkeeper.pipeline.tables import TRANSACTIONS
 from groupkeeper.rules.transactions import Standing
 
-__all__ = ["transactions"]
-
 _PLACE = ["cluster", "topic", "partition"]
 
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Problem", "Run", "Summary", "Watch"]
-
 
 class Problem(NamedTuple):
     """Something that failed. `cluster` None: it concerns all clusters."""

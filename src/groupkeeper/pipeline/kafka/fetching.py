@@ -32,8 +32,6 @@ from groupkeeper.protocol.messages.list_offsets_request import (
 )
 from groupkeeper.protocol.messages.list_offsets_response import ListOffsetsResponse
 
-__all__ = ["Fetched", "corrupt", "fetch"]
-
 _MAX_VERSION = 12  # the last one with names of topics; ids are of no use here
 _FETCH_BYTES = 16 * 1024 * 1024
 _PARTITION_BYTES = 4 * 1024 * 1024

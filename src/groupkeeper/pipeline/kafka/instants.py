@@ -17,9 +17,6 @@ from groupkeeper.client.admin.types import Batch, Failure, ListedOffset, OffsetS
 from groupkeeper.protocol.errors import UnknownTopicOrPartition
 from groupkeeper.protocol.uuids import uuid_text
 
-__all__ = ["Identity", "Instant", "Instants", "LogEnds", "Refused", "list_logs", "measure_logs", "refused"]
-
-
 _MOST_NAMED = 5
 
 

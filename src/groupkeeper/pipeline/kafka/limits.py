@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ReadAllAvailable", "ReadLimit", "ReadMaxRows", "SupportsTriggerAvailableNow"]
-
 
 class SupportsTriggerAvailableNow:
     """Without effect: with this trigger, Spark 4.1 reads everything in one batch."""

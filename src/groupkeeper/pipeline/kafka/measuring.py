@@ -15,8 +15,6 @@ from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
 from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.protocol.errors import KafkaError, UnknownTopicOrPartition
 
-__all__ = ["Measure", "Wanted", "cluster_of", "measure", "record_times"]
-
 Row = dict[str, Any]
 Wanted = Mapping[TopicPartition, Sequence[int]]
 """Committed offsets by partition."""

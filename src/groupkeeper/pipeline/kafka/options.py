@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 from groupkeeper.pipeline.decode.privacy import Privacy
 from groupkeeper.pipeline.errors import SourceError
 
-__all__ = ["OFFSETS_TOPIC", "ClusterOptions", "Options", "Start", "parse_options", "parse_privacy"]
-
 EARLIEST = -2
 LATEST = -1
 

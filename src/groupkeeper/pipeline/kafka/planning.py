@@ -19,19 +19,6 @@ from groupkeeper.pipeline.kafka.options import EARLIEST, LATEST, OFFSETS_TOPIC, 
 from groupkeeper.protocol.errors import KafkaError, TopicAuthorizationFailed, UnknownTopicOrPartition
 from groupkeeper.protocol.uuids import uuid_text
 
-__all__ = [
-    "RECORDS_PER_TASK",
-    "RECORDS_WORTH_A_TASK",
-    "Plan",
-    "Range",
-    "by_cluster",
-    "named",
-    "pack",
-    "plan",
-    "plan_or_raise",
-    "share",
-]
-
 
 class Sized(Protocol):
     """Something to read, with a known number of records."""

@@ -12,8 +12,6 @@ from groupkeeper.pipeline.kafka.options import ClusterOptions, Options
 from groupkeeper.pipeline.kafka.planning import Range
 from groupkeeper.protocol.errors import KafkaError
 
-__all__ = ["DEFAULT", "Replies", "Retention", "Retentions", "ask_retentions"]
-
 _RETENTION = "offsets.retention.minutes"
 _CHECK_INTERVAL = "offsets.retention.check.interval.ms"
 

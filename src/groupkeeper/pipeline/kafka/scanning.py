@@ -14,8 +14,6 @@ from groupkeeper.pipeline.kafka.fetching import corrupt, fetch
 from groupkeeper.pipeline.kafka.options import Options
 from groupkeeper.pipeline.kafka.planning import Range
 
-__all__ = ["Found", "scan"]
-
 
 class Found(NamedTuple):
     """The first record of `range` that is late enough."""

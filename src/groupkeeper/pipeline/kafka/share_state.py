@@ -15,8 +15,6 @@ from groupkeeper.pipeline.kafka.source import read_ranges
 from groupkeeper.protocol.codec import MalformedMessage
 from groupkeeper.protocol.share_state_topic import decode_share_state
 
-__all__ = ["SHARE_STATE_TOPIC", "read_share_states"]
-
 SHARE_STATE_TOPIC = "__share_group_state"
 _NOTHING: Mapping[SharePartitionKey, ShareState] = MappingProxyType({})
 

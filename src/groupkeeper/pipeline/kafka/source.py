@@ -32,8 +32,6 @@ except ImportError:  # Spark 4.1 only supports the latest offset
         SupportsTriggerAvailableNow,
     )
 
-__all__ = ["GroupkeeperSource", "StreamOffsets", "StreamReader", "read_ranges", "write_ranges"]
-
 StreamOffsets = dict[str, dict[str, dict[str, int]]]
 """Offsets by cluster, topic and partition: what a checkpoint holds."""
 

@@ -12,8 +12,6 @@ from groupkeeper.client.errors import ClientError
 from groupkeeper.pipeline.kafka.options import ClusterOptions
 from groupkeeper.protocol.errors import KafkaError
 
-__all__ = ["TopicFacts", "ask_topics"]
-
 _SETTINGS = ("cleanup.policy", "retention.ms", "retention.bytes")
 
 

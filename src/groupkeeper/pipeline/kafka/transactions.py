@@ -13,8 +13,6 @@ from groupkeeper.pipeline.kafka.instants import Instant, LogEnds
 from groupkeeper.pipeline.kafka.options import ClusterOptions
 from groupkeeper.protocol.errors import KafkaError
 
-__all__ = ["ask_transactions", "held_partitions"]
-
 
 def held_partitions(instant: Instant) -> list[TopicPartition]:
     """Partitions with the last stable offset before the log end: a transaction was open there at the instant."""

@@ -19,8 +19,6 @@ import pyarrow.parquet as pq
 from groupkeeper.pipeline.decode.history import commits, is_commit
 from groupkeeper.pipeline.tables import COMMITS, DECODED
 
-__all__ = ["Counts", "Written", "write"]
-
 _ROWS_PER_GROUP = 131_072
 _ENCODINGS = {"log_offset": "DELTA_BINARY_PACKED"}
 """Log offsets rise by small steps, so that their differences are small even before compression. Committed offsets are

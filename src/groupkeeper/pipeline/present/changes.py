@@ -15,8 +15,6 @@ from groupkeeper.pipeline.decode.privacy import Privacy
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.present.moved import CHANGES
 
-__all__ = ["journal_files", "read_changes"]
-
 _OF_SHARE_GROUPS = "share-"
 _MAY_BE_DONE = frozenset({"CALL_TIMED_OUT", "CONNECTION_FAILED", "REQUEST_TIMED_OUT"})
 """Errors of the journal after which the brokers may have made the change all the same."""

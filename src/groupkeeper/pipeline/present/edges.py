@@ -8,8 +8,6 @@ from groupkeeper.pipeline.present.members import assigned
 from groupkeeper.pipeline.relations import Rows, filled, keys, loaded, matches, taken, together, unnested
 from groupkeeper.pipeline.tables import EDGES
 
-__all__ = ["edges"]
-
 _NAMED = ("cluster", "group_id", "client_id", "topic")
 
 

@@ -25,8 +25,6 @@ from groupkeeper.pipeline.relations import (
 from groupkeeper.pipeline.tables import GROUPS
 from groupkeeper.pipeline.transforms.record_kinds import Kind, rows_of
 
-__all__ = ["groups"]
-
 _HEAD = ("group_type", "protocol_type", "protocol", "generation", "group_epoch")
 _COLUMNS = (
     *GROUPS.key, *_HEAD, "record_name", "assignment_epoch", "member_epoch", "member_state", "members"

@@ -14,8 +14,6 @@ from groupkeeper.pipeline.tables import FRESHNESS, LAG, LOG_OFFSETS, TOPICS
 from groupkeeper.pipeline.tables.state import ESTIMATES
 from groupkeeper.pipeline.transforms.estimates import ASKED
 
-__all__ = ["BEYOND", "lag", "to_estimate"]
-
 BEYOND = "the committed offset is past the end of the log"
 """A problem of tables.LAG: `lag` is 0 there, but what a consumer reads depends on its `auto.offset.reset`."""
 

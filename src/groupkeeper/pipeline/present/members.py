@@ -25,8 +25,6 @@ from groupkeeper.pipeline.tables import MEMBERS
 from groupkeeper.pipeline.tables.log import ASSIGNED
 from groupkeeper.pipeline.transforms.record_kinds import CLASSIC, Kind, rows_of
 
-__all__ = ["assigned", "latest_records", "members"]
-
 _RECORD = ("cluster", "group_id", "record_name", "member_id")
 _GROUP = ("cluster", "group_id", "group_type")
 _ROSTER = (

@@ -28,8 +28,6 @@ from groupkeeper.pipeline.tables.state import MOVES
 from groupkeeper.pipeline.transforms.history import next_offsets
 from groupkeeper.pipeline.transforms.moves import is_told
 
-__all__ = ["CHANGES", "jumps_ahead", "last_moves", "recent_rewinds", "rewinds", "told_by"]
-
 _Offsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic."""
 

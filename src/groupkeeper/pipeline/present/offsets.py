@@ -9,8 +9,6 @@ from groupkeeper.pipeline.relations import Rows, loaded, numbers, runs, taken, t
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS
 from groupkeeper.pipeline.tables.state import READERS
 
-__all__ = ["readers", "standing_offsets"]
-
 
 def standing_offsets(last_commits: Rows, queries: Rows) -> pa.Table:
     """The offsets of rows of tables.state.LAST_COMMITS that are not removed, and those of queries of Spark."""

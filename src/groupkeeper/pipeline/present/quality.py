@@ -13,8 +13,6 @@ from groupkeeper.pipeline.relations import Groups, Rows, is_known, keys, loaded,
 from groupkeeper.pipeline.tables import CURRENT_OFFSETS, FRESHNESS, LAG, QUALITY, REJECTS, STATUS, Table
 from groupkeeper.rules.words import counted
 
-__all__ = ["FAILED", "OK", "UNKNOWN", "Check", "Offsets", "checks_of_offsets", "checks_of_tables", "quality_rows"]
-
 OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
 
 _KnownOffsets = Mapping[str, Mapping[int, int]]

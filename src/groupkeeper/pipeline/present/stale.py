@@ -31,8 +31,6 @@ from groupkeeper.pipeline.tables.schema import LAST_MS
 from groupkeeper.pipeline.transforms.record_kinds import Kind
 from groupkeeper.rules.expiry import do_offsets_age, emptied_ms, expires_ms
 
-__all__ = ["StaleLimits", "stale"]
-
 _GROUP = ("cluster", "group_id")
 _PLACE = ("cluster", "topic", "partition")
 _DAY_MS = 24 * 3600 * 1000

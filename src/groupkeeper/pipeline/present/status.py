@@ -48,8 +48,6 @@ from groupkeeper.rules.status import (
 )
 from groupkeeper.rules.words import counted, duration
 
-__all__ = ["status"]
-
 Key = tuple[str, str]
 Columns = Mapping[str, pa.Array | Sequence[Any]]
 

@@ -31,8 +31,6 @@ from groupkeeper.pipeline.relations import (
 from groupkeeper.pipeline.tables import FRESHNESS, LAG, LAG_HISTORY, LOG_ENDS, LOG_OFFSETS
 from groupkeeper.rules.progress import catch_up_ms, retention_margin_ms, trend
 
-__all__ = ["LEAST_S", "MEASURES", "lag_history", "log_ends", "with_trend"]
-
 MEASURES = 11
 """The measures that are kept: of as many minutes, when there is a refresh in each."""
 

@@ -8,8 +8,6 @@ import pyarrow.compute as pc
 
 from groupkeeper.pipeline.relations import Array, firsts, is_known, ms_between, numbers, taken
 
-__all__ = ["told_ms", "waits_ms"]
-
 
 def told_ms(lag: pa.Table) -> pa.Array:
     """The age of the oldest record that waits, in ms; 0: none, null: not known. Aborted records don't wait; those of an

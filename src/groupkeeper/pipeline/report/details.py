@@ -16,8 +16,6 @@ from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.report.shares import Share, partitions
 from groupkeeper.pipeline.tables import GROUP_EVENTS, LAG, MEMBERS, RATES, STATUS
 
-__all__ = ["read_details"]
-
 _MOST_PARTITIONS = 200
 _MOST_MEMBERS = 100
 _MOST_EVENTS = 100

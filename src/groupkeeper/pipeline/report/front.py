@@ -9,8 +9,6 @@ from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.markup import class_of, sentence, text
 from groupkeeper.pipeline.report.model import Finding, Report
 
-__all__ = ["figure", "findings", "unmeasured", "verdict"]
-
 _SHOWN = 3
 _MOST = 50
 _TITLES = {

@@ -11,8 +11,6 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Log", "Steps", "lag_at", "log_of"]
-
 
 class Steps:
     """A value that changes over time: each one holds until the next. None before the first one, and where it was

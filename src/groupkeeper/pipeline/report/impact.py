@@ -19,8 +19,6 @@ from groupkeeper.rules.progress import catch_up_ms, overtaken_ms
 from groupkeeper.rules.status import REBALANCES, REBALANCES_MS
 from groupkeeper.shell import NO_WAYS, Ways, command, option, tool, way_to
 
-__all__ = ["KINDS", "behind", "fullest", "held", "impact", "losing", "storms", "unused", "waiting"]
-
 KINDS = ("losing", "growing", "waiting", "storm", "held", "stale")
 """The lists, the most urgent first."""
 

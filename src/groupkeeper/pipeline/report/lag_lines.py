@@ -19,8 +19,6 @@ from groupkeeper.pipeline.report.model import Group, LagLine
 from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.tables import COMMITS, LAG, LAG_HISTORY, LOG_ENDS, LOG_OFFSETS
 
-__all__ = ["Key", "Window", "lag_lines", "measured_lines"]
-
 _SAMPLES = 96
 _HOUR_S = 3600
 _KEYS = ("cluster", "group_id", "topic", "partition")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from groupkeeper.pipeline.report.plot_script import PLOT_SCRIPT
 
-__all__ = ["SCRIPT", "STYLE"]
-
 STYLE = """\
 :root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--ink:#17202a;--soft:#566270;--line:#dde2e8;--accent:#1d5fbf;
 --band:#e3edfb;--ok:#1a7f4b;--unknown:#6b7683;--lagging:#a86400;--rewound:#7a3fb5;--stalled:#c24a00;--stopped:#c01f2e;

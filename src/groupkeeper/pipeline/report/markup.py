@@ -13,22 +13,6 @@ from typing import NamedTuple
 
 from groupkeeper.pipeline.report import plots, words
 
-__all__ = [
-    "Cell",
-    "ago",
-    "class_of",
-    "named",
-    "nothing",
-    "number",
-    "numbers",
-    "packed",
-    "sentence",
-    "status",
-    "table",
-    "text",
-    "time",
-]
-
 
 class Cell(NamedTuple):
     """`html` is safe; `key` is what a column of numbers or times is sorted by; `kind` is the class: n, t, name."""

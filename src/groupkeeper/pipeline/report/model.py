@@ -11,23 +11,6 @@ from typing import NamedTuple
 
 from groupkeeper.rules.status import Status
 
-__all__ = [
-    "STATUSES",
-    "Activity",
-    "Cluster",
-    "Details",
-    "Event",
-    "Finding",
-    "Group",
-    "LagLine",
-    "Member",
-    "Partition",
-    "Refresh",
-    "Report",
-    "Rewind",
-    "Stale",
-]
-
 STATUSES = tuple(reversed(Status))
 """From worst to best; another text counts as unknown."""
 

@@ -11,8 +11,6 @@ from typing import NamedTuple
 from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.model import Rewind
 
-__all__ = ["Move", "made_by", "moves_of", "sums"]
-
 _FOLDED_S = 60
 _UNDO = "undo"
 _NO_ENTRY = "no journal entry is known"

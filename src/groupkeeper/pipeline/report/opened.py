@@ -14,8 +14,6 @@ from groupkeeper.pipeline.report.model import Refresh
 from groupkeeper.pipeline.storage.stored import Stored
 from groupkeeper.pipeline.tables import Table
 
-__all__ = ["Opened"]
-
 _ROWS_AT_A_TIME = 1 << 17
 
 

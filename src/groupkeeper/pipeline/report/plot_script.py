@@ -4,8 +4,6 @@ as a table, and shorter ranges of time. Without it, the plots stay as they were 
 
 from __future__ import annotations
 
-__all__ = ["PLOT_SCRIPT"]
-
 PLOT_SCRIPT = """\
 "use strict";
 (() => {

@@ -10,8 +10,6 @@ from groupkeeper.pipeline.report import words
 from groupkeeper.pipeline.report.model import STATUSES, Activity, LagLine
 from groupkeeper.rules.status import Status
 
-__all__ = ["bars_over_time", "dot", "lag_plot", "share_bar", "stack"]
-
 _WIDTH, _HEIGHT = 1000, 100
 _EDGE = 3
 """Above and below, so that a line along an edge is not cut."""

@@ -45,8 +45,6 @@ from groupkeeper.pipeline.tables import (
 )
 from groupkeeper.shell import NO_WAYS, Ways
 
-__all__ = ["read_report"]
-
 _NEEDED = (GROUPS, LAG, STATUS, RATES, REWINDS, STALE, LOG_OFFSETS, COMMITS)
 _TRIES = 10
 _PAUSE_S = 0.2

@@ -24,8 +24,6 @@ from groupkeeper.pipeline.report.markup import (
 from groupkeeper.pipeline.report.markup import time as time_cell
 from groupkeeper.pipeline.report.model import STATUSES, Activity, Details, Event, Group, Member, Partition, Report
 
-__all__ = ["anchor", "sections"]
-
 _PLAIN = 50
 _IN_A_PACK = 64
 _MOST = 20_000

@@ -12,8 +12,6 @@ from groupkeeper.pipeline.report.model import Partition
 from groupkeeper.pipeline.report.opened import Opened
 from groupkeeper.pipeline.tables import SHARE_OFFSETS
 
-__all__ = ["Share", "partitions", "read_shares", "sums", "verdict"]
-
 Share = Sequence[Mapping[str, Any]]
 """The rows of a share group."""
 _COLUMNS = (

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-__all__ = ["are_elsewhere", "described"]
-
 
 def are_elsewhere(spark: SparkSession) -> bool:
     """Whether tasks run outside the driver: on a cluster, or behind a Spark Connect server."""

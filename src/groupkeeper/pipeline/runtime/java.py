@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from groupkeeper.pipeline.errors import SourceError
 
-__all__ = ["Java", "find_java"]
-
 LEAST_VERSION = 17
 _FLAG_MODULE = "jdk.incubator.vector"
 

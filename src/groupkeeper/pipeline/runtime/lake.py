@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from groupkeeper.pipeline.errors import SourceError
 
-__all__ = ["lake_settings"]
-
 _PACKAGES = {
     "delta": {"4.2": "io.delta:delta-spark_4.2_2.13:4.4.0"},
     "iceberg": {"4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"},

@@ -5,8 +5,6 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-__all__ = ["package_archive"]
-
 
 def package_archive(directory: Path) -> Path:
     """Write `directory`/groupkeeper.zip, which Python imports from."""

@@ -11,8 +11,6 @@ from pyspark.sql import SparkSession
 
 from groupkeeper.pipeline.runtime.executors import described
 
-__all__ = ["run_tasks"]
-
 T = TypeVar("T")
 
 

@@ -23,8 +23,6 @@ from groupkeeper.pipeline.storage.lake import (
 )
 from groupkeeper.pipeline.tables import Table
 
-__all__ = ["DeltaLake"]
-
 _LOOKED_AT = 100
 """The number of latest commits that are searched for one of a run; `tidy` and people make others."""
 

@@ -23,8 +23,6 @@ from groupkeeper.pipeline.storage.lease import Busy, Lease
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Files", "LocalFiles", "files_of", "local_path"]
-
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _STALE_S = 2 * 86400

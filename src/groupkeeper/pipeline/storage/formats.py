@@ -10,8 +10,6 @@ from groupkeeper.pipeline.storage.delta import DeltaLake
 from groupkeeper.pipeline.storage.iceberg import IcebergLake
 from groupkeeper.pipeline.storage.lake import Lake, Place
 
-__all__ = ["open_lake"]
-
 
 def open_lake(spark: SparkSession, place: Place, directory: str) -> Lake:
     """The tables of a lake; `directory` is the URL of the output."""

@@ -22,8 +22,6 @@ from groupkeeper.pipeline.storage.lake import (
 )
 from groupkeeper.pipeline.tables import Table
 
-__all__ = ["CATALOG", "IcebergLake"]
-
 CATALOG = "groupkeeper"
 """The catalog of the tables below an output directory, as in groupkeeper.lag."""
 

@@ -19,21 +19,6 @@ from pyspark.sql import functions as F
 from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.tables import Table
 
-__all__ = [
-    "DAY",
-    "FORMATS",
-    "OPEN",
-    "Lake",
-    "Mark",
-    "Place",
-    "Replaced",
-    "keep_mark",
-    "kept_mark",
-    "own_rows",
-    "partitions",
-    "shaped",
-]
-
 FORMATS = ("parquet", "delta", "iceberg")
 DAY = "day"
 """A column of those tables of a lake that grow: the day (UTC) of Table.day_of."""

@@ -21,8 +21,6 @@ from py4j.protocol import Py4JError
 
 from groupkeeper.pipeline.errors import SourceError
 
-__all__ = ["LEASES", "Busy", "Lease"]
-
 LEASES = "_groupkeeper/leases"
 HOLDS_S = 120.0
 """The clocks of the machines that write to a directory may differ by a fraction of it."""

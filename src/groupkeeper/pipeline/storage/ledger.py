@@ -18,23 +18,6 @@ from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.storage.files import Files, LocalFiles, local_path
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES
 
-__all__ = [
-    "ENTRIES",
-    "ROOT",
-    "SCHEMA",
-    "Ledger",
-    "NextOffsets",
-    "Tables",
-    "check_foreign",
-    "check_schema",
-    "entry_path",
-    "newest_entry",
-    "number_of",
-    "numbers_of",
-    "schema_of",
-    "stored_lake",
-]
-
 NextOffsets = Mapping[str, Mapping[int, int]]
 """By cluster and partition of the offsets topic, the first offset that is not in the tables yet."""
 

@@ -21,8 +21,6 @@ from groupkeeper.pipeline.storage.ledger import Ledger, number_of
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
 from groupkeeper.pipeline.transforms.latest import what_stays
 
-__all__ = ["Keeping", "Mirror", "cut_of"]
-
 _HERE_HOURS = 48
 """How long rows that the lake has stay in the directory, too: the report reads them there."""
 

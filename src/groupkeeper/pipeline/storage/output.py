@@ -29,8 +29,6 @@ from groupkeeper.pipeline.storage.part_files import PartFiles, write
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS, TABLES, Table
 from groupkeeper.pipeline.transforms.latest import what_stays
 
-__all__ = ["THIN_DAYS", "Input", "LakeChoice", "Output", "Staged", "open_output", "rows_in"]
-
 THIN_DAYS = 7
 """How long measured tables keep all their rows."""
 

@@ -10,8 +10,6 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
-__all__ = ["PartFiles", "write", "write_parts"]
-
 
 class PartFiles(NamedTuple):
     """Their names, below the folder; `open_files` have open rows."""

@@ -14,8 +14,6 @@ from groupkeeper.pipeline.kafka.instants import Identity
 from groupkeeper.pipeline.storage.ledger import ENTRIES, NextOffsets, check_schema, entry_path, newest_entry, schema_of
 from groupkeeper.pipeline.tables import Table
 
-__all__ = ["Stored"]
-
 _FORMAT = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
 
 

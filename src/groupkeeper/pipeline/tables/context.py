@@ -6,8 +6,6 @@ import pyarrow as pa
 
 from groupkeeper.pipeline.tables.schema import TIME, Column, Table
 
-__all__ = ["EDGES", "OWNERS", "SHARE_OFFSETS", "TOPICS", "TRANSACTIONS"]
-
 _CLUSTER = Column("cluster", pa.string(), "name of the cluster")
 
 TOPICS = Table(

@@ -7,24 +7,6 @@ import pyarrow as pa
 from groupkeeper.pipeline.tables.log import ASSIGNED
 from groupkeeper.pipeline.tables.schema import TIME, Column, Table
 
-__all__ = [
-    "CURRENT_OFFSETS",
-    "FRESHNESS",
-    "GROUPS",
-    "GROUP_EVENTS",
-    "LAG",
-    "LAG_HISTORY",
-    "LOG_ENDS",
-    "LOG_OFFSETS",
-    "MEMBERS",
-    "OFFSETS_AS_OF",
-    "RATES",
-    "REWINDS",
-    "SCAN_TIME",
-    "STALE",
-    "STATUS",
-]
-
 _CLUSTER = Column("cluster", pa.string(), "name of the cluster")
 _GROUP = (_CLUSTER, Column("group_id", pa.string(), "the group"))
 _PARTITION = (Column("topic", pa.string(), "the topic"), Column("partition", pa.int32(), "its partition"))

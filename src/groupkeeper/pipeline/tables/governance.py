@@ -7,8 +7,6 @@ import pyarrow as pa
 from groupkeeper.pipeline.tables.log import PLACE
 from groupkeeper.pipeline.tables.schema import TIME, Column, Table
 
-__all__ = ["QUALITY", "REJECTS"]
-
 REJECTS = Table(
     "rejects",
     "record of the offsets topic that could not be decoded",

@@ -6,8 +6,6 @@ import pyarrow as pa
 
 from groupkeeper.pipeline.tables.schema import TIME, Column, Table
 
-__all__ = ["ASSIGNED", "COMMITS", "DECODED", "GROUP_RECORD", "GROUP_RECORDS", "MEMBER", "PLACE", "REJECTED"]
-
 ASSIGNED = pa.list_(
     pa.struct([("topic", pa.string()), ("topic_id", pa.string()), ("partitions", pa.list_(pa.int32()))])
 )

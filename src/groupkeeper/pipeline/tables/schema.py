@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-__all__ = ["LAST_MS", "TIME", "Column", "Table", "ddl_of"]
-
 TIME = pa.timestamp("us", "UTC")
 """A point in time. Null for Kafka's −1, and for implausible times: before 1970, beyond the year 9999."""
 

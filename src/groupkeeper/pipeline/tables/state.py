@@ -13,23 +13,6 @@ from groupkeeper.pipeline.tables.governance import REJECTS
 from groupkeeper.pipeline.tables.log import COMMITS, GROUP_RECORDS
 from groupkeeper.pipeline.tables.schema import TIME, Column, Table
 
-__all__ = [
-    "CARRIED",
-    "ESTIMATES",
-    "GROUP_FACTS",
-    "GROUP_RATES",
-    "LAST_COMMITS",
-    "LAST_RECORDS",
-    "MOVES",
-    "NEW_MOVES",
-    "NEW_REJECTS",
-    "OFFSETS_READ",
-    "PACES",
-    "READERS",
-    "RECENT_REWINDS",
-    "SPANS",
-]
-
 _GROUP = (Column("cluster", pa.string(), "name of the cluster"), Column("group_id", pa.string(), "the group"))
 _PARTITION = (Column("topic", pa.string(), "the topic"), Column("partition", pa.int32(), "its partition"))
 _BY_GROUP = ("cluster", "group_id")

@@ -13,8 +13,6 @@ from groupkeeper.pipeline.errors import SourceError
 from groupkeeper.pipeline.kafka.planning import share
 from groupkeeper.pipeline.tables import DECODED
 
-__all__ = ["decode_archive", "decode_key_value"]
-
 
 def decode_key_value(records: DataFrame, *, cluster: str | None = None) -> DataFrame:
     """tables.DECODED of a DataFrame with binary `key` and `value`, as Spark's own Kafka connector gives it.

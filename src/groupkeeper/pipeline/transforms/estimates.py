@@ -12,8 +12,6 @@ from groupkeeper.pipeline.tables import LAG, LOG_OFFSETS
 from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.pipeline.transforms.times import ms_between
 
-__all__ = ["ASKED", "estimated"]
-
 _PARTITION = list(LOG_OFFSETS.key)
 _KEY = list(LAG.key)
 _OWN = [pa.field(name, LAG.arrow.field(name).type) for name in _KEY]

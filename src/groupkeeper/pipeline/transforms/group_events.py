@@ -28,8 +28,6 @@ from groupkeeper.pipeline.tables import GROUP_EVENTS, GROUPS
 from groupkeeper.pipeline.tables.schema import TIME
 from groupkeeper.pipeline.transforms.record_kinds import KIND_OF, Kind, rows_of
 
-__all__ = ["SHOWS", "group_events"]
-
 SHOWS = (Kind.GROUP, Kind.MEMBER, Kind.TARGET)
 """Records that show events."""
 

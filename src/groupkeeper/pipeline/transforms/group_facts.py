@@ -17,8 +17,6 @@ from groupkeeper.pipeline.transforms.group_events import SHOWS
 from groupkeeper.pipeline.transforms.record_kinds import rows_of
 from groupkeeper.rules.status import REBALANCES_MS
 
-__all__ = ["group_facts", "memberships"]
-
 _IN_US = {TIME: pa.int64(), pa.list_(TIME): pa.list_(pa.int64())}
 _FACTS = pa.schema([(field.name, _IN_US.get(field.type, field.type)) for field in GROUP_FACTS.arrow])
 """GROUP_FACTS with µs since 1970 in place of times."""

@@ -23,8 +23,6 @@ from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUP_RECORDS,
 from groupkeeper.pipeline.transforms.history import commits_in
 from groupkeeper.pipeline.transforms.record_kinds import Kind, rows_of
 
-__all__ = ["current_offsets", "current_offsets_of_decoded", "last_commits", "last_records", "latest", "what_stays"]
-
 _SHARES = 256
 """Over how many parts of the groups Spark spreads the whole history."""
 

@@ -23,8 +23,6 @@ from groupkeeper.pipeline.tables import CURRENT_OFFSETS, GROUPS
 from groupkeeper.pipeline.tables.state import MOVES
 from groupkeeper.pipeline.transforms.group_facts import memberships
 
-__all__ = ["is_told", "moves"]
-
 _KEY = CURRENT_OFFSETS.key
 _COLUMNS = (*_KEY, "topic_id", "log_partition", "log_offset", "commit_time", "committed_offset", "is_tombstone")
 

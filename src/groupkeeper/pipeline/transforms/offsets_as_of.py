@@ -9,8 +9,6 @@ from groupkeeper.pipeline.tables import OFFSETS_AS_OF
 from groupkeeper.pipeline.transforms.latest import latest
 from groupkeeper.pipeline.transforms.times import time_of
 
-__all__ = ["offsets_as_of"]
-
 
 def offsets_as_of(commits: DataFrame, group_records: DataFrame, time_ms: int) -> DataFrame:
     """The offsets that were committed by that time and had not been removed, from rows of tables.COMMITS.

@@ -7,8 +7,6 @@ import pyarrow as pa
 from groupkeeper.pipeline.relations import Rows, loaded, together
 from groupkeeper.pipeline.tables import COMMITS
 
-__all__ = ["READ", "all_read", "offsets_read"]
-
 _PARTITION = ["cluster", "log_partition"]
 
 READ = pa.schema(

@@ -27,8 +27,6 @@ from groupkeeper.pipeline.relations import (
 )
 from groupkeeper.pipeline.tables.state import PACES
 
-__all__ = ["GAPS", "paces"]
-
 GAPS = 15
 """The last gaps that count."""
 

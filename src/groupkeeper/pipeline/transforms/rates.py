@@ -23,8 +23,6 @@ from groupkeeper.pipeline.relations import (
 )
 from groupkeeper.pipeline.tables import RATES
 
-__all__ = ["rates", "rates_of_groups"]
-
 _MINUTE_US = 60_000_000
 _OPEN_MINUTES = 10
 _COUNTS = [name for name in RATES.names if name not in RATES.key]

@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 
 from groupkeeper.pipeline.relations import Array
 
-__all__ = ["CLASSIC", "KIND_OF", "Kind", "rows_of"]
-
 CLASSIC = "GroupMetadata"
 """A classic group, with its members."""
 

@@ -8,8 +8,6 @@ import pyarrow as pa
 from groupkeeper.pipeline.relations import Rows, loaded, numbers, runs, taken, time_of, times, together
 from groupkeeper.pipeline.tables import GROUP_RECORDS, REJECTS
 
-__all__ = ["rejects", "rejects_in"]
-
 _COLUMNS = [name for name in GROUP_RECORDS.names if name in REJECTS.names]
 
 

@@ -9,8 +9,6 @@ from groupkeeper.pipeline.relations import Rows, loaded, together, unnested
 from groupkeeper.pipeline.tables import EDGES
 from groupkeeper.pipeline.transforms.record_kinds import CLASSIC, Kind, rows_of
 
-__all__ = ["SPANS", "spans"]
-
 SPANS = pa.schema([EDGES.arrow.field(name) for name in (*EDGES.key, "first_time", "last_time")])
 """As small as tables.EDGES."""
 

@@ -7,8 +7,6 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables import LAG_HISTORY, LOG_ENDS, Table
 
-__all__ = ["hourly_ends", "hourly_lag"]
-
 
 def hourly_lag(rows: DataFrame) -> DataFrame:
     """The row with the most lag of each hour, from rows of tables.LAG_HISTORY."""

@@ -7,8 +7,6 @@ from pyspark.sql import functions as F
 
 from groupkeeper.pipeline.tables.schema import LAST_MS
 
-__all__ = ["ms_between", "time_of"]
-
 
 def time_of(milliseconds: Column) -> Column:
     """Milliseconds since the epoch as tables.schema.TIME."""

@@ -15,8 +15,6 @@ from groupkeeper.pipeline.tables import COMMITS, CURRENT_OFFSETS, GROUPS
 from groupkeeper.pipeline.transforms.record_kinds import CLASSIC
 from groupkeeper.rules.expiry import do_offsets_age, emptied_ms, expires_ms
 
-__all__ = ["causes"]
-
 _SLACK_MS = 60_000
 """What a check itself may take, and what the clocks of two coordinators may differ by."""
 

@@ -23,8 +23,6 @@ from groupkeeper.pipeline.owners import Rule
 from groupkeeper.pipeline.storage.output import LakeChoice, Output, open_output
 from groupkeeper.pipeline.tables import COMMITS, GROUP_RECORDS
 
-__all__ = ["follow"]
-
 _LOOK_S = 0.2
 _LONGEST_S = 300.0
 """A group that stands still becomes worse by the time alone."""

@@ -11,8 +11,6 @@ from typing import NamedTuple
 from groupkeeper.pipeline.kafka.options import Options
 from groupkeeper.pipeline.kafka.planning import Plan, plan
 
-__all__ = ["Measuring"]
-
 _LOOK_S = 0.2
 _PATIENCE = "default.api.timeout.ms"
 _PATIENCE_MS = 10_000

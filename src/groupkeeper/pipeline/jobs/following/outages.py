@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from groupkeeper.client.errors import BrokersNotFound, CallTimedOut, ConnectionFailed
 from groupkeeper.pipeline.errors import SourceError
 
-__all__ = ["Outage", "is_unanswered"]
-
 _FIRST_PAUSE_S = 2.0
 _LONGEST_PAUSE_S = 60.0
 

@@ -21,8 +21,6 @@ from groupkeeper.pipeline.kafka.planning import RECORDS_WORTH_A_TASK, Range
 from groupkeeper.pipeline.kafka.source import StreamOffsets, StreamReader, read_ranges
 from groupkeeper.pipeline.kafka.written import write
 
-__all__ = ["Polling"]
-
 T = TypeVar("T")
 
 

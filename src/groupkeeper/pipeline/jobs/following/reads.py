@@ -31,8 +31,6 @@ from groupkeeper.pipeline.storage.ledger import ROOT
 from groupkeeper.pipeline.storage.output import Output
 from groupkeeper.pipeline.tables import DECODED
 
-__all__ = ["CHECKPOINTS", "Reads"]
-
 _RECORDS_PER_BATCH = 2_000_000
 _LEAST_PATIENCE_S = 5.0
 """A cluster that has not answered for so long is away: it is named, and nobody waits for it."""
