@@ -13,14 +13,25 @@ from groupkeeper.broker import Broker
 from groupkeeper.broker.settings.table import InvalidSetting
 from groupkeeper.protocol.errors import (
     CoordinatorNotAvailable,
+    ElectionNotNeeded,
+    EligibleLeadersNotAvailable,
     FencedLeaderEpoch,
+    InvalidReplicaAssignment,
     InvalidReplicationFactor,
     LeaderNotAvailable,
+    NoReassignmentInProgress,
     NotCoordinator,
     NotEnoughReplicas,
     NotLeaderOrFollower,
+    PreferredLeaderNotAvailable,
     UnknownLeaderEpoch,
 )
+from groupkeeper.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from groupkeeper.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 from groupkeeper.protocol.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -30,6 +41,8 @@ from groupkeeper.protocol.messages.create_topics_request import (
 from groupkeeper.protocol.messages.create_topics_response import CreateTopicsResponse
 from groupkeeper.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from groupkeeper.protocol.messages.describe_cluster_response import DescribeClusterResponse
+from groupkeeper.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from groupkeeper.protocol.messages.elect_leaders_response import ElectLeadersResponse
 from groupkeeper.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.fetch_response import FetchResponse
 from groupkeeper.protocol.messages.find_coordinator_request import FindCoordinatorRequest
@@ -40,6 +53,8 @@ from groupkeeper.protocol.messages.init_producer_id_request import InitProducerI
 from groupkeeper.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from groupkeeper.protocol.messages.list_groups_request import ListGroupsRequest
 from groupkeeper.protocol.messages.list_groups_response import ListGroupsResponse
+from groupkeeper.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from groupkeeper.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
 from groupkeeper.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.messages.metadata_response import MetadataResponse, MetadataResponsePartition
 from groupkeeper.protocol.messages.offset_commit_request import (
@@ -56,6 +71,10 @@ from groupkeeper.protocol.messages.offset_for_leader_epoch_request import (
 from groupkeeper.protocol.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 from groupkeeper.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupkeeper.protocol.messages.produce_response import ProduceResponse
+from groupkeeper.protocol.messages.share_fetch_request import FetchPartition as FetchPartitionOfShares
+from groupkeeper.protocol.messages.share_fetch_request import FetchTopic as FetchTopicOfShares
+from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
+from groupkeeper.protocol.messages.share_fetch_response import ShareFetchResponse
 from groupkeeper.protocol.record_batch import Record, write_batch
 
 GROUP, TRANSACTION = 0, 1
@@ -360,3 +379,97 @@ async def test_a_broker_alone_has_nothing_to_move() -> None:
     async with Broker() as broker:
         with pytest.raises(ValueError, match="this broker is the only one"):
             await broker.stop_node(1)
+
+
+async def elect(wire: Wire, topic: str | None, kind: int = 0) -> list[tuple[str, list[tuple[int, int]]]]:
+    """The error code of each partition, by topic. `kind`: 0 preferred, 1 unclean."""
+    wanted = None if topic is None else [TopicPartitions(topic, [0])]
+    answer = await wire.call(ElectLeadersRequest(kind, wanted), 2, ElectLeadersResponse)
+    assert answer.error_code == 0
+    return [
+        (one.topic, [(part.partition_id, part.error_code) for part in one.partition_result])
+        for one in answer.replica_election_results
+    ]
+
+
+async def test_the_preferred_leader_is_elected(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2])
+    wire = await nodes(3)
+    assert await elect(wire, "t") == [("t", [(0, ElectionNotNeeded.code)])]
+    await nodes.broker.kill_node(1)
+    assert await elect(wire, "t") == [("t", [(0, PreferredLeaderNotAvailable.code)])]
+    await nodes.broker.start_node(1)
+    await nodes.forget(1)
+    assert (await nodes.partition("t")).leader_id == 2
+    assert await elect(wire, None) == [("t", [(0, 0)])]
+    part = await nodes.partition("t")
+    assert (part.leader_id, part.leader_epoch) == (1, 2)
+    assert await elect(wire, None) == [("t", [])]
+
+
+async def test_a_replica_that_is_not_in_sync_leads_only_when_that_is_wanted(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2])
+    await nodes.create("u", [1, 2], unclean_leader_election_enable="true")
+    for topic in ("t", "u"):
+        await nodes.broker.set_in_sync(topic, 0, [1])
+    assert list((await nodes.partition("t")).isr_nodes) == [1]
+    with pytest.raises(ValueError, match=r"\[2\] cannot be in sync for t-0: give running replicas of \[1, 2\]"):
+        await nodes.broker.set_in_sync("t", 0, [2])
+    await nodes.broker.kill_node(1)
+    assert ((await nodes.partition("t")).leader_id, (await nodes.partition("u")).leader_id) == (-1, 2)
+    wire = await nodes(3)
+    assert await elect(wire, "t", 1) == [("t", [(0, 0)])]
+    part = await nodes.partition("t")
+    assert (part.leader_id, list(part.isr_nodes)) == (2, [2])
+    assert await elect(wire, "t", 1) == [("t", [(0, ElectionNotNeeded.code)])]
+    await nodes.broker.kill_node(2)
+    assert await elect(wire, "t", 1) == [("t", [(0, EligibleLeadersNotAvailable.code)])]
+
+
+async def test_partitions_get_other_replicas(nodes: Nodes) -> None:
+    await nodes.create("t", [1, 2])
+    await produce(await nodes(1), "t", b"a")
+    wire = await nodes(2)
+
+    async def reassign(*replicas: int, may_resize: bool = True) -> int:
+        parts = [ReassignablePartition(0, list(replicas) or None)]
+        request = AlterPartitionReassignmentsRequest(
+            allow_replication_factor_change=may_resize, topics=[ReassignableTopic("t", parts)]
+        )
+        answer = await wire.call(request, 1, AlterPartitionReassignmentsResponse)
+        return answer.responses[0].partitions[0].error_code
+
+    async def placed() -> tuple[int, int, list[int]]:
+        part = await nodes.partition("t")
+        return part.leader_id, part.leader_epoch, list(part.replica_nodes)
+
+    assert await reassign(3, 1, 2) == 0
+    assert await placed() == (1, 0, [3, 1, 2])
+    assert await reassign(3, 2) == 0
+    assert await placed() == (3, 1, [3, 2])
+    assert (await (await nodes(3)).fetch("t", 0)).records
+    assert await reassign(4) == InvalidReplicaAssignment.code
+    assert await reassign() == NoReassignmentInProgress.code
+    assert await reassign(1, may_resize=False) == InvalidReplicationFactor.code
+    listed = await wire.call(ListPartitionReassignmentsRequest(), 0, ListPartitionReassignmentsResponse)
+    assert not listed.topics
+
+
+async def test_a_node_that_is_suspended(nodes: Nodes) -> None:
+    with nodes.broker.faults.hold(None, node=2) as fault:
+        held = asyncio.ensure_future((await nodes(2)).call(MetadataRequest([]), 12, MetadataResponse))
+        await (await nodes(1)).call(MetadataRequest([]), 12, MetadataResponse)
+        await asyncio.to_thread(fault.wait_for_hits)
+        assert not held.done()
+    assert len((await held).brokers) == 3
+
+
+async def test_a_share_partition_is_fetched_from_its_leader(nodes: Nodes) -> None:
+    await nodes.create("t", [2, 3])
+    topic_id = nodes.broker.topics.get("t").topic_id  # type: ignore[union-attr]
+    topics = [FetchTopicOfShares(topic_id, [FetchPartitionOfShares(0)])]
+    request = ShareFetchRequest("g", "m", 0, 0, 1, 1000, 10, 10, topics=topics)
+    answer = await (await nodes(1)).call(request, 2, ShareFetchResponse)
+    (part,) = answer.responses[0].partitions
+    assert (part.error_code, part.current_leader.leader_id) == (NotLeaderOrFollower.code, 2)
+    assert [one.node_id for one in answer.node_endpoints] == [2]

@@ -6,7 +6,7 @@ a call returns, what it says has happened.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from groupkeeper.broker.coordination.runtime import GroupRuntime
@@ -19,7 +19,13 @@ from groupkeeper.broker.node import Node
 from groupkeeper.broker.placement.placement import NO_LEADER, Placement
 from groupkeeper.broker.shares.sessions import ShareSessions
 from groupkeeper.broker.shares.state import ShareStateRuntime
-from groupkeeper.protocol.errors import UnknownTopicOrPartition
+from groupkeeper.protocol.errors import (
+    ElectionNotNeeded,
+    EligibleLeadersNotAvailable,
+    KafkaError,
+    PreferredLeaderNotAvailable,
+    UnknownTopicOrPartition,
+)
 
 
 class Cluster(Node):
@@ -102,12 +108,17 @@ class Cluster(Node):
             if at.leader != node:
                 changes[log] = at.with_isr(isr)
                 continue
-            leader = self._electable(at.replicas, isr)
-            if leader == NO_LEADER and log.config.unclean_leader_election_enable:
-                leader = self._electable(at.replicas, at.replicas)
-                isr = isr if leader == NO_LEADER else [leader]
-            changes[log] = at.led_by(leader, log.log_end_offset, isr)
+            changes[log] = self._with_leader(log, isr, is_unclean=log.config.unclean_leader_election_enable)
         await self._change(changes)
+
+    def _with_leader(self, log: PartitionLog, isr: Sequence[int], *, is_unclean: bool) -> Placement:
+        """The placement under the first of these replicas that runs; unclean: if there is none, under any."""
+        replicas = log.placement.replicas
+        leader = self._electable(replicas, isr)
+        if leader == NO_LEADER and is_unclean:
+            leader = self._electable(replicas, replicas)
+            isr = isr if leader == NO_LEADER else [one for one in replicas if one in self.topics.placements.running]
+        return log.placement.led_by(leader, log.log_end_offset, isr)
 
     def _electable(self, replicas: Sequence[int], among: Sequence[int]) -> int:
         running = self.topics.placements.running
@@ -127,9 +138,7 @@ class Cluster(Node):
         """Makes a running replica that is in sync the leader of a partition. Raises `UnknownTopicOrPartition`,
         ValueError.
         """
-        log = self.topics.partition(topic, partition)
-        if log is None:
-            raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
+        log = self._log(topic, partition)
         at = log.placement
         if self._electable([node], at.isr) == NO_LEADER:
             raise ValueError(f"node {node} cannot lead {topic}-{partition}: in sync are {list(at.isr)}")
@@ -144,11 +153,64 @@ class Cluster(Node):
         """The same for the coordinator of a transactional id."""
         await self.move_leader(self.transactions.topic_name, self.transactions.partition_of(transactional_id), node)
 
+    async def set_in_sync(self, topic: str, partition: int, nodes: Collection[int]) -> None:
+        """Takes replicas out of those in sync, or back. Raises `UnknownTopicOrPartition`, ValueError."""
+        log = self._log(topic, partition)
+        at, running = log.placement, self.topics.placements.running
+        isr = [one for one in at.replicas if one in nodes and one in running]
+        if len(isr) < len(nodes) or at.leader not in isr:
+            raise ValueError(
+                f"{sorted(nodes)} cannot be in sync for {topic}-{partition}: give running replicas of "
+                f"{list(at.replicas)}, the leader {at.leader} among them"
+            )
+        await self._change({log: at.with_isr(isr)})
+
+    async def elect_leaders(
+        self, logs: Iterable[PartitionLog], *, is_unclean: bool
+    ) -> dict[PartitionLog, KafkaError | None]:
+        """Lets the first replicas lead if they are in sync; unclean: lets any replica lead where there is no leader.
+        Returns what came of it.
+        """
+        errors: dict[PartitionLog, KafkaError | None] = {}
+        changes = {}
+        for log in logs:
+            at = log.placement
+            if at.leader != NO_LEADER if is_unclean else at.leader == at.replicas[0]:
+                errors[log] = ElectionNotNeeded()
+                continue
+            isr = at.isr if is_unclean or at.replicas[0] in at.isr else ()
+            new = self._with_leader(log, isr, is_unclean=is_unclean)
+            errors[log] = None
+            if new.leader == NO_LEADER or (new.leader != at.replicas[0] and not is_unclean):
+                errors[log] = EligibleLeadersNotAvailable() if is_unclean else PreferredLeaderNotAvailable()
+            else:
+                changes[log] = new
+        await self._change(changes)
+        return errors
+
+    async def reassign(self, targets: Mapping[PartitionLog, Sequence[int]]) -> None:
+        """Gives partitions other replicas, at least one of which runs; they are in sync at once."""
+        changes = {}
+        for log, replicas in targets.items():
+            at, end = log.placement, log.log_end_offset
+            isr = [one for one in replicas if one in self.topics.placements.running]
+            if at.leader in isr and set(at.replicas) <= set(replicas):
+                changes[log] = at.with_isr(isr, replicas)
+            else:
+                changes[log] = at.led_by(at.leader if at.leader in isr else isr[0], end, isr, replicas)
+        await self._change(changes)
+
+    def _log(self, topic: str, partition: int) -> PartitionLog:
+        log = self.topics.partition(topic, partition)
+        if log is None:
+            raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
+        return log
+
     async def _change(self, changes: Mapping[PartitionLog, Placement]) -> None:
         """Changes placements; coordinators that move are loaded when it returns. Raises `KafkaStorageError`."""
         if not changes:
             return
-        moved = [log for log, new in changes.items() if new.leader != log.placement.leader]
+        moved = [log for log, new in changes.items() if new.epoch != log.placement.epoch]
         self.topics.placements.change({(log.topic_id, log.index): new for log, new in changes.items()})
         hosts: dict[str, ShardHost[Any]] = {
             host.topic_name: host for host in (self.groups, self.transactions, self.share_states)

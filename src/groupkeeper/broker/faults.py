@@ -37,12 +37,14 @@ class Which(TypedDict, total=False):
     Keys:
         nth: only this one, counted from 1 since the fault was made.
         every: each k-th.
+        node: only requests to this node.
         times: at most this many requests. probability: by chance, 0 to 1; `seed` (default 0) makes it the same each
         time. where: requests for which this function returns True; it is called with a `groupkeeper.broker.call.Call`.
     """
 
     nth: int
     every: int
+    node: int
     times: int
     probability: float
     seed: int
@@ -61,6 +63,7 @@ class _Effect:
     drops: bool = False
     disconnects: bool = False
     executes: bool = False
+    until: asyncio.Event | None = None
 
 
 class Fault:
@@ -110,7 +113,8 @@ class Fault:
     def takes(self, call: Call) -> bool:
         """Counts a request; whether the fault hits it."""
         which = self._which
-        if self._api_key not in (None, call.api_key) or not which.get("where", _always)(call):
+        is_here = which.get("node", call.node) == call.node and self._api_key in (None, call.api_key)
+        if not is_here or not which.get("where", _always)(call):
             return False
         self.seen += 1
         hit = (
@@ -198,6 +202,10 @@ class Faults:
         """
         return self._install(api, _Effect(drops=True, executes=executes), which)
 
+    def hold(self, api: str | int | None, *, executes: bool = False, **which: Unpack[Which]) -> Fault:
+        """Requests wait until the fault is removed: with `None` and `node` a node that is suspended."""
+        return self._install(api, _Effect(until=asyncio.Event(), executes=executes), which)
+
     def disconnect(self, api: str | int | None, *, executes: bool = False, **which: Unpack[Which]) -> Fault:
         """The connection is closed instead of an answer; with `executes` after the request was carried out."""
         return self._install(api, _Effect(disconnects=True, executes=executes), which)
@@ -227,7 +235,10 @@ class Faults:
         """Removes all of these. What already waits or is muted stays so."""
         with self._lock:
             self._unkindness = None
+            removed = self._installed
             self._set(())
+        for fault in removed:
+            self._release(fault)
 
     # ------------------------------------------------------------------ coordinators
 
@@ -303,6 +314,7 @@ class Faults:
     def uninstall(self, fault: Fault) -> None:
         with self._lock:
             self._set(tuple(one for one in self._installed if one is not fault))
+        self._release(fault)
 
     def in_loop(self, action: Callable[[], T]) -> T:
         """Runs something where the broker runs. Raises RuntimeError when it isn't running."""
@@ -320,6 +332,10 @@ class Faults:
 
         return asyncio.run_coroutine_threadsafe(run(), loop).result(_PATIENCE_S)
 
+    def _release(self, fault: Fault) -> None:
+        if fault.effect.until is not None and self._broker.loop is not None:
+            self.in_loop(fault.effect.until.set)
+
     def _install(self, api: str | int | None, effect: _Effect, which: Which) -> Fault:
         fault = Fault(self, _key_of(api), effect, which)
         with self._lock:
@@ -334,6 +350,8 @@ class Faults:
 async def _befall(effect: _Effect, call: Call) -> None:
     if effect.delay_s:
         await asyncio.sleep(effect.delay_s)
+    if effect.until is not None:
+        await effect.until.wait()
     if effect.drops:
         # Until the connection ends: answers that follow would be taken for the one that is missing.
         await asyncio.get_running_loop().create_future()

@@ -13,7 +13,7 @@ from groupkeeper.broker.settings.listing import unknown_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Coroutine, Iterable, Mapping
+    from collections.abc import Collection, Coroutine, Iterable, Mapping
     from concurrent.futures import Future
     from types import TracebackType
     from typing import Self
@@ -116,6 +116,9 @@ class BackgroundBroker:
 
     def move_leader(self, topic: str, partition: int, node: int) -> None:
         self._carry_out(self._broker.move_leader(topic, partition, node))
+
+    def set_in_sync(self, topic: str, partition: int, nodes: Collection[int]) -> None:
+        self._carry_out(self._broker.set_in_sync(topic, partition, nodes))
 
     def move_coordinator(self, group_id: str, node: int) -> None:
         self._carry_out(self._broker.move_coordinator(group_id, node))

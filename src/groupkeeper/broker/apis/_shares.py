@@ -11,6 +11,7 @@ from groupkeeper.protocol.errors import (
     GroupAuthorizationFailed,
     InvalidRequest,
     KafkaError,
+    NotLeaderOrFollower,
     TopicAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -19,7 +20,8 @@ from groupkeeper.protocol.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from groupkeeper.broker.broker import Broker
     from groupkeeper.broker.call import Call
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.messages.share_fetch_request import AcknowledgementBatch as FetchAcknowledgementBatch
     from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
 
+    N = TypeVar("N")
     Place = tuple[bytes, int]
     Batches = Sequence[AcknowledgementBatch] | Sequence[FetchAcknowledgementBatch]
 
@@ -86,6 +89,20 @@ async def _acknowledge(
     if log is None or led is None:
         raise UnknownTopicOrPartition
     await led.acknowledge(request.member_id, acknowledgements)
+
+
+def tell_leaders(
+    broker: Broker, call: Call, answers: Mapping[Place, Any], leader: Callable[[int, int], Any], node: Callable[..., N]
+) -> list[N]:
+    """Names the leaders of partitions that this node does not lead; returns where they are."""
+    leaders = set()
+    for (topic_id, index), answer in answers.items():
+        topic = broker.topics.by_id(topic_id)
+        log = None if topic is None else topic.partition(index)
+        if log is not None and answer.error_code == NotLeaderOrFollower.code:
+            answer.current_leader = leader(log.placement.leader, log.placement.epoch)
+            leaders.add(log.placement.leader)
+    return [node(*one) for one in broker.endpoints(call.listener, leaders)] if leaders else []
 
 
 def _checked(batches: Batches, *, may_renew: bool, wants_renewal: bool) -> list[Acknowledgement]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from groupkeeper.broker.apis._shares import acknowledge, by_topic, check_member
+from groupkeeper.broker.apis._shares import acknowledge, by_topic, check_member, tell_leaders
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
 from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH
 from groupkeeper.protocol.errors import InvalidShareSessionEpoch, KafkaError
 from groupkeeper.protocol.messages.share_acknowledge_request import ShareAcknowledgeRequest
 from groupkeeper.protocol.messages.share_acknowledge_response import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
@@ -33,12 +35,15 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     results = await acknowledge(broker, call, request, acknowledged)
     if request.share_session_epoch == FINAL_EPOCH:
         await broker.share_sessions.end(session)
+    answers = {place: _answer(place[1], error) for place, error in results.items()}
+    endpoints = tell_leaders(broker, call, answers, LeaderIdAndEpoch, NodeEndpoint)
     return ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=broker.group_configs.of(group_id).effective.group_share_record_lock_duration_ms,
         responses=[
-            ShareAcknowledgeTopicResponse(topic_id, [_answer(place[1], results[place]) for place in places])
-            for topic_id, places in by_topic(results).items()
+            ShareAcknowledgeTopicResponse(topic_id, [answers[place] for place in places])
+            for topic_id, places in by_topic(answers).items()
         ],
+        node_endpoints=endpoints,
     )
 
 

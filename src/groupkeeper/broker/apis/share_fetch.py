@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 
 from groupkeeper.broker.apis._groups import may_topic
-from groupkeeper.broker.apis._shares import acknowledge, by_topic, check_member
+from groupkeeper.broker.apis._shares import acknowledge, by_topic, check_member, tell_leaders
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
@@ -16,6 +16,8 @@ from groupkeeper.broker.shares.sessions import FINAL_EPOCH, FIRST_EPOCH, ShareSe
 from groupkeeper.protocol.errors import InvalidRequest, KafkaError, ShareSessionLimitReached, TopicAuthorizationFailed
 from groupkeeper.protocol.messages.share_fetch_request import ShareFetchRequest
 from groupkeeper.protocol.messages.share_fetch_response import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
     ShareFetchableTopicResponse,
     ShareFetchResponse,
@@ -52,6 +54,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
         _add_result(answers.setdefault(place, PartitionData(place[1])), error)
     if request.share_session_epoch == FINAL_EPOCH:
         await broker.share_sessions.end(session)
+    endpoints = tell_leaders(broker, call, answers, LeaderIdAndEpoch, NodeEndpoint)
     return ShareFetchResponse(
         acquisition_lock_timeout_ms=broker.group_configs.of(
             session.group_id
@@ -60,6 +63,7 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
             ShareFetchableTopicResponse(topic_id, [answers[place] for place in places])
             for topic_id, places in by_topic(answers).items()
         ],
+        node_endpoints=endpoints,
     )
 
 

@@ -43,15 +43,17 @@ class Placement:
         for name in self.__slots__:
             setattr(self, name, getattr(other, name))
 
-    def led_by(self, leader: int, end_offset: int, isr: Sequence[int]) -> Placement:
-        """The same under another leader, in whose epoch the log goes on at this offset."""
+    def led_by(
+        self, leader: int, end_offset: int, isr: Sequence[int], replicas: Sequence[int] | None = None
+    ) -> Placement:
+        """The same in another leader's epoch, in which the log goes on at this offset."""
         epoch = self.epoch + 1
         epochs = [one for one in self.epochs if one[1] < end_offset]
-        return Placement(self.replicas, isr, leader, epoch, [*epochs, (epoch, end_offset)])
+        return Placement(replicas or self.replicas, isr, leader, epoch, [*epochs, (epoch, end_offset)])
 
-    def with_isr(self, isr: Sequence[int]) -> Placement:
+    def with_isr(self, isr: Sequence[int], replicas: Sequence[int] | None = None) -> Placement:
         """The same with other replicas in sync."""
-        return Placement(self.replicas, isr, self.leader, self.epoch, self.epochs)
+        return Placement(replicas or self.replicas, isr, self.leader, self.epoch, self.epochs)
 
     # ------------------------------------------------------------------ what a node may serve
 

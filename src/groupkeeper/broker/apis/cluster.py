@@ -1,16 +1,20 @@
-"""APIs that move partitions, leaders and nodes of a cluster, as they work when one process is the whole cluster."""
+"""APIs that move partitions, leaders and nodes of a cluster. What is possible is done at once: there is one log."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from groupkeeper.broker.apis._access import require_cluster
-from groupkeeper.broker.apis.create_topics import check_assignment
+from groupkeeper.broker.apis.create_topics import check_assignments
 from groupkeeper.broker.authorizer import Operation
 from groupkeeper.broker.broker import Broker
 from groupkeeper.broker.call import Call
+from groupkeeper.broker.log.partition_log import PartitionLog
 from groupkeeper.broker.log.topics import METADATA_TOPIC
 from groupkeeper.protocol.errors import (
     BrokerIdNotRegistered,
     ElectionNotNeeded,
+    InvalidReplicationFactor,
     KafkaError,
     LogDirNotFound,
     NoReassignmentInProgress,
@@ -50,6 +54,7 @@ from groupkeeper.protocol.messages.elect_leaders_response import (
 from groupkeeper.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from groupkeeper.protocol.primitives import RootMessage
 
+_UNCLEAN = 1
 _NODES_SINCE = 2
 """The first version of DescribeQuorum that can tell where the nodes are."""
 
@@ -59,9 +64,9 @@ async def handle(broker: Broker, call: Call) -> RootMessage:
     require_cluster(broker, call, Operation.DESCRIBE if reads else Operation.ALTER)
     match call.message:
         case ElectLeadersRequest() as request:
-            return _elect(broker, request)
+            return await _elect(broker, request)
         case AlterPartitionReassignmentsRequest() as reassignments:
-            return _reassign(broker, reassignments)
+            return await _reassign(broker, reassignments)
         case AlterReplicaLogDirsRequest() as moves:
             return _move(broker, moves)
         case DescribeQuorumRequest() as quorum:
@@ -113,54 +118,72 @@ def refuse(call: Call, error: KafkaError) -> RootMessage:
     return not_offered.refuse(call, error)
 
 
-def _elect(broker: Broker, request: ElectLeadersRequest) -> ElectLeadersResponse:
+async def _elect(broker: Broker, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    wanted: list[tuple[str, Sequence[int]]] = [
+        (topic.topic, topic.partitions) for topic in request.topic_partitions or ()
+    ]
     if request.topic_partitions is None:
-        # Those that need no election are left out then.
-        return ElectLeadersResponse(
-            replica_election_results=[ReplicaElectionResult(name) for name in broker.topics.names()]
-        )
+        topics = filter(None, map(broker.topics.get, broker.topics.names()))
+        wanted = [(topic.name, range(len(topic.partitions))) for topic in topics]
+    places = [(name, index) for name, indexes in wanted for index in indexes]
+    found = [broker.topics.partition(*place) for place in places]
+    logs = [one for one in found if one is not None]
+    errors = await broker.elect_leaders(logs, is_unclean=request.election_type == _UNCLEAN)
     results = []
-    for wanted in request.topic_partitions:
-        topic = broker.topics.get(wanted.topic)
+    for name, indexes in wanted:
         parts = []
-        for index in wanted.partitions:
-            code, message = ElectionNotNeeded.code, ElectionNotNeeded.text
-            if topic is None:
-                code, message = UnknownTopicOrPartition.code, f"No such topic as {wanted.topic}"
-            elif topic.partition(index) is None:
-                code, message = UnknownTopicOrPartition.code, f"No such partition as {wanted.topic}-{index}"
-            parts.append(PartitionResult(index, code, message))
-        results.append(ReplicaElectionResult(wanted.topic, parts))
+        for index in indexes:
+            log = broker.topics.partition(name, index)
+            error: KafkaError | None = None
+            if log is not None:
+                error = errors[log]
+            elif broker.topics.get(name) is None:
+                error = UnknownTopicOrPartition(f"No such topic as {name}")
+            else:
+                error = UnknownTopicOrPartition(f"No such partition as {name}-{index}")
+            # Without names, those that need no election are left out.
+            if request.topic_partitions is not None or not isinstance(error, ElectionNotNeeded):
+                parts.append(PartitionResult(index, code_of(error), None if error is None else error.message))
+        results.append(ReplicaElectionResult(name, parts))
     return ElectLeadersResponse(replica_election_results=results)
 
 
-def _reassign(broker: Broker, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+async def _reassign(broker: Broker, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
     responses = []
+    targets = {}
+    may_resize = request.allow_replication_factor_change
     for topic in request.topics:
         parts = []
         for part in topic.partitions:
-            error = _reassignment_error(broker, topic.name, part)
+            error: KafkaError | None = None
+            try:
+                targets[_log_to_move(broker, topic.name, part, may_resize=may_resize)] = part.replicas or ()
+            except KafkaError as refusal:
+                error = refusal
             message = None if error is None or error.message == error.text else error.message
             parts.append(ReassignablePartitionResponse(part.partition_index, code_of(error), message))
         responses.append(ReassignableTopicResponse(topic.name, parts))
+    await broker.reassign(targets)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change, error_message=None, responses=responses
     )
 
 
-def _reassignment_error(broker: Broker, name: str, part: ReassignablePartition) -> KafkaError | None:
+def _log_to_move(broker: Broker, name: str, part: ReassignablePartition, *, may_resize: bool) -> PartitionLog:
+    """The log of a partition that may have these replicas. Raises `KafkaError`."""
     topic = broker.topics.get(name)
     if topic is None:
-        return UnknownTopicOrPartition(f"Unable to find a topic named {name}.")
-    if topic.partition(part.partition_index) is None:
-        return UnknownTopicOrPartition(f"Unable to find partition {name}:{part.partition_index}.")
+        raise UnknownTopicOrPartition(f"Unable to find a topic named {name}.")
+    log = topic.partition(part.partition_index)
+    if log is None:
+        raise UnknownTopicOrPartition(f"Unable to find partition {name}:{part.partition_index}.")
     if part.replicas is None:
-        return NoReassignmentInProgress()
-    try:
-        check_assignment(broker.topics.placements, part.replicas)
-    except KafkaError as error:
-        return error
-    return None
+        raise NoReassignmentInProgress
+    check_assignments(broker.topics.placements, [part.replicas], log.index)
+    before, wanted = len(log.placement.replicas), len(part.replicas)
+    if before != wanted and not may_resize:
+        raise InvalidReplicationFactor(f"The replication factor is changed from {before} to {wanted}")
+    return log
 
 
 def _move(broker: Broker, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
